@@ -1,0 +1,1 @@
+//! Stories, each told against real servers.

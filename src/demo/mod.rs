@@ -1,0 +1,1 @@
+//! A private database server with the classic data set, and Headwater in front.

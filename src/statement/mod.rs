@@ -1,0 +1,1 @@
+//! The text of a command, and what it means for a timeline.

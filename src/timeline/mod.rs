@@ -1,0 +1,1 @@
+//! Timelines as values: definitions, ids, and how pages are merged.

@@ -1,0 +1,1 @@
+//! MySQL bytes to values and back: no sockets, no clock.
