@@ -2,11 +2,13 @@
 //!
 //! The chapters follow the protocol manual. [`frame`] cuts a byte stream into packets, [`cursor`] is the only way to
 //! read what is inside one, [`handshake`] and [`command`] are what opens a connection and what a client asks,
-//! [`response`] and [`resultset`] are what a server answers.
+//! [`response`] and [`resultset`] are what a server answers, and [`reply`] says where an answer ends.
 pub mod capability;
 pub mod command;
 pub mod cursor;
 pub mod frame;
 pub mod handshake;
+pub mod reply;
 pub mod response;
+pub mod resultset;
 pub mod status;
