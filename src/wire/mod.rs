@@ -12,3 +12,6 @@ pub mod reply;
 pub mod response;
 pub mod resultset;
 pub mod status;
+
+#[cfg(test)]
+mod captured;
