@@ -95,3 +95,25 @@ fn unhex(text: &str) -> Vec<u8> {
         .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
         .collect()
 }
+
+#[test]
+fn no_fuzz_target_fails_on_captured_bytes() {
+    use crate::wire::fuzzing;
+    for story in SERVERS.into_iter().chain(["malformed"]).flat_map(Story::of) {
+        let capabilities = story.capabilities().0.to_le_bytes();
+        let server = story.bytes("server");
+        let command = story.bytes("sent").first().copied().unwrap_or(0x03);
+        for size in [1, 3, 255] {
+            fuzzing::frame(&[&[size][..], &server].concat());
+            fuzzing::reply(&[&capabilities[..], &[command, size], &server].concat());
+            fuzzing::collector(&[&capabilities[..], &[5, 20, size], &server].concat());
+        }
+        for key in ["greeting", "login", "query", "server"] {
+            let payload = story.payload(key).unwrap_or_default();
+            fuzzing::handshake(&[&capabilities[..], &payload].concat());
+        }
+        for payload in [story.bytes("payload"), story.bytes("sent")] {
+            fuzzing::handshake(&[&capabilities[..], &payload].concat());
+        }
+    }
+}

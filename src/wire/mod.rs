@@ -7,6 +7,8 @@ pub mod capability;
 pub mod command;
 pub mod cursor;
 pub mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod handshake;
 pub mod reply;
 pub mod response;

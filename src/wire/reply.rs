@@ -13,6 +13,8 @@ mod local_data;
 mod walk;
 
 #[cfg(test)]
+mod generate;
+#[cfg(test)]
 mod tests;
 
 pub use auth::{AuthEvent, AuthLoop, AuthStep};

@@ -163,7 +163,7 @@ impl Walk {
         let mut ahead = bytes;
         while let [a, b, c, _, first, ..] = *ahead {
             let Header { len, .. } = Header::parse(&[a, b, c, 0]).unwrap_or_default();
-            if first >= EOF || len == 0 || len == MAX_BODY {
+            if first >= EOF || len == MAX_BODY {
                 break;
             }
             let Some(behind) = ahead.get(HEADER_BYTES + len..) else {
