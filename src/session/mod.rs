@@ -1,0 +1,11 @@
+//! One client's session: its protocol state (pure), and the driver that moves the bytes.
+pub mod counts;
+pub mod driver;
+pub mod machine;
+mod owned;
+pub mod probe;
+pub mod reason;
+pub mod result_table;
+mod settle;
+pub mod standing;
+mod tail;

@@ -1,0 +1,3 @@
+//! Where the ids of an owned call come from.
+pub mod pull;
+pub mod write;
