@@ -63,14 +63,6 @@ impl Catalogue {
         &self.definitions
     }
 
-    /// The definition of that number, and whether it may stand for this database.
-    #[must_use]
-    pub fn definition(&self, number: usize, database: &[u8]) -> Option<&Definition> {
-        self.definitions.get(number).filter(|definition| {
-            definition.database.as_ref().is_none_or(|name| name.as_bytes() == database)
-        })
-    }
-
     /// The verdict on a definition in a database; `None` when a check is due.
     #[must_use]
     pub fn verdict(&self, number: usize, database: &[u8]) -> Option<Arc<Verdict>> {

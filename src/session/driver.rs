@@ -58,7 +58,7 @@ impl From<AskError> for Ended {
     fn from(error: AskError) -> Self {
         match error {
             AskError::Lost(source) => Ended::Server(source),
-            AskError::Malformed(source) => Ended::Server(io::Error::other(source)),
+            other => Ended::Server(io::Error::other(other)),
         }
     }
 }

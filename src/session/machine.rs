@@ -17,13 +17,14 @@
 //! result table) is only given out once every reply in flight has ended.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::result_table::ResultTables;
 use super::standing::Standing;
 use crate::statement::{Call, Class, Effects, Tail};
 use crate::wire::capability::Capabilities;
 use crate::wire::command::{self, Command};
-use crate::wire::frame::{HEADER_BYTES, Header, MAX_BODY};
+use crate::wire::frame::{self, HEADER_BYTES, Header, MAX_BODY};
 use crate::wire::handshake::{ChangeUser, Greeting, Login, mask_greeting};
 use crate::wire::reply::{AuthEvent, AuthLoop, Event, LocalData, Outcome, Reply};
 use crate::wire::status;
@@ -52,7 +53,7 @@ pub enum ClientStep {
     /// A whole packet of so many bytes: a call that may be owned.
     Call(usize, Call),
     /// A whole packet of so many bytes: a tail, and its result table is pending.
-    Tail(usize, Tail),
+    Tail(usize, Arc<Tail>),
     /// The pending ids must be on the server before the next packet may go on.
     Settle {
         /// The command asks for what the real call leaves behind besides its tables (warnings, counts).
@@ -214,7 +215,7 @@ impl Machine {
     }
 
     fn greeting(&mut self, input: &[u8]) -> ServerStep {
-        let Some(packet) = whole_packet(input) else {
+        let Some(packet) = frame::whole(input) else {
             return self.need_or_pump(input);
         };
         // Anything but a greeting we know (an ERR, an older protocol) goes on as it is.
@@ -241,7 +242,7 @@ impl Machine {
     }
 
     fn login(&mut self, input: &[u8]) -> ClientStep {
-        let Some(packet) = whole_packet(input) else {
+        let Some(packet) = frame::whole(input) else {
             if input.len() <= LOGIN_PACKET_BYTES {
                 return ClientStep::Need;
             }
@@ -604,7 +605,3 @@ fn command_of(payload: &[u8]) -> Command {
     payload.first().map_or(Command::Other(0), |byte| Command::from_byte(*byte))
 }
 
-fn whole_packet(input: &[u8]) -> Option<&[u8]> {
-    let header = Header::parse(input)?;
-    input.get(HEADER_BYTES..)?.get(..header.len)
-}

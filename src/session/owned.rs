@@ -123,15 +123,15 @@ impl Session {
             return Err(Reason::OtherDatabase.into());
         }
         let shared = Arc::clone(&self.shared);
-        let definition = shared
-            .catalogue
-            .definition(call.definition, &database)
-            .ok_or(Reason::OtherDatabase)?;
-        let verdict = self.verdict(call.definition, definition, &database).await?;
+        let definitions = shared.catalogue.definitions();
+        let number = call.definition_in(definitions, &database).ok_or(Reason::OtherDatabase)?;
+        let definition = definitions.get(number).ok_or(Reason::OtherDatabase)?;
+        let verdict = self.verdict(number, definition, &database).await?;
         let Verdict::Accelerate(facts) = &*verdict else {
             return Err(Reason::Definition.into());
         };
-        self.look_up(call, payload, definition, facts, &database).await
+        let call = Call { definition: number, ..call.clone() };
+        self.look_up(&call, payload, definition, facts, &database).await
     }
 
     /// Asks for the settings alone, where reading a table could disturb the session.

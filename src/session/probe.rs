@@ -11,14 +11,16 @@ const HEAP_BYTES: u64 = 1024 * 1024;
 #[must_use]
 pub fn settings_query(mariadb: bool) -> &'static str {
     if mariadb {
-        "SELECT DATABASE(),@@sql_mode,@@binlog_format,@@max_heap_table_size,@@group_concat_max_len,\
+        "SELECT DATABASE(),@@sql_mode,@@binlog_format,@@max_heap_table_size,\
          @@sql_select_limit,@@sql_big_selects,@@sql_safe_updates,@@profiling,\
-         @@session_track_state_change,@@session_track_transaction_info,@@tx_read_only"
+         @@session_track_state_change,@@session_track_transaction_info,@@tx_read_only,\
+         @@sql_buffer_result"
     } else {
-        "SELECT DATABASE(),@@sql_mode,@@binlog_format,@@max_heap_table_size,@@group_concat_max_len,\
+        "SELECT DATABASE(),@@sql_mode,@@binlog_format,@@max_heap_table_size,\
          @@sql_select_limit,@@sql_big_selects,@@sql_safe_updates,@@profiling,\
          @@session_track_state_change,@@session_track_transaction_info,@@transaction_read_only,\
-         @@sql_require_primary_key,@@session_track_gtids"
+         @@sql_buffer_result,@@sql_require_primary_key,@@session_track_gtids,\
+         @@optimizer_switch<>@@global.optimizer_switch"
     }
 }
 
@@ -27,8 +29,6 @@ pub fn settings_query(mariadb: bool) -> &'static str {
 pub struct Settings {
     /// The current database, if one is chosen.
     pub database: Option<Vec<u8>>,
-    /// Longest result of GROUP_CONCAT, in bytes.
-    pub group_concat_bytes: u64,
 }
 
 /// Judges the one row that [`settings_query`] returns.
@@ -48,24 +48,17 @@ pub fn judge_settings(rows: &Rows) -> Result<Settings, Reason> {
     // Oracle mode changes the grammar; a statement-based log would miss what the call writes to it.
     let oracle = text(1).split(|byte| *byte == b',').any(|mode| mode.eq_ignore_ascii_case(b"ORACLE"));
     let numbers_ok = row.u64(3).is_some_and(|bytes| bytes >= HEAP_BYTES)
-        && row.u64(5) == Some(u64::MAX)
-        && row.u64(6) == Some(1);
-    let switches_ok = (7..rows.columns().len()).all(|column| is_off(text(column)));
+        && row.u64(4) == Some(u64::MAX)
+        && row.u64(5) == Some(1);
+    let switches_ok = (6..rows.columns().len()).all(|column| is_off(text(column)));
     if oracle || text(2) == b"STATEMENT" || !numbers_ok || !switches_ok {
         return Err(Reason::Settings);
     }
     Ok(Settings {
         database: row.cell(0).map(<[u8]>::to_vec),
-        group_concat_bytes: row.u64(4).unwrap_or(0),
     })
 }
 
 fn is_off(value: &[u8]) -> bool {
     value == b"0" || value.eq_ignore_ascii_case(b"OFF")
-}
-
-/// True when `SHOW CREATE TABLE` describes a temporary table.
-#[must_use]
-pub fn is_temporary(create_table: &[u8]) -> bool {
-    create_table.starts_with(b"CREATE TEMPORARY TABLE")
 }

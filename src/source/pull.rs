@@ -18,7 +18,10 @@ use crate::statement::Call;
 use crate::timeline::check::{Answered, Facts, Product, ServerError};
 use crate::timeline::definition::{Definition, Form, quoted};
 use crate::timeline::merge;
-use crate::wire::resultset::{Answer, Rows};
+use crate::wire::resultset::{Answer, Limits, Row, Rows};
+
+/// Room for the authors' lists that come in JSON, and for descriptions of tables.
+const ROW_LIST_BYTES: usize = 32 * 1024 * 1024;
 
 /// One owned call, in terms of SQL.
 #[derive(Debug)]
@@ -154,7 +157,7 @@ impl Lookup<'_> {
             newest = self.nth_newest(1, &format!("hw_f.{}", quoted(&follower.author))),
             table = self.name(&follower.table),
             reader = quoted(&follower.reader),
-            uid = self.call.uid,
+            uid = self.call.reader,
         );
         let details = self.details();
         if self.call.form == Form::Newest {
@@ -328,6 +331,13 @@ impl Lookup<'_> {
         Ok(Found { ids, rest, total, heads: all_heads })
     }
 
+    /// How much an answer to one of these statements may hold.
+    #[must_use]
+    pub fn collect_limits(&self) -> Limits {
+        let max_rows = self.most.max(self.n().saturating_mul(self.n())).saturating_add(1);
+        Limits { max_rows, max_bytes: max_rows.saturating_mul(64).saturating_add(ROW_LIST_BYTES) }
+    }
+
     fn n(&self) -> usize {
         self.definition.n as usize
     }
@@ -361,9 +371,12 @@ pub fn answered(answer: Answer) -> Answered {
             code: error.code,
             message: String::from_utf8_lossy(&error.message).into_owned(),
         }),
-        Answer::Rows(rows) => Ok(rows
-            .iter()
-            .map(|row| (0..row.len()).map(|column| row.cell(column).map(<[u8]>::to_vec)).collect())
-            .collect()),
+        Answer::Rows(rows) => {
+            let columns = rows.columns().len();
+            let cells = |row: Row<'_>| {
+                (0..columns).map(|column| row.cell(column).map(<[u8]>::to_vec)).collect()
+            };
+            Ok(rows.iter().map(cells).collect())
+        }
     }
 }

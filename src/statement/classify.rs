@@ -1,7 +1,10 @@
 //! What the text of a command means for a timeline: total, and `Other` wherever there is doubt.
 
+use std::sync::Arc;
+
 use super::call::Call;
 use super::effects::Effects;
+use super::tail::Tail;
 use crate::timeline::Definition;
 
 /// What a text means.
@@ -9,6 +12,8 @@ use crate::timeline::Definition;
 pub enum Class {
     /// A call that may be answered.
     Call(Call),
+    /// A SELECT that joins a result table with the messages.
+    Tail(Arc<Tail>),
     /// Any other text, and what it may do to the session.
     Other(Effects),
 }

@@ -3,9 +3,13 @@ pub mod call;
 pub mod classify;
 pub mod effects;
 pub mod lexer;
+pub mod memory;
+pub mod tail;
 
 mod keyword;
 
 pub use call::Call;
 pub use classify::{Class, classify};
 pub use effects::{Effects, Locks};
+pub use memory::Classes;
+pub use tail::{Tail, TailForm};
