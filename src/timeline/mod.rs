@@ -1,8 +1,7 @@
 //! Timelines as values: what one is made of, and whether a server has it as Headwater knows it.
 pub mod body;
 pub mod definition;
-pub mod pattern;
 pub mod procedures;
 
+pub use body::Routine;
 pub use definition::{Definition, Form, IntType};
-pub use pattern::Routine;

@@ -20,7 +20,7 @@
 //! | `&locals` | any number of variable declarations |
 //! | `&memory` | table options: the MEMORY (once HEAP) engine, character sets at will |
 
-use super::definition::Definition;
+use crate::timeline::definition::Definition;
 
 /// One of the procedures of a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
