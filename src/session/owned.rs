@@ -204,7 +204,7 @@ impl Session {
     ) -> Result<Owned, Refusal> {
         let limits = self.shared.limits;
         let lookup = Lookup { definition, facts, database, call, most: limits.pending_ids };
-        let prove_execute = self.execute_is_due(call.definition, limits.privilege_ms);
+        let prove_execute = self.execute_is_due(call.definition);
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         let capabilities = commands.capabilities;
         let plan = Plan {
@@ -212,8 +212,10 @@ impl Session {
             tables: !commands.standing.tables_proven,
             execute: prove_execute,
         };
-        let count_result = plan.tables || commands.tables.result.known().is_none();
-        let count_heads = plan.tables || commands.tables.heads.known().is_none();
+        // Only MariaDB's OK packet counts the rows that the call deletes.
+        let counts = facts.product == Product::Mariadb;
+        let count_result = counts && commands.tables.result.known().is_none();
+        let count_heads = counts && commands.tables.heads.known().is_none();
 
         let mut batch = Batch::new(capabilities);
         if plan.settings {
@@ -291,7 +293,9 @@ impl Session {
         facts: &Facts,
         found: pull::Found,
     ) -> Result<Owned, Refusal> {
-        let limit = self.shared.limits.pending_ids;
+        if found.ids.len() + found.heads.len() > self.shared.limits.pending_ids {
+            return Err(Reason::TooManyIds.into());
+        }
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         let before = commands.tables.pending.take();
         let mut rows_before = match &before {
@@ -310,9 +314,6 @@ impl Session {
             }
         };
         let new_heads = if call.form == Form::Bounded { heads.as_ref().map_or(0, Vec::len) } else { 0 };
-        if found.ids.len() + heads.as_ref().map_or(0, Vec::len) > limit {
-            return Err(Reason::TooManyIds.into());
-        }
         let affected_rows = match facts.product {
             Product::Mariadb => rows_before + found.total + new_heads as u64,
             Product::Mysql => 0,
@@ -339,10 +340,12 @@ impl Session {
         })
     }
 
-    fn execute_is_due(&self, definition: usize, privilege_ms: u64) -> bool {
-        !self.execute_proven.is_some_and(|(proven, at)| {
-            proven == definition && at.elapsed() < Duration::from_millis(privilege_ms)
-        })
+    /// True when the right to execute is not proven for this account, or was so too long ago.
+    fn execute_is_due(&mut self, definition: usize) -> bool {
+        let lifetime = Duration::from_millis(self.shared.limits.privilege_ms);
+        let recent = self.execute_proven.is_some_and(|at| at.elapsed() < lifetime);
+        let proven = self.machine.commands().and_then(|commands| commands.standing.may_execute);
+        !(recent && proven == Some(definition))
     }
 
     /// Judges the answer to a call without arguments: only who may execute it is told of those.
@@ -363,7 +366,10 @@ impl Session {
             }
             _ => return Err(Reason::NoExecute.into()),
         }
-        self.execute_proven = Some((definition, Instant::now()));
+        self.execute_proven = Some(Instant::now());
+        if let Some(commands) = self.machine.commands() {
+            commands.standing.may_execute = Some(definition);
+        }
         Ok(())
     }
 

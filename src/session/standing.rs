@@ -20,6 +20,8 @@ pub struct Standing {
     pub settings_proven: bool,
     /// No temporary table hides one of the definition's tables.
     pub tables_proven: bool,
+    /// The definition whose procedure this account was seen to be allowed to execute.
+    pub may_execute: Option<usize>,
     /// A one-shot `SET TRANSACTION` may be in effect.
     pub one_shot: bool,
     /// Calls are relayed until the session is reset.
@@ -35,6 +37,7 @@ impl Standing {
             database,
             settings_proven: false,
             tables_proven: true,
+            may_execute: None,
             one_shot: false,
             barred: None,
         }
