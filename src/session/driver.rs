@@ -78,6 +78,8 @@ pub struct Session {
     holding: bool,
     /// When the right to execute the procedure was last proved.
     pub(super) execute_proven: Option<Instant>,
+    /// When this account last looked at a definition and saw too little.
+    pub(super) checked_in_vain: Option<Instant>,
 }
 
 impl Session {
@@ -99,6 +101,7 @@ impl Session {
             to_server: Vec::new(),
             holding: false,
             execute_proven: None,
+            checked_in_vain: None,
         }
     }
 
