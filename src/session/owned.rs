@@ -7,15 +7,15 @@ use super::counts::Event;
 use super::driver::{Ended, Session};
 use super::probe;
 use super::reason::Reason;
-use super::result_table::{Pending, Rows};
+use super::result_table::{self, Pending};
 use crate::backend::Batch;
-use crate::source::pull::{self, Lookup};
+use crate::source::pull::{self, Found, Heads, Lookup};
 use crate::statement::Call;
 use crate::timeline::check::{self, Facts, Procedure, Product, Verdict};
 use crate::timeline::definition::{Definition, Form};
 use crate::wire::frame::{self, HEADER_BYTES};
 use crate::wire::response::{ErrPacket, OkPacket};
-use crate::wire::resultset::{Answer, Limits};
+use crate::wire::resultset::{Answer, Limits, Rows};
 use crate::wire::status;
 
 /// ER_QUERY_INTERRUPTED: KILL QUERY, or Ctrl-C at a prompt.
@@ -254,7 +254,8 @@ impl Session {
         if count_heads {
             batch.query(&lookup.count_query(&definition.heads.table));
         }
-        batch.query(&lookup.heads_query());
+        let deep = lookup.is_deep();
+        batch.query(&if deep { lookup.authors_query() } else { lookup.heads_query() });
         let answers = self.backend.ask(&batch, capabilities, lookup.collect_limits()).await?;
         let mut answers = answers.into_iter();
 
@@ -280,29 +281,62 @@ impl Session {
         if count_heads {
             commands.tables.heads = counted(answers.next())?;
         }
-        let heads = match answers.next() {
-            Some(Answer::Rows(rows)) => lookup.read_heads(&rows)?,
+        let rows = match answers.next() {
+            Some(Answer::Rows(rows)) => rows,
             Some(Answer::Err(error)) => return Err(self.lookup_failed(&error)),
             _ => return Err(Reason::LookupFailed.into()),
         };
+        let found = if deep {
+            self.find_deep(&lookup, &rows).await?
+        } else {
+            self.find_page(&lookup, lookup.read_heads(&rows)?).await?
+        };
+        self.conclude(call, payload, facts, found)
+    }
 
+    /// The page behind its heads, where those did not bring the lists along.
+    async fn find_page(&mut self, lookup: &Lookup<'_>, heads: Heads) -> Result<Found, Refusal> {
+        let pages = self.read(lookup, &lookup.page_queries(&heads)).await?;
+        Ok(lookup.found(heads, pages.first(), pages.get(1))?)
+    }
+
+    /// A page far below the newest: each head and each list by itself.
+    async fn find_deep(&mut self, lookup: &Lookup<'_>, authors: &Rows) -> Result<Found, Refusal> {
+        let Some(query) = lookup.each_head_query(authors)? else {
+            if authors.is_empty() {
+                return Ok(Found::default());
+            }
+            let rows = self.read(lookup, &[lookup.heads_query()]).await?;
+            let heads = lookup.read_heads(rows.first().ok_or(Reason::LookupFailed)?)?;
+            return self.find_page(lookup, heads).await;
+        };
+        let rows = self.read(lookup, &[query]).await?;
+        let heads = lookup.read_each_head(rows.first().ok_or(Reason::LookupFailed)?)?;
+        let query = lookup.each_list_query(&heads);
+        let lists = self.read(lookup, query.as_slice()).await?;
+        Ok(lookup.found_lists(heads, lists.first())?)
+    }
+
+    /// The rows of lookups, sent in one write.
+    async fn read(&mut self, lookup: &Lookup<'_>, queries: &[String]) -> Result<Vec<Rows>, Refusal> {
+        let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
+        let capabilities = commands.capabilities;
         let mut batch = Batch::new(capabilities);
-        for query in lookup.page_queries(&heads) {
-            batch.query(&query);
+        for query in queries {
+            batch.query(query);
         }
-        let mut pages = Vec::new();
-        if batch.count() > 0 {
-            let answers = self.backend.ask(&batch, capabilities, lookup.collect_limits()).await?;
-            for answer in answers {
-                match answer {
-                    Answer::Rows(rows) => pages.push(rows),
-                    Answer::Err(error) => return Err(self.lookup_failed(&error)),
-                    Answer::Ok(_) => return Err(Reason::LookupFailed.into()),
-                }
+        let mut all = Vec::with_capacity(queries.len());
+        if queries.is_empty() {
+            return Ok(all);
+        }
+        for answer in self.backend.ask(&batch, capabilities, lookup.collect_limits()).await? {
+            match answer {
+                Answer::Rows(rows) => all.push(rows),
+                Answer::Err(error) => return Err(self.lookup_failed(&error)),
+                Answer::Ok(_) => return Err(Reason::LookupFailed.into()),
             }
         }
-        let found = lookup.found(heads, pages.first(), pages.get(1))?;
-        self.conclude(call, payload, facts, found)
+        Ok(all)
     }
 
     fn conclude(
@@ -310,7 +344,7 @@ impl Session {
         call: &Call,
         payload: &[u8],
         facts: &Facts,
-        found: pull::Found,
+        found: Found,
     ) -> Result<Owned, Refusal> {
         if found.ids.len() + found.heads.len() > self.shared.limits.pending_ids {
             return Err(Reason::TooManyIds.into());
@@ -419,14 +453,14 @@ fn failed(error: &ErrPacket) -> Refusal {
 }
 
 /// The rows of a table that may not exist.
-fn counted(answer: Option<Answer>) -> Result<Rows, Refusal> {
+fn counted(answer: Option<Answer>) -> Result<result_table::Rows, Refusal> {
     match answer {
         Some(Answer::Rows(rows)) => {
             let count = rows.iter().next().and_then(|row| row.u64(0));
-            Ok(count.map_or(Rows::Unknown, Rows::Counted))
+            Ok(count.map_or(result_table::Rows::Unknown, result_table::Rows::Counted))
         }
         Some(Answer::Err(error)) if error.code == INTERRUPTED => Err(failed(&error)),
-        Some(Answer::Err(_)) => Ok(Rows::Absent),
+        Some(Answer::Err(_)) => Ok(result_table::Rows::Absent),
         _ => Err(Reason::LookupFailed.into()),
     }
 }
