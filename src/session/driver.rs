@@ -7,12 +7,13 @@
 use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::counts::{Counts, Event};
-use super::machine::{ClientStep, Machine, ServerStep};
+use super::machine::{ClientStep, Commands, Machine, ServerStep};
 use crate::backend::{AskError, Backend};
 use crate::catalogue::Catalogue;
 use crate::limits::Limits;
@@ -75,8 +76,10 @@ pub struct Session {
     to_client: Vec<u8>,
     to_server: Vec<u8>,
     holding: bool,
-    /// When the right to execute the procedure was last proved, and for which definition.
-    pub(super) execute_proven: Option<(usize, std::time::Instant)>,
+    /// When the right to execute the procedure was last proved.
+    pub(super) execute_proven: Option<Instant>,
+    /// When this account last looked at a definition and saw too little.
+    pub(super) checked_in_vain: Option<Instant>,
 }
 
 impl Session {
@@ -98,6 +101,7 @@ impl Session {
             to_server: Vec::new(),
             holding: false,
             execute_proven: None,
+            checked_in_vain: None,
         }
     }
 
@@ -240,6 +244,9 @@ impl Session {
                     passed += length;
                 }
             }
+        }
+        if self.machine.commands().is_some_and(Commands::take_definition_touched) {
+            self.shared.catalogue.expire();
         }
         Ok(passed)
     }

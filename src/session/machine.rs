@@ -378,6 +378,8 @@ impl Commands {
             Class::Call(call) => ClientStep::Call(length, call),
             Class::Tail(tail) if self.tables.pending.is_some() => ClientStep::Tail(length, tail),
             Class::Tail(_) => {
+                // Without an owned call before it, its tables may be views that run anything.
+                self.disturb(Effects { stored_code: true, ..Effects::NONE });
                 self.begin(Command::Query, After::Nothing);
                 ClientStep::Pass(length)
             }

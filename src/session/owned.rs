@@ -11,7 +11,7 @@ use super::result_table::{Pending, Rows};
 use crate::backend::Batch;
 use crate::source::pull::{self, Lookup};
 use crate::statement::Call;
-use crate::timeline::check::{self, Facts, Product, Verdict};
+use crate::timeline::check::{self, Facts, Procedure, Product, Verdict};
 use crate::timeline::definition::{Definition, Form};
 use crate::wire::frame::{self, HEADER_BYTES};
 use crate::wire::response::{ErrPacket, OkPacket};
@@ -131,6 +131,9 @@ impl Session {
             return Err(Reason::Definition.into());
         };
         let call = Call { definition: number, ..call.clone() };
+        if facts.form(call.form).is_err() {
+            return Err(Reason::Definition.into());
+        }
         self.look_up(&call, payload, definition, facts, &database).await
     }
 
@@ -175,22 +178,38 @@ impl Session {
                 Err(error) => tracing::warn!("{error}; a client session is asked instead"),
             }
         }
+        self.check_here(number, definition, database).await
+    }
+
+    /// Checks the definition on this session's connection, with its account's eyes.
+    async fn check_here(
+        &mut self,
+        number: usize,
+        definition: &Definition,
+        database: &[u8],
+    ) -> Result<Arc<Verdict>, Refusal> {
+        let lifetime = Duration::from_millis(self.shared.limits.recheck_ms);
+        if self.checked_in_vain.is_some_and(|at| at.elapsed() < lifetime) {
+            return Err(Reason::Unchecked.into());
+        }
+        let name = std::str::from_utf8(database).map_err(|_| Reason::OtherDatabase)?;
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         let capabilities = commands.capabilities;
         let mut batch = Batch::new(capabilities);
-        for query in check::queries(definition, database) {
+        for query in check::queries(definition, name) {
             batch.query(&query);
         }
         let answers = self.backend.ask(&batch, capabilities, ASK_LIMITS).await?;
         let answered: Vec<_> = answers.into_iter().map(pull::answered).collect();
-        let verdict = check::evaluate(definition, database, &answered);
-        match verdict {
-            // Another account may see the procedure: this one's blindness is no verdict.
-            Verdict::Relay(reason) if reason.is_unseen() => {
-                tracing::debug!("{reason}");
+        let catalogue = &self.shared.catalogue;
+        match check::evaluate(definition, name, &answered) {
+            // Another account may see more: what this one does not see is no verdict.
+            Verdict::Relay(reason) if reason.may_be_blindness() => {
+                catalogue.say_unseen(number, &reason);
+                self.checked_in_vain = Some(Instant::now());
                 Err(Reason::Unchecked.into())
             }
-            verdict => Ok(shared.catalogue.record(number, database, verdict)),
+            verdict => Ok(catalogue.record(number, database, verdict)),
         }
     }
 
@@ -204,7 +223,7 @@ impl Session {
     ) -> Result<Owned, Refusal> {
         let limits = self.shared.limits;
         let lookup = Lookup { definition, facts, database, call, most: limits.pending_ids };
-        let prove_execute = self.execute_is_due(call.definition, limits.privilege_ms);
+        let prove_execute = self.execute_is_due(call);
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         let capabilities = commands.capabilities;
         let plan = Plan {
@@ -212,8 +231,10 @@ impl Session {
             tables: !commands.standing.tables_proven,
             execute: prove_execute,
         };
-        let count_result = plan.tables || commands.tables.result.known().is_none();
-        let count_heads = plan.tables || commands.tables.heads.known().is_none();
+        // Only MariaDB's OK packet counts the rows that the call deletes.
+        let counts = facts.product == Product::Mariadb;
+        let count_result = counts && commands.tables.result.known().is_none();
+        let count_heads = counts && commands.tables.heads.known().is_none();
 
         let mut batch = Batch::new(capabilities);
         if plan.settings {
@@ -249,7 +270,7 @@ impl Session {
             lookup.judge_shadows(&shadows)?;
         }
         if plan.execute {
-            self.take_execute(answers.next(), call.definition, facts)?;
+            self.take_execute(answers.next(), call, facts)?;
         }
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         commands.standing.tables_proven = true;
@@ -291,7 +312,9 @@ impl Session {
         facts: &Facts,
         found: pull::Found,
     ) -> Result<Owned, Refusal> {
-        let limit = self.shared.limits.pending_ids;
+        if found.ids.len() + found.heads.len() > self.shared.limits.pending_ids {
+            return Err(Reason::TooManyIds.into());
+        }
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         let before = commands.tables.pending.take();
         let mut rows_before = match &before {
@@ -310,9 +333,6 @@ impl Session {
             }
         };
         let new_heads = if call.form == Form::Bounded { heads.as_ref().map_or(0, Vec::len) } else { 0 };
-        if found.ids.len() + heads.as_ref().map_or(0, Vec::len) > limit {
-            return Err(Reason::TooManyIds.into());
-        }
         let affected_rows = match facts.product {
             Product::Mariadb => rows_before + found.total + new_heads as u64,
             Product::Mysql => 0,
@@ -339,31 +359,36 @@ impl Session {
         })
     }
 
-    fn execute_is_due(&self, definition: usize, privilege_ms: u64) -> bool {
-        !self.execute_proven.is_some_and(|(proven, at)| {
-            proven == definition && at.elapsed() < Duration::from_millis(privilege_ms)
-        })
+    /// True when the right to execute is not proven for this account, or was so too long ago.
+    fn execute_is_due(&mut self, call: &Call) -> bool {
+        let lifetime = Duration::from_millis(self.shared.limits.privilege_ms);
+        let recent = self.execute_proven.is_some_and(|at| at.elapsed() < lifetime);
+        let proven = self.machine.commands().and_then(|commands| commands.standing.may_execute);
+        !(recent && proven == Some((call.definition, call.form)))
     }
 
     /// Judges the answer to a call without arguments: only who may execute it is told of those.
     fn take_execute(
         &mut self,
         answer: Option<Answer>,
-        definition: usize,
+        call: &Call,
         facts: &Facts,
     ) -> Result<(), Refusal> {
         match answer {
             Some(Answer::Err(error)) if error.code == WRONG_ARGUMENT_COUNT => {}
             Some(Answer::Err(error)) if error.code == INTERRUPTED => return Err(failed(&error)),
             // A server that never had the procedure is served from the definition.
-            Some(Answer::Err(_)) if !facts.has_procedures() => {}
+            Some(Answer::Err(_)) if facts.form(call.form) == &Ok(Procedure::Absent) => {}
             Some(Answer::Err(error)) if error.code == NO_PROCEDURE => {
                 self.shared.catalogue.expire();
                 return Err(Reason::Definition.into());
             }
             _ => return Err(Reason::NoExecute.into()),
         }
-        self.execute_proven = Some((definition, Instant::now()));
+        self.execute_proven = Some(Instant::now());
+        if let Some(commands) = self.machine.commands() {
+            commands.standing.may_execute = Some((call.definition, call.form));
+        }
         Ok(())
     }
 
