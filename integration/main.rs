@@ -10,4 +10,6 @@
     missing_docs
 )]
 
+mod differential;
 mod kit;
+mod sessions;
