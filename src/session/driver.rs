@@ -24,6 +24,8 @@ use crate::statement::Class;
 const SCRATCH_BYTES: usize = 64 * 1024;
 /// What a session's idle buffers may keep allocated.
 const IDLE_BYTES: usize = 1024;
+/// How long the last bytes may take to reach a side that reads slowly.
+const FAREWELL_SECONDS: u64 = 10;
 
 thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; SCRATCH_BYTES]);
@@ -273,7 +275,7 @@ impl Session {
             let _ = self.backend.stream.write_all(&self.to_server).await;
         };
         // A side that does not read is not waited for.
-        let _ = tokio::time::timeout(std::time::Duration::from_secs(1), farewell).await;
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(FAREWELL_SECONDS), farewell).await;
     }
 }
 
