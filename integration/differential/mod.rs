@@ -37,7 +37,7 @@ const SHAPES: &[Shape] = &[
     Shape { name: "prolific", users: 50, messages: 1_500, follows: 25, prolific: 4_000, ..CLASSIC },
     Shape {
         name: "five",
-        timeline: Timeline { n: 5, ..Timeline::CLASSIC },
+        timeline: Timeline { n: 5, ..Timeline::SILENT },
         users: 60,
         messages: 800,
         follows: 20,
@@ -45,7 +45,7 @@ const SHAPES: &[Shape] = &[
     },
     Shape {
         name: "one",
-        timeline: Timeline { n: 1, options: "ENGINE=MEMORY", ..Timeline::CLASSIC },
+        timeline: Timeline { n: 1, ..Timeline::SILENT },
         users: 20,
         messages: 200,
         ..CLASSIC
@@ -61,7 +61,7 @@ const SHAPES: &[Shape] = &[
         timeline: Timeline {
             id_type: "bigint unsigned",
             user_type: "bigint unsigned",
-            ..Timeline::CLASSIC
+            ..Timeline::SILENT
         },
         at_the_limit: true,
         ..CLASSIC
@@ -129,6 +129,9 @@ fn compare_shape(
     let mut told = 0;
     while told < calls {
         let mut twin = Twin::new(server, &proxy, &some_login(&database, random));
+        if !shape.timeline.parse_warns() {
+            twin = twin.parse_is_silent();
+        }
         let mut asked = Asked::new(&shape.timeline);
         for _ in 0..CALLS_A_SESSION {
             twin.run(&data.call(random));
