@@ -86,7 +86,9 @@ impl Asked {
                 rows => twin.run_unordered(rows),
             },
             18 => {
-                let statement = *self.prepared.get_or_insert_with(|| twin.prepare(CLASSIC_TAIL));
+                let statement = *self
+                    .prepared
+                    .get_or_insert_with(|| twin.prepare(CLASSIC_TAIL));
                 twin.execute(statement, &[]);
             }
             _ => {

@@ -48,8 +48,10 @@ impl Shape {
     pub(crate) fn load(&self, database: &Database, random: &mut Random) -> DataSet {
         let mut client = database.connect();
         self.timeline.create(&mut client);
-        let (max_id, max_user) =
-            (greatest(self.timeline.id_type), greatest(self.timeline.user_type));
+        let (max_id, max_user) = (
+            greatest(self.timeline.id_type),
+            greatest(self.timeline.user_type),
+        );
         let users = self.users(max_user);
         let follows = self.follows(&users, random);
         insert(&mut client, "follower", &follows, |(reader, author)| {
@@ -64,14 +66,28 @@ impl Shape {
             format!("({id},{author},'message {id}')")
         });
         for _ in 0..ids.len() / 20 {
-            client.ok(&format!("DELETE FROM message WHERE id = {}", random.pick(&ids)));
+            client.ok(&format!(
+                "DELETE FROM message WHERE id = {}",
+                random.pick(&ids)
+            ));
         }
         client.query("ANALYZE TABLE message, follower");
-        DataSet { users, ids, max_id, max_user }
+        DataSet {
+            users,
+            ids,
+            max_id,
+            max_user,
+        }
     }
 
     fn users(&self, max: u64) -> Vec<u64> {
-        let number = |at| if self.at_the_limit { max - at * 3 } else { 1 + at };
+        let number = |at| {
+            if self.at_the_limit {
+                max - at * 3
+            } else {
+                1 + at
+            }
+        };
         (0..self.users).map(number).collect()
     }
 
@@ -101,13 +117,23 @@ impl Shape {
     /// Most authors wrote little, a few much, a quarter nothing. Ids have gaps.
     fn messages(&self, users: &[u64], max: u64, random: &mut Random) -> Vec<(u64, u64)> {
         let total = self.messages + self.prolific;
-        let mut id = if self.at_the_limit { max - total * 2 } else { 0 };
-        let authors: Vec<u64> =
-            users.iter().copied().skip(1).filter(|_| !random.one_in(4)).collect();
+        let mut id = if self.at_the_limit {
+            max - total * 2
+        } else {
+            0
+        };
+        let authors: Vec<u64> = users
+            .iter()
+            .copied()
+            .skip(1)
+            .filter(|_| !random.one_in(4))
+            .collect();
         let mut messages = Vec::new();
         for _ in 0..self.messages {
             let skewed = random.below(authors.len() as u64 * 2);
-            let author = authors.get(random.below(skewed + 1) as usize).or(authors.first());
+            let author = authors
+                .get(random.below(skewed + 1) as usize)
+                .or(authors.first());
             messages.push((id, author.copied().unwrap_or(users[0])));
             id += 1 + random.below(2);
         }

@@ -32,12 +32,34 @@ const CLASSIC: Shape = Shape {
 
 const SHAPES: &[Shape] = &[
     CLASSIC,
-    Shape { name: "few", users: 6, messages: 25, follows: 4, ..CLASSIC },
-    Shape { name: "none", users: 4, messages: 0, follows: 4, ..CLASSIC },
-    Shape { name: "prolific", users: 50, messages: 1_500, follows: 25, prolific: 4_000, ..CLASSIC },
+    Shape {
+        name: "few",
+        users: 6,
+        messages: 25,
+        follows: 4,
+        ..CLASSIC
+    },
+    Shape {
+        name: "none",
+        users: 4,
+        messages: 0,
+        follows: 4,
+        ..CLASSIC
+    },
+    Shape {
+        name: "prolific",
+        users: 50,
+        messages: 1_500,
+        follows: 25,
+        prolific: 4_000,
+        ..CLASSIC
+    },
     Shape {
         name: "five",
-        timeline: Timeline { n: 5, ..Timeline::SILENT },
+        timeline: Timeline {
+            n: 5,
+            ..Timeline::SILENT
+        },
         users: 60,
         messages: 800,
         follows: 20,
@@ -45,14 +67,20 @@ const SHAPES: &[Shape] = &[
     },
     Shape {
         name: "one",
-        timeline: Timeline { n: 1, ..Timeline::SILENT },
+        timeline: Timeline {
+            n: 1,
+            ..Timeline::SILENT
+        },
         users: 20,
         messages: 200,
         ..CLASSIC
     },
     Shape {
         name: "limits",
-        timeline: Timeline { n: 7, ..Timeline::CLASSIC },
+        timeline: Timeline {
+            n: 7,
+            ..Timeline::CLASSIC
+        },
         at_the_limit: true,
         ..CLASSIC
     },
@@ -68,12 +96,23 @@ const SHAPES: &[Shape] = &[
     },
     Shape {
         name: "mixed",
-        timeline: Timeline { n: 33, id_type: "bigint", user_type: "int", ..Timeline::CLASSIC },
+        timeline: Timeline {
+            n: 33,
+            id_type: "bigint",
+            user_type: "int",
+            ..Timeline::CLASSIC
+        },
         at_the_limit: true,
         ..CLASSIC
     },
     // Big enough that the optimizer's choice of plan for the tail is certain.
-    Shape { name: "large", users: 300, messages: 22_000, follows: 60, ..CLASSIC },
+    Shape {
+        name: "large",
+        users: 300,
+        messages: 22_000,
+        follows: 60,
+        ..CLASSIC
+    },
 ];
 
 #[test]
@@ -90,22 +129,34 @@ fn ten_thousand_calls_leave_what_the_procedure_leaves_on_mysql() {
 
 #[track_caller]
 fn compare(server: &'static Server, seed: u64) {
-    let seed = std::env::var("HEADWATER_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(seed);
+    let seed = std::env::var("HEADWATER_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or(seed);
     let calls = CALLS / SHAPES.len() as u64;
     let (mut owned, mut in_statement) = (0, 0);
     for (at, shape) in SHAPES.iter().enumerate() {
         let mut random = Random(seed + ((at as u64) << 32));
         // With and without the service account, in turn.
         let service = at % 2 == 0;
-        eprintln!("data set {}, HEADWATER_SEED={seed}, service account: {service}", shape.name);
+        eprintln!(
+            "data set {}, HEADWATER_SEED={seed}, service account: {service}",
+            shape.name
+        );
         let counts = compare_shape(server, shape, service, calls, &mut random);
         eprintln!("  {counts:?}");
         owned += counts.of("calls_owned");
         in_statement += counts.of("tails_virtual");
     }
     // Were nothing owned, all this would prove nothing.
-    assert!(owned * 10 > CALLS * 9, "{owned} of {CALLS} calls were owned");
-    assert!(in_statement * 20 > CALLS, "{in_statement} tails were answered with the ids in the statement");
+    assert!(
+        owned * 10 > CALLS * 9,
+        "{owned} of {CALLS} calls were owned"
+    );
+    assert!(
+        in_statement * 20 > CALLS,
+        "{in_statement} tails were answered with the ids in the statement"
+    );
 }
 
 #[track_caller]
@@ -119,7 +170,9 @@ fn compare_shape(
     let database = Database::empty(server, &format!("diff_{}", shape.name));
     let data = shape.load(&database, random);
     let mut settings = tempfile::NamedTempFile::new().unwrap();
-    settings.write_all(shape.timeline.toml().as_bytes()).unwrap();
+    settings
+        .write_all(shape.timeline.toml().as_bytes())
+        .unwrap();
     let path = settings.path().to_str().unwrap();
     let mut flags = vec!["--config", path];
     if service {

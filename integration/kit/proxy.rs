@@ -173,7 +173,10 @@ impl Counts {
 
     /// Calls that the server's procedure answered, for whatever reason.
     pub(crate) fn relayed(&self) -> u64 {
-        let relayed = self.0.iter().filter(|(name, _)| name.starts_with("calls_relayed["));
+        let relayed = self
+            .0
+            .iter()
+            .filter(|(name, _)| name.starts_with("calls_relayed["));
         relayed.map(|(_, value)| value).sum()
     }
 }

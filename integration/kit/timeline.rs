@@ -36,7 +36,9 @@ impl Timeline {
     }
 
     pub(crate) fn tables(&self) -> [String; 2] {
-        let Timeline { id_type, user_type, .. } = self;
+        let Timeline {
+            id_type, user_type, ..
+        } = self;
         [
             format!(
                 "CREATE TABLE follower (user_id {user_type} NOT NULL, follower_id {user_type} NOT NULL, \
@@ -51,7 +53,12 @@ impl Timeline {
 
     /// The helper, then the newest page, then the bounded one.
     pub(crate) fn procedures(&self) -> [String; 3] {
-        let Timeline { n, id_type, user_type, options } = self;
+        let Timeline {
+            n,
+            id_type,
+            user_type,
+            options,
+        } = self;
         let result = format!(
             "CREATE TEMPORARY TABLE IF NOT EXISTS fetch_timeline_tt \
              (id {id_type} NOT NULL PRIMARY KEY) {options}; DELETE FROM fetch_timeline_tt;"

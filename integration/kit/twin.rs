@@ -31,7 +31,11 @@ impl Twin {
     /// Both in the login's database.
     #[track_caller]
     pub(crate) fn new(server: &Server, proxy: &Proxy, login: &Login) -> Twin {
-        Twin::of(WireClient::login(server.addr(), login), proxy.login(login), None)
+        Twin::of(
+            WireClient::login(server.addr(), login),
+            proxy.login(login),
+            None,
+        )
     }
 
     /// Each in a database of its own, of the same content and with names of one length. `{db}` in a
@@ -49,7 +53,13 @@ impl Twin {
 
     fn of(direct: WireClient, proxied: WireClient, names: Option<[String; 2]>) -> Twin {
         let parse_warns = !direct.greeting.is_mariadb();
-        Twin { direct, proxied, names, told: Vec::new(), parse_warns }
+        Twin {
+            direct,
+            proxied,
+            names,
+            told: Vec::new(),
+            parse_warns,
+        }
     }
 
     /// The procedures' bodies hold nothing that MySQL warns of when it parses them (3719, `utf8`),
@@ -89,7 +99,10 @@ impl Twin {
     #[track_caller]
     pub(crate) fn ok(&mut self, sql: &str) {
         let answers = self.run(sql);
-        assert!(matches!(answers[..], [Answer::Ok(_)]), "{answers:?} to: {sql}");
+        assert!(
+            matches!(answers[..], [Answer::Ok(_)]),
+            "{answers:?} to: {sql}"
+        );
     }
 
     /// The error's code, which both sides gave.
@@ -135,7 +148,10 @@ impl Twin {
     pub(crate) fn prepare(&mut self, sql: &str) -> [u32; 2] {
         self.told.push(format!("prepare {sql}"));
         let text = self.texts(sql);
-        [self.direct.prepare(&text[0]), self.proxied.prepare(&text[1])]
+        [
+            self.direct.prepare(&text[0]),
+            self.proxied.prepare(&text[1]),
+        ]
     }
 
     /// Executes what [`Twin::prepare`] returned.
@@ -172,7 +188,12 @@ impl Twin {
     }
 
     #[track_caller]
-    fn exchange(&mut self, payloads: [Vec<u8>; 2], warnings_masked: bool, unordered: bool) -> Reply {
+    fn exchange(
+        &mut self,
+        payloads: [Vec<u8>; 2],
+        warnings_masked: bool,
+        unordered: bool,
+    ) -> Reply {
         let [first, second] = payloads;
         let command = first.first().copied().unwrap_or_default();
         let direct = self.direct.command(&first);
@@ -191,7 +212,12 @@ impl Twin {
             }
         }
         let capabilities = self.direct.capabilities;
-        let mask = Mask { command, capabilities, warnings_masked, unordered };
+        let mask = Mask {
+            command,
+            capabilities,
+            warnings_masked,
+            unordered,
+        };
         let (expected, found) = (mask.apply(&direct), mask.apply(&proxied));
         if expected != found {
             let place = expected.iter().zip(&found).position(|(a, b)| a != b);
@@ -252,18 +278,26 @@ impl Mask {
             }
             let mut values = Values(&packets[at].payload);
             let columns = values.lenenc() as usize;
-            at += 1 + if values.0.first() == Some(&0) { 0 } else { columns };
+            at += 1 + if values.0.first() == Some(&0) {
+                0
+            } else {
+                columns
+            };
             if !deprecate_eof {
                 self.end(&mut packets[at]);
                 at += 1;
             }
             let rows = at;
-            while packets[at].first_byte() != Some(0xff) && !ends_rows(&packets[at], self.capabilities) {
+            while packets[at].first_byte() != Some(0xff)
+                && !ends_rows(&packets[at], self.capabilities)
+            {
                 at += 1;
             }
             if self.unordered {
-                let mut sorted: Vec<Vec<u8>> =
-                    packets[rows..at].iter().map(|row| row.payload.clone()).collect();
+                let mut sorted: Vec<Vec<u8>> = packets[rows..at]
+                    .iter()
+                    .map(|row| row.payload.clone())
+                    .collect();
                 sorted.sort();
                 for (packet, row) in packets[rows..at].iter_mut().zip(sorted) {
                     packet.first_part = row.len();

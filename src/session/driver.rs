@@ -13,7 +13,8 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::counts::{Counts, Event};
-use super::machine::{ClientStep, Commands, Machine, ServerStep};
+use super::commands::Commands;
+use super::machine::{ClientStep, Machine, ServerStep};
 use crate::backend::{AskError, Backend};
 use crate::catalogue::Catalogue;
 use crate::limits::Limits;
