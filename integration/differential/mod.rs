@@ -58,7 +58,7 @@ const SHAPES: &[Shape] = &[
         name: "five",
         timeline: Timeline {
             n: 5,
-            ..Timeline::CLASSIC
+            ..Timeline::SILENT
         },
         users: 60,
         messages: 800,
@@ -69,8 +69,7 @@ const SHAPES: &[Shape] = &[
         name: "one",
         timeline: Timeline {
             n: 1,
-            options: "ENGINE=MEMORY",
-            ..Timeline::CLASSIC
+            ..Timeline::SILENT
         },
         users: 20,
         messages: 200,
@@ -90,7 +89,7 @@ const SHAPES: &[Shape] = &[
         timeline: Timeline {
             id_type: "bigint unsigned",
             user_type: "bigint unsigned",
-            ..Timeline::CLASSIC
+            ..Timeline::SILENT
         },
         at_the_limit: true,
         ..CLASSIC
@@ -183,6 +182,9 @@ fn compare_shape(
     let mut told = 0;
     while told < calls {
         let mut twin = Twin::new(server, &proxy, &some_login(&database, random));
+        if !shape.timeline.parse_warns() {
+            twin = twin.parse_is_silent();
+        }
         let mut asked = Asked::new(&shape.timeline);
         for _ in 0..CALLS_A_SESSION {
             twin.run(&data.call(random));

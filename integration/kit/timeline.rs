@@ -21,6 +21,9 @@ impl Timeline {
         options: "ENGINE=heap DEFAULT CHARSET=utf8",
     };
 
+    /// The same in a body that MySQL has nothing to say about.
+    pub(crate) const SILENT: Timeline = Timeline { options: "ENGINE=MEMORY", ..Timeline::CLASSIC };
+
     /// Makes tables and procedures in the client's current database.
     #[track_caller]
     pub(crate) fn create(&self, client: &mut WireClient) {
@@ -107,6 +110,11 @@ impl Timeline {
                 fill(" AND id <= head")
             ),
         ]
+    }
+
+    /// MySQL warns whenever it parses the procedures.
+    pub(crate) fn parse_warns(&self) -> bool {
+        self.options.contains("utf8")
     }
 
     /// The definition in the settings file's form.
