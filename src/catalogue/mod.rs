@@ -43,7 +43,11 @@ impl Catalogue {
         // The service account checks again every `recheck_ms`; a verdict may outlive one lost round.
         let rounds = if service.is_some() { 3 } else { 1 };
         Catalogue {
-            classes: Mutex::new(Classes::new(Arc::clone(&definitions), limits.statements)),
+            classes: Mutex::new(Classes::new(
+                Arc::clone(&definitions),
+                NonZeroUsize::new(limits.statements).unwrap_or(NonZeroUsize::MIN),
+                limits.statement_bytes,
+            )),
             verdicts: Mutex::new(LruCache::new(
                 NonZeroUsize::new(databases).unwrap_or(NonZeroUsize::MIN),
             )),

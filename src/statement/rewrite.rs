@@ -3,75 +3,47 @@
 use std::fmt::Write;
 
 use super::tail::Tail;
-use crate::timeline::check::Product;
 use crate::timeline::definition::quoted;
 
-/// Where the ids stand in a rewritten tail. The column definitions of the answer depend on it and on the server.
+/// How the ids are put into a tail, so that its reply has the column definitions of the real join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TailForm {
-    /// As a common table expression in front: `WITH fetch_timeline_tt(id) AS (VALUES ...) SELECT ...`.
-    Cte,
-    /// The same, and the tables joined in the order in which they are written: `WITH ... SELECT STRAIGHT_JOIN ...`.
-    CteStraightJoin,
-    /// As a list, without the join: `SELECT ... FROM message WHERE message.id IN (...)`.
-    InList,
+    /// As a list, without the join: read by key and in order, without a temporary table.
+    List,
+    /// The same through a temporary table, where the real join sorts through one: there the server
+    /// reports columns without their key flags.
+    BufferedList,
 }
 
 impl Tail {
-    /// The text that asks the same of these ids. The client's own text stays as written around them.
+    /// The text that asks the same of these ids: `SELECT ... FROM message WHERE message.id IN (...) ...`, and the
+    /// client's own words everywhere else.
     ///
     /// `None`: there are no ids, and no form of it says so.
-    pub fn rewrite(&self, form: TailForm, product: Product, ids: &[u64]) -> Option<String> {
+    pub fn rewrite(&self, form: TailForm, ids: &[u64]) -> Option<String> {
         if ids.is_empty() {
             return None;
         }
         let mut text = String::with_capacity(self.text.len() + 80 + 24 * ids.len());
-        match form {
-            TailForm::Cte => {
-                self.with(product, ids, &mut text);
-                text.push_str(&self.text);
-            }
-            TailForm::CteStraightJoin => {
-                self.with(product, ids, &mut text);
-                text.push_str("SELECT STRAIGHT_JOIN");
-                text.push_str(self.text.get(self.select_end..)?);
-            }
-            TailForm::InList => {
-                text.push_str("SELECT");
-                text.push_str(self.text.get(self.select_end..self.from_at)?);
-                text.push_str("FROM ");
-                text.push_str(&self.message);
-                text.push_str(" WHERE ");
-                text.push_str(&self.qualifier);
-                text.push('.');
-                text.push_str(&quoted(&self.names.id));
-                text.push_str(" IN (");
-                list(ids, "", "", &mut text);
-                text.push_str(") ");
-                text.push_str(self.text.get(self.order_at..)?);
-            }
-        }
-        Some(text)
-    }
-
-    fn with(&self, product: Product, ids: &[u64], text: &mut String) {
-        text.push_str("WITH ");
-        text.push_str(&quoted(&self.names.result));
-        text.push('(');
-        text.push_str(&quoted(&self.names.result_id));
-        text.push_str(") AS (VALUES ");
-        match product {
-            Product::Mariadb => list(ids, "(", ")", text),
-            Product::Mysql => list(ids, "ROW(", ")", text),
+        text.push_str(match form {
+            TailForm::List => "SELECT",
+            TailForm::BufferedList => "SELECT SQL_BUFFER_RESULT",
+        });
+        text.push_str(self.text.get(self.select_end..self.from_at)?);
+        text.push_str("FROM ");
+        text.push_str(&self.message);
+        text.push_str(" WHERE ");
+        text.push_str(&self.qualifier);
+        text.push('.');
+        text.push_str(&quoted(&self.names.id));
+        text.push_str(" IN (");
+        for (at, id) in ids.iter().enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            // Writing into a String does not fail.
+            let _ = write!(text, "{comma}{id}");
         }
         text.push_str(") ");
-    }
-}
-
-fn list(ids: &[u64], before: &str, after: &str, text: &mut String) {
-    for (at, id) in ids.iter().enumerate() {
-        let comma = if at == 0 { "" } else { "," };
-        // Writing into a String does not fail.
-        let _ = write!(text, "{comma}{before}{id}{after}");
+        text.push_str(self.text.get(self.order_at..)?);
+        Some(text)
     }
 }

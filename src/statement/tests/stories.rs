@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::statement::{Class, Classes, Effects, Tail, TailForm, classify};
 use crate::timeline::Definition;
-use crate::timeline::check::Product;
 
 const CLASSIC: &str = "SELECT message.id,user_id,body FROM message\n  INNER JOIN fetch_timeline_tt USING(id)\n  ORDER BY message.id DESC LIMIT 20";
 
@@ -15,45 +14,19 @@ fn tail(text: &str) -> Tail {
 }
 
 #[test]
-fn a_common_table_expression_stands_in_front_of_the_text_as_written() {
-    let tail = tail(CLASSIC);
-    let ids = [30, 20, 10];
-    let mariadb = tail.rewrite(TailForm::Cte, Product::Mariadb, &ids).unwrap();
-    assert_eq!(
-        mariadb,
-        format!("WITH `fetch_timeline_tt`(`id`) AS (VALUES (30),(20),(10)) {CLASSIC}")
-    );
-    let mysql = tail.rewrite(TailForm::Cte, Product::Mysql, &ids).unwrap();
-    assert_eq!(
-        mysql,
-        format!("WITH `fetch_timeline_tt`(`id`) AS (VALUES ROW(30),ROW(20),ROW(10)) {CLASSIC}")
-    );
-}
-
-#[test]
-fn a_straight_join_keeps_the_text_behind_select() {
-    let text = tail(CLASSIC)
-        .rewrite(TailForm::CteStraightJoin, Product::Mariadb, &[7])
-        .unwrap();
-    let behind = CLASSIC.strip_prefix("SELECT").unwrap();
-    assert_eq!(
-        text,
-        format!("WITH `fetch_timeline_tt`(`id`) AS (VALUES (7)) SELECT STRAIGHT_JOIN{behind}")
-    );
-}
-
-#[test]
 fn a_list_takes_the_place_of_the_join() {
     let plain = tail(CLASSIC)
-        .rewrite(TailForm::InList, Product::Mariadb, &[7, u64::MAX])
+        .rewrite(TailForm::List, &[7, u64::MAX])
         .unwrap();
     assert_eq!(
         plain,
         "SELECT message.id,user_id,body FROM message WHERE message.`id` IN (7,18446744073709551615) ORDER BY message.id DESC LIMIT 20"
     );
+    let buffered = tail(CLASSIC).rewrite(TailForm::BufferedList, &[7]).unwrap();
+    assert!(buffered.starts_with("SELECT SQL_BUFFER_RESULT message.id,user_id,body FROM message WHERE"));
     let aliased = "SELECT m.id a /*x*/ FROM fetch_timeline_tt AS t,`message` m WHERE t.id=m.id ORDER BY m.id DESC LIMIT 5; ";
     let list = tail(aliased)
-        .rewrite(TailForm::InList, Product::Mysql, &[7])
+        .rewrite(TailForm::List, &[7])
         .unwrap();
     assert_eq!(
         list,
@@ -63,8 +36,8 @@ fn a_list_takes_the_place_of_the_join() {
 
 #[test]
 fn no_ids_have_no_form() {
-    for form in [TailForm::Cte, TailForm::CteStraightJoin, TailForm::InList] {
-        assert_eq!(tail(CLASSIC).rewrite(form, Product::Mysql, &[]), None);
+    for form in [TailForm::List, TailForm::BufferedList] {
+        assert_eq!(tail(CLASSIC).rewrite(form, &[]), None);
     }
 }
 
@@ -98,13 +71,8 @@ fn names_that_need_quotes_stay_quoted() {
     let Class::Tail(tail) = classify(text.as_bytes(), &[definition]) else {
         panic!("no tail")
     };
-    let cte = tail.rewrite(TailForm::Cte, Product::Mariadb, &[1]).unwrap();
-    assert!(
-        cte.starts_with("WITH `a``b`(`id`) AS (VALUES (1)) SELECT `order`.id"),
-        "{cte}"
-    );
     let list = tail
-        .rewrite(TailForm::InList, Product::Mariadb, &[1])
+        .rewrite(TailForm::List, &[1])
         .unwrap();
     assert_eq!(
         list,
