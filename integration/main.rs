@@ -10,4 +10,5 @@
     missing_docs
 )]
 
+mod data;
 mod kit;
