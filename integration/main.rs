@@ -11,4 +11,6 @@
 )]
 
 mod data;
+mod differential;
 mod kit;
+mod sessions;

@@ -1,6 +1,7 @@
 //! Headwater as users run it: a process of its own in front of a server.
 
-use std::io::{BufRead, BufReader};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -21,7 +22,7 @@ pub(crate) struct Proxy {
     child: Child,
     addr: SocketAddr,
     log: Arc<Mutex<String>>,
-    reader: Option<JoinHandle<()>>,
+    readers: Vec<JoinHandle<()>>,
 }
 
 impl Proxy {
@@ -34,25 +35,20 @@ impl Proxy {
             .args(["--upstream", &upstream.to_string()])
             .args(flags)
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("headwater starts");
-        let stderr = BufReader::new(child.stderr.take().unwrap());
         let log = Arc::new(Mutex::new(String::new()));
-        let written = Arc::clone(&log);
-        let reader = thread::spawn(move || {
-            for line in stderr.lines().map_while(Result::ok) {
-                let mut log = written.lock().unwrap();
-                log.push_str(&line);
-                log.push('\n');
-            }
-        });
+        let readers = vec![
+            follow(child.stdout.take().unwrap(), &log),
+            follow(child.stderr.take().unwrap(), &log),
+        ];
         let mut proxy = Proxy {
             child,
             addr,
             log,
-            reader: Some(reader),
+            readers,
         };
         let deadline = Instant::now() + START_TIMEOUT;
         while TcpStream::connect(addr).is_err() {
@@ -80,7 +76,7 @@ impl Proxy {
         WireClient::login(self.addr, login)
     }
 
-    /// All it wrote to its standard error so far.
+    /// All it wrote so far, to its standard output and its standard error.
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
@@ -92,6 +88,24 @@ impl Proxy {
         while !self.log().contains(text) {
             assert!(Instant::now() < deadline, "no {text:?} in:\n{}", self.log());
             thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Its counters now, by name.
+    #[track_caller]
+    pub(crate) fn counts(&self) -> Counts {
+        let printed = |log: &str| log.matches("counts: ").count();
+        let before = printed(&self.log());
+        self.signal(Signal::SIGUSR1);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            let log = self.log();
+            if printed(&log) > before {
+                let (_, last) = log.rsplit_once("counts: ").unwrap();
+                return Counts::read(last.lines().next().unwrap());
+            }
+            assert!(Instant::now() < deadline, "no counts in:\n{log}");
+            thread::sleep(Duration::from_millis(2));
         }
     }
 
@@ -125,8 +139,10 @@ impl Proxy {
             );
             thread::sleep(Duration::from_millis(5));
         };
-        // The pipe is closed now, so the reader comes to its end.
-        self.reader.take().unwrap().join().unwrap();
+        // The pipes are closed now, so the readers come to their end.
+        for reader in std::mem::take(&mut self.readers) {
+            reader.join().unwrap();
+        }
         (status, self.log())
     }
 }
@@ -136,6 +152,45 @@ impl Drop for Proxy {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// What a process counted: `name=value`, those at zero left out.
+#[derive(Debug, Clone)]
+pub(crate) struct Counts(BTreeMap<String, u64>);
+
+impl Counts {
+    fn read(line: &str) -> Counts {
+        let pairs = line.split_whitespace().filter_map(|pair| {
+            let (name, value) = pair.split_once('=')?;
+            Some((name.to_owned(), value.parse().ok()?))
+        });
+        Counts(pairs.collect())
+    }
+
+    pub(crate) fn of(&self, name: &str) -> u64 {
+        self.0.get(name).copied().unwrap_or(0)
+    }
+
+    /// Calls that the server's procedure answered, for whatever reason.
+    pub(crate) fn relayed(&self) -> u64 {
+        let relayed = self
+            .0
+            .iter()
+            .filter(|(name, _)| name.starts_with("calls_relayed["));
+        relayed.map(|(_, value)| value).sum()
+    }
+}
+
+/// Gathers what the process writes to a pipe, line by line.
+fn follow(pipe: impl Read + Send + 'static, log: &Arc<Mutex<String>>) -> JoinHandle<()> {
+    let log = Arc::clone(log);
+    thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            let mut log = log.lock().unwrap();
+            log.push_str(&line);
+            log.push('\n');
+        }
+    })
 }
 
 /// Nobody listens there now; nor will anyone soon, as the system deals out others first.

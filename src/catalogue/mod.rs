@@ -3,6 +3,7 @@
 mod service;
 
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ pub use service::{Service, ServiceError};
 
 use crate::limits::Limits;
 use crate::statement::{Class, Classes};
-use crate::timeline::check::Verdict;
+use crate::timeline::check::{Reason, Verdict};
 use crate::timeline::definition::Definition;
 
 /// Definitions and verdicts, shared by all sessions.
@@ -24,6 +25,7 @@ pub struct Catalogue {
     /// The account that checks definitions, if there is one.
     pub service: Option<Service>,
     lifetime: Duration,
+    said_unseen: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -48,6 +50,7 @@ impl Catalogue {
             definitions,
             service,
             lifetime: Duration::from_millis(limits.recheck_ms).saturating_mul(rounds),
+            said_unseen: AtomicBool::new(false),
         }
     }
 
@@ -90,6 +93,18 @@ impl Catalogue {
             }
         }
         verdict
+    }
+
+    /// Says once that a client's account sees too little of a definition to check it.
+    pub fn say_unseen(&self, number: usize, reason: &Reason) {
+        if self.said_unseen.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let name = self.definitions.get(number).map_or("", |definition| &definition.name);
+        tracing::warn!(
+            "definition {name}: a client's account cannot check it, its calls are relayed: {reason} \
+             (a service account could: --service-user, HEADWATER_SERVICE_USER, service.user)"
+        );
     }
 
     /// Forgets when verdicts were given: a statement passed that may have changed a definition.

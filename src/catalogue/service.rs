@@ -73,9 +73,11 @@ impl Service {
         definition: &Definition,
         database: &[u8],
     ) -> Result<Verdict, ServiceError> {
-        let queries = check::queries(definition, database);
+        // A name that is no UTF-8 is replaced by one that names nothing: the verdict is to relay.
+        let database = String::from_utf8_lossy(database);
+        let queries = check::queries(definition, &database);
         let answers = self.ask(&queries).await?;
-        Ok(check::evaluate(definition, database, &answers))
+        Ok(check::evaluate(definition, &database, &answers))
     }
 
     async fn ask(&self, queries: &[String]) -> Result<Vec<Answered>, ServiceError> {

@@ -13,7 +13,8 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::counts::{Counts, Event};
-use super::machine::{ClientStep, Commands, Machine, ServerStep};
+use super::commands::Commands;
+use super::machine::{ClientStep, Machine, ServerStep};
 use crate::backend::{AskError, Backend};
 use crate::catalogue::Catalogue;
 use crate::limits::Limits;
@@ -23,6 +24,8 @@ use crate::statement::Class;
 const SCRATCH_BYTES: usize = 64 * 1024;
 /// What a session's idle buffers may keep allocated.
 const IDLE_BYTES: usize = 1024;
+/// How long the last bytes may take to reach a side that reads slowly.
+const FAREWELL_SECONDS: u64 = 10;
 
 thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; SCRATCH_BYTES]);
@@ -78,6 +81,8 @@ pub struct Session {
     holding: bool,
     /// When the right to execute the procedure was last proved.
     pub(super) execute_proven: Option<Instant>,
+    /// When this account last looked at a definition and saw too little.
+    pub(super) checked_in_vain: Option<Instant>,
 }
 
 impl Session {
@@ -99,6 +104,7 @@ impl Session {
             to_server: Vec::new(),
             holding: false,
             execute_proven: None,
+            checked_in_vain: None,
         }
     }
 
@@ -269,7 +275,7 @@ impl Session {
             let _ = self.backend.stream.write_all(&self.to_server).await;
         };
         // A side that does not read is not waited for.
-        let _ = tokio::time::timeout(std::time::Duration::from_secs(1), farewell).await;
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(FAREWELL_SECONDS), farewell).await;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::reason::Reason;
 use crate::statement::Effects;
+use crate::timeline::Form;
 use crate::wire::response::OkPacket;
 use crate::wire::status;
 
@@ -20,8 +21,8 @@ pub struct Standing {
     pub settings_proven: bool,
     /// No temporary table hides one of the definition's tables.
     pub tables_proven: bool,
-    /// The definition whose procedure this account was seen to be allowed to execute.
-    pub may_execute: Option<usize>,
+    /// The procedure (a definition's, in one of its forms) that the account was seen to be allowed to execute.
+    pub may_execute: Option<(usize, Form)>,
     /// A one-shot `SET TRANSACTION` may be in effect.
     pub one_shot: bool,
     /// Calls are relayed until the session is reset.

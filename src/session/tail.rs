@@ -78,7 +78,10 @@ fn form(facts: &Facts, rows: u64) -> Option<TailForm> {
         Product::Mysql if rows <= 1 => Some(TailForm::List),
         Product::Mysql => {
             let needed = MANY_MESSAGES.max(rows.saturating_mul(MESSAGES_PER_ROW));
-            (facts.message_rows >= needed).then_some(TailForm::BufferedList)
+            facts
+                .message_rows
+                .is_some_and(|messages| messages >= needed)
+                .then_some(TailForm::BufferedList)
         }
     }
 }

@@ -42,18 +42,20 @@ pub struct Lookup<'a> {
 #[derive(Debug, Default)]
 pub struct Heads {
     /// Every head when the call is bounded; the greatest n otherwise. Descending.
-    heads: Vec<Head>,
+    pub(super) heads: Vec<Head>,
     /// The n authors with the greatest heads.
-    top: Vec<(Head, Known)>,
+    pub(super) top: Vec<(Head, Known)>,
 }
 
 /// What step 1 says of one of the top authors besides its head.
 #[derive(Debug)]
-enum Known {
+pub(super) enum Known {
     /// Its newest n ids.
     List(Vec<u64>),
     /// Its second and n-th newest id; `None` when it has fewer.
     Marks { second: Option<u64>, nth: Option<u64> },
+    /// Nothing yet.
+    Nothing,
 }
 
 impl Heads {
@@ -239,10 +241,15 @@ impl Lookup<'_> {
             };
             authors.push((head, known));
         }
+        Ok(self.rank(authors))
+    }
+
+    /// Orders heads; the n greatest are the top authors.
+    pub(super) fn rank(&self, mut authors: Vec<(Head, Known)>) -> Heads {
         authors.sort_unstable_by_key(|(head, _)| std::cmp::Reverse(head.id));
         let heads = authors.iter().map(|(head, _)| *head).collect();
         authors.truncate(self.n());
-        Ok(Heads { heads, top: authors })
+        Heads { heads, top: authors }
     }
 
     /// Step 2, where step 1 did not bring the lists: the page, and how many ids the authors have
@@ -305,7 +312,7 @@ impl Lookup<'_> {
         let Some(page) = page else {
             let lists = heads.top.into_iter().filter_map(|(_, known)| match known {
                 Known::List(ids) => Some(ids),
-                Known::Marks { .. } => None,
+                Known::Marks { .. } | Known::Nothing => None,
             });
             let ids = merge::result_set(lists.collect());
             let total = ids.len() as u64;
@@ -323,7 +330,7 @@ impl Lookup<'_> {
             author: head.author,
             low: match known {
                 Known::Marks { nth, .. } => nth.unwrap_or(0),
-                Known::List(_) => 0,
+                Known::List(_) | Known::Nothing => 0,
             },
             high: head.id,
         });
@@ -342,7 +349,8 @@ impl Lookup<'_> {
         self.definition.n as usize
     }
 
-    fn name(&self, table: &str) -> String {
+    /// A table's name with its database, quoted.
+    pub(super) fn name(&self, table: &str) -> String {
         format!("{}.{}", quoted(&String::from_utf8_lossy(self.database)), quoted(table))
     }
 }

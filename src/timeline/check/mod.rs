@@ -3,6 +3,8 @@
 //! The caller sends [`queries`] in order on any connection, and hands all answers to [`evaluate`]. A query that fails does not
 //! stop the others: MariaDB, MySQL and look-alikes each lack something.
 
+use std::fmt;
+
 use super::body::{self, Routine, Security};
 use super::definition::{Definition, Form};
 
@@ -16,7 +18,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-pub use queries::queries;
+pub use queries::{databases_query, queries};
 
 use answers::Answers;
 use queries::Question;
@@ -43,7 +45,13 @@ pub struct Facts {
     pub bounded: Result<Procedure, Reason>,
     /// The message table's columns, in order.
     pub message_columns: Vec<String>,
-    /// The server's estimate of the message table's rows.
+    /// The index on (author, id) that lookups use.
+    pub message_index: String,
+    /// Messages of an author, on average, by the index statistics. For choosing a plan only.
+    pub messages_per_author: Option<u64>,
+    /// The greatest message id. For choosing a plan only.
+    pub newest_id: Option<u64>,
+    /// The optimizer's estimate of the message table's rows, where MySQL tells it to the account.
     pub message_rows: Option<u64>,
 }
 
@@ -73,6 +81,36 @@ impl Facts {
         match form {
             Form::Newest => &self.newest,
             Form::Bounded => &self.bounded,
+        }
+    }
+}
+
+impl fmt::Display for Facts {
+    /// For a log line: how each form stands.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let forms = [("newest page", &self.newest), ("bounded page", &self.bounded)];
+        for (place, (form, stands)) in forms.into_iter().enumerate() {
+            let comma = if place == 0 { "" } else { ", " };
+            match stands {
+                Ok(Procedure::Known(_)) => write!(f, "{comma}{form}: procedure as known")?,
+                Ok(Procedure::Trusted) => write!(f, "{comma}{form}: procedure trusted unseen")?,
+                Ok(Procedure::Absent) => write!(f, "{comma}{form}: served without a procedure")?,
+                Err(reason) => write!(f, "{comma}{form}: relayed, {reason}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Verdict {
+    /// True when the other verdict says the same of what is accelerated.
+    #[must_use]
+    pub fn is_alike(&self, other: &Verdict) -> bool {
+        match (self, other) {
+            (Verdict::Accelerate(a), Verdict::Accelerate(b)) => {
+                (a.product, &a.newest, &a.bounded) == (b.product, &b.newest, &b.bounded)
+            }
+            (a, b) => a == b,
         }
     }
 }
@@ -126,7 +164,7 @@ fn facts(definition: &Definition, database: &str, answers: Answers<'_>) -> Resul
             database: database.into(),
         });
     }
-    tables::check(definition, answers)?;
+    let message_index = tables::check(definition, answers)?;
 
     let newest = routine(definition, Routine::Newest, answers);
     let bounded = match routine(definition, Routine::Bounded, answers) {
@@ -146,7 +184,10 @@ fn facts(definition: &Definition, database: &str, answers: Answers<'_>) -> Resul
         newest,
         bounded,
         message_columns: tables::message_columns(definition, answers)?,
-        message_rows: tables::message_rows(definition, answers)?,
+        messages_per_author: tables::messages_per_author(definition, &message_index, answers),
+        newest_id: tables::newest_id(answers),
+        message_index,
+        message_rows: tables::message_rows(answers),
     })
 }
 

@@ -15,6 +15,8 @@ pub(super) enum Question {
     Routines,
     Rights,
     PartialRevokes,
+    MessageRows,
+    NewestId,
 }
 
 /// The queries whose answers [`super::evaluate`] judges, in that order. They only read; any account may send them.
@@ -29,14 +31,14 @@ pub fn queries(definition: &Definition, database: &str) -> Vec<String> {
         "SELECT VERSION()".into(),
         "SELECT @@GLOBAL.init_connect".into(),
         format!(
-            "SELECT TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS FROM information_schema.TABLES WHERE {tables}"
+            "SELECT TABLE_NAME, TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE {tables}"
         ),
         format!(
             "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE FROM information_schema.COLUMNS \
              WHERE {tables} ORDER BY TABLE_NAME, ORDINAL_POSITION"
         ),
         format!(
-            "SELECT TABLE_NAME, INDEX_NAME, NON_UNIQUE, COLUMN_NAME, SUB_PART, INDEX_TYPE \
+            "SELECT TABLE_NAME, INDEX_NAME, NON_UNIQUE, COLUMN_NAME, SUB_PART, INDEX_TYPE, CARDINALITY \
              FROM information_schema.STATISTICS WHERE {tables} ORDER BY TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX"
         ),
     ];
@@ -73,7 +75,31 @@ pub fn queries(definition: &Definition, database: &str) -> Vec<String> {
         "SHOW GLOBAL VARIABLES WHERE Variable_name = {}",
         hex("partial_revokes")
     ));
+    // What the optimizer goes by; the catalogue's figure may be a day old. MariaDB has no such format.
+    queries.push(format!(
+        "EXPLAIN FORMAT=TRADITIONAL SELECT {} FROM {}.{}",
+        quoted(&definition.message.id),
+        quoted(database),
+        quoted(&definition.message.table)
+    ));
+    queries.push(format!(
+        "SELECT MAX({}) FROM {}.{}",
+        quoted(&definition.message.id),
+        quoted(database),
+        quoted(&definition.message.table)
+    ));
     queries
+}
+
+/// Lists the databases that hold both tables of a definition, at most `limit`.
+#[must_use]
+pub fn databases_query(definition: &Definition, limit: usize) -> String {
+    format!(
+        "SELECT TABLE_SCHEMA FROM information_schema.TABLES WHERE TABLE_NAME IN ({}, {}) \
+         GROUP BY TABLE_SCHEMA HAVING COUNT(*) = 2 ORDER BY TABLE_SCHEMA LIMIT {limit}",
+        hex(&definition.follower.table),
+        hex(&definition.message.table),
+    )
 }
 
 impl Question {
@@ -91,6 +117,8 @@ impl Question {
             Self::Routines => 8,
             Self::Rights => 9,
             Self::PartialRevokes => 10,
+            Self::MessageRows => 11,
+            Self::NewestId => 12,
         }
     }
 
@@ -106,6 +134,8 @@ impl Question {
             Self::Routines => "the list of routines",
             Self::Rights => "the account's privileges",
             Self::PartialRevokes => "partial_revokes",
+            Self::MessageRows => "the estimate of messages",
+            Self::NewestId => "the newest message",
         }
     }
 }

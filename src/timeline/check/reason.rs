@@ -128,3 +128,20 @@ pub enum Reason {
         word: &'static str,
     },
 }
+
+impl Reason {
+    /// True when another account might see what this one did not: no verdict on the definition then.
+    #[must_use]
+    pub fn may_be_blindness(&self) -> bool {
+        matches!(
+            self,
+            Reason::Failed { .. }
+                | Reason::Unanswered { .. }
+                | Reason::NoTable { .. }
+                | Reason::NoColumn { .. }
+                | Reason::NotUnique { .. }
+                | Reason::NoIndex { .. }
+                | Reason::BodyUnseen { .. }
+        )
+    }
+}

@@ -7,7 +7,7 @@ use crate::timeline::definition::{Definition, IntType};
 
 /// # Errors
 /// What is missing or differs first.
-pub(super) fn check(definition: &Definition, answers: Answers<'_>) -> Result<(), Reason> {
+pub(super) fn check(definition: &Definition, answers: Answers<'_>) -> Result<String, Reason> {
     let Definition {
         follower,
         message,
@@ -69,14 +69,13 @@ pub(super) fn check(definition: &Definition, answers: Answers<'_>) -> Result<(),
         index.starts_with(&[&message.author, &message.id])
             || (by_id && index.columns.len() == 1 && index.starts_with(&[&message.author]))
     };
-    if !messages.iter().any(ordered) {
-        let columns = format!("{}, {}", message.author, message.id);
-        return Err(Reason::NoIndex {
+    let index = messages.iter().find(|index| ordered(index));
+    index
+        .map(|index| index.name.clone())
+        .ok_or_else(|| Reason::NoIndex {
             table: message.table.clone(),
-            columns,
-        });
-    }
-    Ok(())
+            columns: format!("{}, {}", message.author, message.id),
+        })
 }
 
 pub(super) fn message_columns(
@@ -90,17 +89,30 @@ pub(super) fn message_columns(
     Ok(own.filter_map(|row| row.text(1)).collect())
 }
 
-pub(super) fn message_rows(
+/// How many messages an author has on average, by the index statistics; `None` without any.
+pub(super) fn messages_per_author(
     definition: &Definition,
+    index: &str,
     answers: Answers<'_>,
-) -> Result<Option<u64>, Reason> {
-    let rows = answers.rows(Question::Tables)?;
-    let own = rows
-        .into_iter()
-        .find(|row| row.is(0, &definition.message.table));
-    Ok(own
-        .and_then(|row| row.text(3))
-        .and_then(|count| count.parse().ok()))
+) -> Option<u64> {
+    let rows = answers.rows(Question::Indexes).ok()?;
+    let cardinality = |name: &str| {
+        let mut own = rows.iter();
+        let first = own.find(|row| row.is(0, &definition.message.table) && row.is(1, name))?;
+        first.text(6)?.parse::<u64>().ok()
+    };
+    cardinality(PRIMARY)?.checked_div(cardinality(index)?)
+}
+
+/// The greatest message id.
+pub(super) fn newest_id(answers: Answers<'_>) -> Option<u64> {
+    answers.value(Question::NewestId).ok()??.parse().ok()
+}
+
+/// The estimate in EXPLAIN's one row: its tenth column.
+pub(super) fn message_rows(answers: Answers<'_>) -> Option<u64> {
+    let rows = answers.rows(Question::MessageRows).ok()?;
+    rows.first()?.text(9)?.parse().ok()
 }
 
 fn base_table(table: &str, answers: Answers<'_>) -> Result<(), Reason> {

@@ -45,8 +45,8 @@ fn healthy() -> Vec<Answered> {
         rows(&["10.11.19-MariaDB-log"]),
         rows(&[""]),
         rows(&[
-            "follower BASE~TABLE InnoDB 428604",
-            "message BASE~TABLE InnoDB 985303",
+            "follower BASE~TABLE InnoDB",
+            "message BASE~TABLE InnoDB",
         ]),
         rows(&[
             "follower user_id int(10)~unsigned NO",
@@ -58,9 +58,9 @@ fn healthy() -> Vec<Answered> {
         rows(&[
             "follower PRIMARY 0 user_id - BTREE",
             "follower PRIMARY 0 follower_id - BTREE",
-            "message PRIMARY 0 id - BTREE",
-            "message user_id_id 1 user_id - BTREE",
-            "message user_id_id 1 id - BTREE",
+            "message PRIMARY 0 id - BTREE 985303",
+            "message user_id_id 1 user_id - BTREE 9600",
+            "message user_id_id 1 id - BTREE 985303",
         ]),
         shown(&definition, Routine::Newest),
         shown(&definition, Routine::Bounded),
@@ -72,6 +72,8 @@ fn healthy() -> Vec<Answered> {
         ]),
         rows(&["EXECUTE global"]),
         rows(&["partial_revokes OFF"]),
+        rows(&["1 SIMPLE message - index - user_id_id 8 - 985303 100.00 Using~index"]),
+        rows(&["1000000"]),
     ]
 }
 
@@ -123,7 +125,10 @@ fn a_healthy_database_is_accelerated() {
     assert_eq!(facts.newest, Ok(Procedure::Known(Security::Definer)));
     assert_eq!(facts.bounded, Ok(Procedure::Known(Security::Definer)));
     assert_eq!(facts.message_columns, ["id", "user_id", "body"]);
+    assert_eq!(facts.message_index, "user_id_id");
     assert_eq!(facts.message_rows, Some(985_303));
+    assert_eq!(facts.messages_per_author, Some(102));
+    assert_eq!(facts.newest_id, Some(1_000_000));
 }
 
 #[test]
