@@ -12,8 +12,8 @@ use std::time::Instant;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::counts::{Counts, Event};
 use super::commands::Commands;
+use super::counts::{Counts, Event};
 use super::machine::{ClientStep, Machine, ServerStep};
 use crate::backend::{AskError, Backend};
 use crate::catalogue::Catalogue;
@@ -217,7 +217,9 @@ impl Session {
                 return Ok(());
             }
             let passed = self.pass_server(bytes)?;
-            self.backend.inbox.extend_from_slice(bytes.get(passed..).unwrap_or_default());
+            self.backend
+                .inbox
+                .extend_from_slice(bytes.get(passed..).unwrap_or_default());
             Ok(())
         })
     }
@@ -248,7 +250,11 @@ impl Session {
                 }
             }
         }
-        if self.machine.commands().is_some_and(Commands::take_definition_touched) {
+        if self
+            .machine
+            .commands()
+            .is_some_and(Commands::take_definition_touched)
+        {
             self.shared.catalogue.expire();
         }
         Ok(passed)
@@ -275,12 +281,15 @@ impl Session {
             let _ = self.backend.stream.write_all(&self.to_server).await;
         };
         // A side that does not read is not waited for.
-        let _ = tokio::time::timeout(std::time::Duration::from_secs(FAREWELL_SECONDS), farewell).await;
+        let _ =
+            tokio::time::timeout(std::time::Duration::from_secs(FAREWELL_SECONDS), farewell).await;
     }
 }
 
 fn step(machine: &mut Machine, shared: &Shared, input: &[u8]) -> ClientStep {
-    machine.client(input, &mut |text| -> Class { shared.catalogue.classify(text) })
+    machine.client(input, &mut |text| -> Class {
+        shared.catalogue.classify(text)
+    })
 }
 
 /// Writes what the socket takes; the rest joins the backlog.

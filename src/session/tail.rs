@@ -23,7 +23,8 @@ impl Session {
             let read = self.backend.read_reply(&mut reply, limit).await?;
             // A page shorter than its limit may lack an id that the rest of the result set has.
             let exact = whole || reply.rows() == tail.limit;
-            if let (Some(Outcome::Ok(ok)), Some(bytes), true) = (&read.outcome, &read.bytes, exact) {
+            if let (Some(Outcome::Ok(ok)), Some(bytes), true) = (&read.outcome, &read.bytes, exact)
+            {
                 if let Some(commands) = self.machine.commands() {
                     commands.standing.observe(ok);
                 }
@@ -41,13 +42,18 @@ impl Session {
         let commands = self.machine.commands()?;
         let pending = commands.tables.pending.as_deref()?;
         let definition = self.shared.catalogue.definitions().get(pending.definition);
-        if !definition.is_some_and(|definition| tail.fits(definition)) || !commands.standing.settings_proven {
+        if !definition.is_some_and(|definition| tail.fits(definition))
+            || !commands.standing.settings_proven
+        {
             return None;
         }
         let database = commands.standing.database.as_deref()?;
         // Two ids at least, even for `LIMIT 1`: with a single one the server plans otherwise.
         let ids = enough_ids(pending, tail.limit.max(2))?;
-        let verdict = self.shared.catalogue.verdict(pending.definition, database)?;
+        let verdict = self
+            .shared
+            .catalogue
+            .verdict(pending.definition, database)?;
         let Verdict::Accelerate(facts) = &*verdict else {
             return None;
         };
@@ -94,5 +100,8 @@ fn enough_ids(pending: &Pending, limit: u64) -> Option<&[u64]> {
     if wanted > known && !pending.is_complete() {
         return None;
     }
-    pending.ids.get(..wanted.min(known)).filter(|ids| !ids.is_empty())
+    pending
+        .ids
+        .get(..wanted.min(known))
+        .filter(|ids| !ids.is_empty())
 }

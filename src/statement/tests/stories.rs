@@ -23,11 +23,11 @@ fn a_list_takes_the_place_of_the_join() {
         "SELECT message.id,user_id,body FROM message WHERE message.`id` IN (7,18446744073709551615) ORDER BY message.id DESC LIMIT 20"
     );
     let buffered = tail(CLASSIC).rewrite(TailForm::BufferedList, &[7]).unwrap();
-    assert!(buffered.starts_with("SELECT SQL_BUFFER_RESULT message.id,user_id,body FROM message WHERE"));
+    assert!(
+        buffered.starts_with("SELECT SQL_BUFFER_RESULT message.id,user_id,body FROM message WHERE")
+    );
     let aliased = "SELECT m.id a /*x*/ FROM fetch_timeline_tt AS t,`message` m WHERE t.id=m.id ORDER BY m.id DESC LIMIT 5; ";
-    let list = tail(aliased)
-        .rewrite(TailForm::List, &[7])
-        .unwrap();
+    let list = tail(aliased).rewrite(TailForm::List, &[7]).unwrap();
     assert_eq!(
         list,
         "SELECT m.id a /*x*/ FROM `message` AS m WHERE m.`id` IN (7) ORDER BY m.id DESC LIMIT 5; "
@@ -71,9 +71,7 @@ fn names_that_need_quotes_stay_quoted() {
     let Class::Tail(tail) = classify(text.as_bytes(), &[definition]) else {
         panic!("no tail")
     };
-    let list = tail
-        .rewrite(TailForm::List, &[1])
-        .unwrap();
+    let list = tail.rewrite(TailForm::List, &[1]).unwrap();
     assert_eq!(
         list,
         "SELECT `order`.id FROM `order` WHERE `order`.`id` IN (1) ORDER BY `order`.id DESC LIMIT 3"

@@ -88,7 +88,10 @@ impl Facts {
 impl fmt::Display for Facts {
     /// For a log line: how each form stands.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let forms = [("newest page", &self.newest), ("bounded page", &self.bounded)];
+        let forms = [
+            ("newest page", &self.newest),
+            ("bounded page", &self.bounded),
+        ];
         for (place, (form, stands)) in forms.into_iter().enumerate() {
             let comma = if place == 0 { "" } else { ", " };
             match stands {
