@@ -1,1 +1,16 @@
 //! Stories, each told against real servers.
+// A story fails by panicking, and reads bytes that it has just counted.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    missing_docs
+)]
+
+mod data;
+mod differential;
+mod kit;
+mod sessions;

@@ -31,13 +31,15 @@ mkdir -p "$work/apt/lists/partial" "$work/apt/cache/archives/partial" "$work/deb
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 echo "deb [signed-by=$keyring] $mirror sid main" > "$work/apt/sources.list"
 : > "$work/apt/status"
+# Some machines clean their own apt folders after each update: this one is none of theirs.
+echo '#clear APT::Update::Post-Invoke; #clear DPkg::Post-Invoke;' > "$work/apt/conf"
 arch=$(dpkg --print-architecture)
 
 # Every option keeps apt inside the private folder: the machine's own lists stay as they are.
 private() {
     tool=$1
     shift
-    "$tool" -qq \
+    "$tool" -qq -c "$work/apt/conf" \
         -o Dir::Etc::sourcelist="$work/apt/sources.list" \
         -o Dir::Etc::sourceparts=/dev/null \
         -o Dir::State::lists="$work/apt/lists" \
@@ -55,12 +57,8 @@ private apt-get update
 names=$(private apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts \
         --no-breaks --no-replaces --no-enhances $packages \
     | grep -E '^[a-z0-9]' | cut -d: -f1 | sort -u | grep -v -E '^(perl|libperl|perl-.*|debconf.*)' || true)
-wanted=""
-for name in $names; do
-    if private apt-cache show --no-all-versions "$name" >/dev/null 2>&1; then
-        wanted="$wanted $name"
-    fi
-done
+# Virtual packages have no entry of their own; the tool complains of them and shows the rest.
+wanted=$(private apt-cache show --no-all-versions $names 2>/dev/null | sed -n 's/^Package: //p' | sort -u)
 say "downloading $(echo "$wanted" | wc -w) packages for $arch"
 (cd "$work/deb" && private apt-get download $wanted)
 

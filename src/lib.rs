@@ -1,5 +1,28 @@
 //! Headwater: a MySQL proxy that answers timeline procedures itself and relays everything else.
+//!
+//! | module | what it is | ring |
+//! |---|---|---|
+//! | [`wire`] | MySQL bytes to values and back; follows a reply to its end | 0, pure |
+//! | [`statement`] | what the text of a command means: a call, a tail, or something else | 0 |
+//! | [`timeline`] | definitions, their check, and how pages are merged | 0 |
+//! | [`limits`] | every bound, by the name of its setting | 0 |
+//! | [`session`] | one client: its protocol state (`machine`, pure) and what moves its bytes (`driver`) | 0 and 1 |
+//! | [`backend`] | one server connection | 1 |
+//! | [`source`] | where the ids of an owned call come from | 1 |
+//! | [`catalogue`] | definitions and the verdicts on them, shared by all sessions | 1 |
+//! | [`config`], [`server`] | the process | 2 |
+//! | [`demo`], [`bench`] | the subcommands that make it easy to try and to measure | 2 |
+//!
+//! Imports point inward only: ring 2 uses 1 and 0, ring 1 uses 0.
+pub mod backend;
+pub mod bench;
+pub mod catalogue;
+pub mod config;
 pub mod demo;
+pub mod limits;
+pub mod server;
+pub mod session;
+pub mod source;
 pub mod statement;
 pub mod timeline;
 pub mod wire;

@@ -1,1 +1,132 @@
-fn main() {}
+//! Arguments, logging, settings, runtime, a subcommand, an exit code.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+use headwater::config::{Log, LogFormat, LogLevel, ServeFlags, Settings};
+use headwater::server::Server;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::level_filters::LevelFilter;
+
+/// A MySQL proxy that gives pull-model timelines the read speed of push ones.
+///
+/// Point any MySQL client at its port. It answers CALL fetch_timeline_ids(reader) and
+/// CALL fetch_timeline_ids2(reader, bound) itself, and relays every other byte unchanged.
+#[derive(Parser)]
+#[command(version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Stand in front of a MySQL or MariaDB server
+    ///
+    /// Flags, environment (HEADWATER_*) and settings file mean the same, in that order of precedence.
+    /// SIGUSR1 prints the counters; SIGTERM and Ctrl-C let commands in flight end, a second one does not.
+    Serve(ServeFlags),
+    /// A private MariaDB with a million messages, and Headwater in front: left running, with what to type next
+    Demo(headwater::demo::DemoFlags),
+    /// The same timelines side by side: plain SQL, the procedure, Headwater
+    Bench(headwater::bench::BenchFlags),
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("headwater: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    match arguments.command {
+        Command::Serve(flags) => {
+            let settings = Settings::load(&flags)?;
+            log(settings.log);
+            runtime.block_on(serve(&settings))
+        }
+        Command::Demo(flags) => {
+            log(Log {
+                level: LogLevel::Warn,
+                ..Log::default()
+            });
+            Ok(runtime.block_on(headwater::demo::run(flags))?)
+        }
+        Command::Bench(flags) => {
+            log(Log {
+                level: LogLevel::Warn,
+                ..Log::default()
+            });
+            Ok(runtime.block_on(headwater::bench::run(flags))?)
+        }
+    }
+}
+
+async fn serve(settings: &Settings) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let usage = signal(SignalKind::user_defined1())?;
+    let server = Server::bind(settings).await?;
+    let shared = server.shared();
+    server.announce().await;
+    let counts = tokio::spawn(print_counts(usage, server.shared()));
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let running = server.run(async {
+        let _ = stopped.await;
+    });
+    tokio::pin!(running);
+    let mut stop = Some(stop);
+    loop {
+        tokio::select! {
+            () = &mut running => break,
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        match stop.take() {
+            Some(stop) => {
+                tracing::info!("stopping: commands in flight may end");
+                let _ = stop.send(());
+            }
+            None => break,
+        }
+    }
+    counts.abort();
+    println!("counts: {}", shared.counts.summary());
+    Ok(())
+}
+
+async fn print_counts(
+    mut usage: Signal,
+    shared: std::sync::Arc<headwater::session::driver::Shared>,
+) {
+    while usage.recv().await.is_some() {
+        println!("counts: {}", shared.counts.summary());
+    }
+}
+
+fn log(log: Log) {
+    let level = match log.level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    };
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_target(false)
+        .with_writer(std::io::stderr);
+    match log.format {
+        LogFormat::Text => subscriber.init(),
+        LogFormat::Json => subscriber.json().init(),
+    }
+}

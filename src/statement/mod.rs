@@ -1,1 +1,19 @@
 //! The text of a command, and what it means for a timeline.
+pub mod call;
+pub mod classify;
+pub mod effects;
+pub mod lexer;
+pub mod memory;
+pub mod rewrite;
+pub mod tail;
+
+mod keyword;
+#[cfg(test)]
+mod tests;
+
+pub use call::Call;
+pub use classify::{Class, classify};
+pub use effects::{Effects, Locks};
+pub use memory::Classes;
+pub use rewrite::TailForm;
+pub use tail::Tail;

@@ -37,6 +37,13 @@ impl Header {
     }
 }
 
+/// The payload of the physical packet that `bytes` begin with; `None` while it is not all there.
+#[must_use]
+pub fn whole(bytes: &[u8]) -> Option<&[u8]> {
+    let header = Header::parse(bytes)?;
+    bytes.get(HEADER_BYTES..)?.get(..header.len)
+}
+
 /// Appends `payload` to `out` as one logical packet that starts with sequence number `seq`; returns the next number.
 pub fn encode(seq: u8, payload: &[u8], out: &mut Vec<u8>) -> u8 {
     let mut seq = seq;

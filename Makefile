@@ -1,0 +1,38 @@
+# Everything a newcomer types. `make` alone says what there is.
+
+CARGO ?= cargo
+
+.PHONY: help demo test check advisories setup servers
+
+help:
+	@echo "make demo        a private MariaDB with a million messages, and Headwater in front"
+	@echo "make test        every story, against real servers"
+	@echo "make check       format, lints, documentation, licences of dependencies"
+	@echo "make advisories  known faults of dependencies (asks the network)"
+	@echo "make setup       what the others need and this machine lacks (they run it themselves)"
+
+demo: servers
+	$(CARGO) run --locked --release -- demo
+
+# Not nextest: the stories share their servers, so they run in one process.
+test: servers
+	$(CARGO) test --locked
+	@setup/servers.sh --list | sed 's/^/every story passed on: /'
+
+check:
+	@setup/check.sh
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
+	$(CARGO) deny --locked check licenses bans sources
+
+# Apart from check, because its answer changes with the day and not with the code.
+advisories:
+	@setup/check.sh
+	$(CARGO) deny --locked check advisories
+
+setup: servers
+	@setup/check.sh
+
+servers:
+	@setup/servers.sh

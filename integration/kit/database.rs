@@ -1,0 +1,92 @@
+//! A database that belongs to one story, and accounts to use it with.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use headwater::demo::{load, script};
+
+use super::servers::Server;
+use super::wire_client::{Login, WireClient};
+
+/// Made empty, dropped with the value.
+#[derive(Debug)]
+pub(crate) struct Database {
+    server: &'static Server,
+    name: String,
+}
+
+impl Database {
+    /// `story` makes the name readable: `hw_<story>_<number>`.
+    #[track_caller]
+    pub(crate) fn empty(server: &'static Server, story: &str) -> Database {
+        let name = unique(&format!("hw_{story}"));
+        let mut root = server.connect();
+        root.ok(&format!("DROP DATABASE IF EXISTS {name}"));
+        root.ok(&format!("CREATE DATABASE {name}"));
+        Database { server, name }
+    }
+
+    /// With the classic tables and procedures, and no rows.
+    #[track_caller]
+    pub(crate) fn classic(server: &'static Server, story: &str) -> Database {
+        let database = Database::empty(server, story);
+        let mut root = database.connect();
+        for text in [load::SCHEMA, load::PROCEDURES] {
+            for statement in script::statements(text) {
+                root.ok(&statement);
+            }
+        }
+        database
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn server(&self) -> &'static Server {
+        self.server
+    }
+
+    /// A connection of `root` with this as its current database, straight to the server.
+    #[track_caller]
+    pub(crate) fn connect(&self) -> WireClient {
+        WireClient::login(self.server.addr(), &self.login())
+    }
+
+    /// The login of `root` with this database, for connecting through something else.
+    pub(crate) fn login(&self) -> Login {
+        Login::default().database(&self.name)
+    }
+
+    /// Makes an account with `password` (which may be empty) that may do `privileges`
+    /// (`EXECUTE, SELECT`) in this database and nothing anywhere else. Returns its login.
+    #[track_caller]
+    pub(crate) fn account(&self, privileges: &str, password: &str) -> Login {
+        let user = unique("hw_user");
+        let mut root = self.server.connect();
+        root.ok(&format!("DROP USER IF EXISTS {user}@'%'"));
+        root.ok(&format!(
+            "CREATE USER {user}@'%' IDENTIFIED BY '{password}'"
+        ));
+        root.ok(&format!(
+            "GRANT {privileges} ON {}.* TO {user}@'%'",
+            self.name
+        ));
+        self.login().user(&user).password(password)
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // Not while a story is failing: a second panic would hide the first.
+        if !std::thread::panicking() {
+            self.server
+                .connect()
+                .ok(&format!("DROP DATABASE {}", self.name));
+        }
+    }
+}
+
+fn unique(stem: &str) -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("{stem}_{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}

@@ -1,0 +1,12 @@
+//! What stories are told with: real servers, a client that hides nothing, Headwater as a process.
+// Each story takes the part it needs.
+#![allow(dead_code)]
+
+pub(crate) mod database;
+pub(crate) mod proxy;
+pub(crate) mod random;
+pub(crate) mod servers;
+mod stories;
+pub(crate) mod timeline;
+pub(crate) mod twin;
+pub(crate) mod wire_client;

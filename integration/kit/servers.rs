@@ -1,0 +1,70 @@
+//! The two servers of the stories: each started once, on first use, and shared by all of them.
+
+use std::net::SocketAddr;
+use std::sync::OnceLock;
+
+use headwater::demo::private_server::{Kind, PrivateServer, PrivateServerError};
+
+use super::wire_client::WireClient;
+
+/// The server's largest, so that stories about big packets need no server of their own.
+const OPTIONS: &[&str] = &["--max-allowed-packet=1G", "--innodb-buffer-pool-size=256M"];
+
+/// One shared server. Stories keep to databases of their own (see [`super::database`]), and start
+/// a server of their own ([`PrivateServer::start`]) to stop it or to change its global settings.
+#[derive(Debug)]
+pub(crate) struct Server(PrivateServer);
+
+impl Server {
+    pub(crate) fn is_mariadb(&self) -> bool {
+        self.0.kind() == Kind::Mariadb
+    }
+
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.0.addr()
+    }
+
+    /// A new connection of `root`, straight to the server.
+    #[track_caller]
+    pub(crate) fn connect(&self) -> WireClient {
+        WireClient::connect(self.addr())
+    }
+}
+
+/// MariaDB, from the distribution.
+#[track_caller]
+pub(crate) fn mariadb() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| match PrivateServer::start(Kind::Mariadb, OPTIONS) {
+        Ok(server) => Server(server),
+        Err(error) => panic!("{error}"),
+    })
+}
+
+/// MySQL 9.7; `None` on a machine that could not get it. On CI (`CI=true`) that is a failure.
+#[track_caller]
+pub(crate) fn mysql() -> Option<&'static Server> {
+    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+    SERVER
+        .get_or_init(|| match PrivateServer::start(Kind::Mysql, OPTIONS) {
+            Ok(server) => Some(Server(server)),
+            Err(error @ PrivateServerError::Missing { .. }) => {
+                let on_ci = std::env::var("CI").is_ok_and(|value| value == "true");
+                assert!(!on_ci, "{error}");
+                eprintln!("left out on MySQL: {error}");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        })
+        .as_ref()
+}
+
+/// Tells a story on both servers, one after the other.
+#[track_caller]
+pub(crate) fn on_each_server(story: impl Fn(&'static Server)) {
+    for server in [Some(mariadb()), mysql()].into_iter().flatten() {
+        // Shown with the failure only; which server it was is the first question.
+        eprintln!("on {} {}", server.0.kind().name(), server.0.version());
+        story(server);
+    }
+}

@@ -1,0 +1,214 @@
+//! The way in: greeting, login and the exchange of the authentication plugins.
+
+use std::io;
+
+use mysql_common::{crypto, scramble};
+
+use super::WireClient;
+use super::answer::ServerError;
+use super::capability;
+use super::packet::{Packet, Values, put_bytes};
+
+/// Who logs in, and what is asked of the server.
+#[derive(Debug, Clone)]
+pub(crate) struct Login {
+    pub(crate) user: String,
+    pub(crate) password: String,
+    pub(crate) database: Option<String>,
+    /// Wanted; those that the greeting does not offer are left out.
+    pub(crate) capabilities: u64,
+    pub(crate) collation: u8,
+    /// Sent with `CONNECT_ATTRS`.
+    pub(crate) attributes: Vec<(String, String)>,
+}
+
+impl Default for Login {
+    /// `root` without a password or a database.
+    fn default() -> Login {
+        Login {
+            user: "root".to_owned(),
+            password: String::new(),
+            database: None,
+            capabilities: capability::USUAL,
+            // utf8mb4_general_ci: both servers know it.
+            collation: 45,
+            attributes: Vec::new(),
+        }
+    }
+}
+
+impl Login {
+    pub(crate) fn user(mut self, user: &str) -> Login {
+        user.clone_into(&mut self.user);
+        self
+    }
+
+    pub(crate) fn password(mut self, password: &str) -> Login {
+        password.clone_into(&mut self.password);
+        self
+    }
+
+    pub(crate) fn database(mut self, database: &str) -> Login {
+        self.database = Some(database.to_owned());
+        self
+    }
+
+    /// Asks for `capabilities` too.
+    pub(crate) fn with(mut self, capabilities: u64) -> Login {
+        self.capabilities |= capabilities;
+        self
+    }
+
+    pub(crate) fn without(mut self, capabilities: u64) -> Login {
+        self.capabilities &= !capabilities;
+        self
+    }
+}
+
+/// The server's first packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Greeting {
+    /// With its header.
+    pub(crate) raw: Vec<u8>,
+    pub(crate) version: String,
+    pub(crate) thread_id: u32,
+    pub(crate) scramble: Vec<u8>,
+    pub(crate) capabilities: u64,
+    pub(crate) status: u16,
+    pub(crate) plugin: String,
+}
+
+impl Greeting {
+    pub(crate) fn is_mariadb(&self) -> bool {
+        self.version.contains("MariaDB")
+    }
+
+    pub(crate) fn parse(raw: Vec<u8>) -> Result<Greeting, ServerError> {
+        let mut values = Values(&raw[4..]);
+        if values.0.first() == Some(&0xff) {
+            return Err(ServerError::parse(values.0));
+        }
+        assert_eq!(values.int(1), 10, "protocol version");
+        let version = text(values.until_nul());
+        let thread_id = values.int(4) as u32;
+        let mut scramble = values.take(8).to_vec();
+        values.take(1);
+        let low = values.int(2);
+        values.take(1);
+        let status = values.int(2) as u16;
+        let high = values.int(2);
+        let scramble_len = values.int(1) as usize;
+        values.take(6);
+        let extended = values.int(4);
+        let mut capabilities = low | high << 16;
+        // MariaDB says that its extended bits are there by clearing the bit all others set.
+        if capabilities & capability::LONG_PASSWORD == 0 {
+            capabilities |= extended << 32;
+        }
+        let second = values.take(scramble_len.saturating_sub(8).max(13));
+        scramble.extend(&second[..12]);
+        let plugin = text(values.until_nul());
+        Ok(Greeting {
+            version,
+            thread_id,
+            scramble,
+            capabilities,
+            status,
+            plugin,
+            raw,
+        })
+    }
+}
+
+impl WireClient {
+    /// Answers the greeting and sees the exchange through. `self.login_raw` gets every byte that
+    /// the server sent.
+    pub(super) fn authenticate(&mut self, login: &Login) -> io::Result<Result<(), ServerError>> {
+        let mut plugin = self.greeting.plugin.clone();
+        let mut scramble = self.greeting.scramble.clone();
+        let response = self.login_packet(login, &first_answer(&plugin, &scramble, login));
+        self.send_packet(1, &response)?;
+        loop {
+            let packet = Packet::read(&mut self.stream, &mut self.login_raw)?;
+            let mut values = Values(&packet.payload);
+            let answer = match values.int(1) {
+                0x00 => return Ok(Ok(())),
+                0xff => return Ok(Err(ServerError::parse(&packet.payload))),
+                0xfe => {
+                    plugin = text(values.until_nul());
+                    scramble = values.0.iter().copied().take(20).collect();
+                    first_answer(&plugin, &scramble, login)
+                }
+                // caching_sha2_password: known password, the OK follows.
+                0x01 if values.0 == [3] => continue,
+                // ... the password itself is wanted, under the server's public key.
+                0x01 if values.0 == [4] => vec![2],
+                0x01 => {
+                    let mut password = login.password.clone().into_bytes();
+                    password.push(0);
+                    for (byte, mask) in password.iter_mut().zip(scramble.iter().cycle()) {
+                        *byte ^= mask;
+                    }
+                    crypto::encrypt(&password, values.0)
+                }
+                other => panic!("packet {other:#x} during login"),
+            };
+            self.send_packet(packet.seq.wrapping_add(1), &answer)?;
+        }
+    }
+
+    /// HandshakeResponse41; settles `self.capabilities`.
+    fn login_packet(&mut self, login: &Login, answer: &[u8]) -> Vec<u8> {
+        let mut wanted = login.capabilities;
+        if login.database.is_some() {
+            wanted |= capability::CONNECT_WITH_DB;
+        }
+        let extended = (wanted & self.greeting.capabilities) >> 32;
+        let offered = self.greeting.capabilities | capability::LONG_PASSWORD;
+        let mut agreed = wanted & offered;
+        if extended != 0 {
+            agreed &= !capability::LONG_PASSWORD;
+        }
+        self.capabilities = agreed;
+
+        let mut packet = Vec::new();
+        packet.extend((agreed as u32).to_le_bytes());
+        packet.extend(u32::MAX.to_le_bytes());
+        packet.push(login.collation);
+        packet.extend([0; 19]);
+        packet.extend((extended as u32).to_le_bytes());
+        packet.extend(login.user.as_bytes());
+        packet.push(0);
+        put_bytes(&mut packet, answer);
+        if let Some(database) = &login.database {
+            packet.extend(database.as_bytes());
+            packet.push(0);
+        }
+        packet.extend(self.greeting.plugin.as_bytes());
+        packet.push(0);
+        if agreed & capability::CONNECT_ATTRS != 0 {
+            let mut attributes = Vec::new();
+            for (name, value) in &login.attributes {
+                put_bytes(&mut attributes, name.as_bytes());
+                put_bytes(&mut attributes, value.as_bytes());
+            }
+            put_bytes(&mut packet, &attributes);
+        }
+        packet
+    }
+}
+
+/// Empty for an empty password, whatever the plugin.
+pub(super) fn first_answer(plugin: &str, nonce: &[u8], login: &Login) -> Vec<u8> {
+    let password = login.password.as_bytes();
+    match plugin {
+        "mysql_native_password" => scramble::scramble_native(nonce, password).map(|x| x.to_vec()),
+        "caching_sha2_password" => scramble::scramble_sha256(nonce, password).map(|x| x.to_vec()),
+        _ => None,
+    }
+    .unwrap_or_default()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

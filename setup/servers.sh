@@ -1,0 +1,68 @@
+#!/bin/sh
+# Gets the two servers of the demo and the tests onto this machine: MariaDB from the
+# distribution's packages, MySQL 9.7 into a private folder.
+#
+# Says what it does, and nothing when there is nothing to do. No service is installed or
+# started: only the programs are wanted, each run gets servers of its own.
+# Usage: setup/servers.sh [--list]      --list names what is there, and installs nothing.
+# Environment: HEADWATER_MYSQL_PREFIX   the folder of MySQL (default: ~/.cache/headwater/mysql-9.7)
+#              CI=true                  a machine that cannot get MySQL is an error
+set -eu
+
+here=$(dirname "$0")
+mysql_prefix=${HEADWATER_MYSQL_PREFIX:-$HOME/.cache/headwater/mysql-9.7}
+# Servers live where an ordinary user's PATH often does not look.
+PATH="$PATH:/usr/sbin:/usr/local/sbin"
+
+say() { echo "setup: $*" >&2; }
+have() { command -v "$1" >/dev/null 2>&1; }
+have_mariadb() { have mariadbd && have mariadb-install-db; }
+have_mysql() { [ -e "$mysql_prefix/.complete" ]; }
+
+if [ "${1:-}" = --list ]; then
+    have_mariadb && mariadbd --version | sed -E 's/.* Ver ([0-9.]+).*/MariaDB \1/'
+    if have_mysql; then
+        echo "MySQL 9.7"
+    else
+        echo "(no MySQL: this machine could not get it)"
+    fi
+    exit 0
+fi
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif have sudo; then
+        sudo "$@"
+    else
+        say "this needs root, and there is no sudo here: as root, run: $*"
+        return 1
+    fi
+}
+
+install_packages() {
+    if ! have apt-get; then
+        say "$* missing, and this machine has no apt-get: install them and run this again"
+        exit 1
+    fi
+    say "installing $* from the distribution's packages"
+    as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get -qq -o Acquire::Retries=3 update >/dev/null
+    as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get -qq -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 \
+        install -y --no-install-recommends "$@" >/dev/null
+}
+
+if ! have_mariadb; then
+    # The core packages of mariadb-server and mariadb-client: the programs without the service,
+    # which would take port 3306 and start with the machine.
+    install_packages mariadb-server-core mariadb-client-core
+fi
+
+if ! have_mysql && ! "$here/mysql.sh" "$mysql_prefix"; then
+    if [ "${CI:-}" = true ]; then
+        say "MySQL 9.7 could not be had, and CI needs both servers"
+        exit 1
+    fi
+    say "MySQL 9.7 could not be had: going on with MariaDB alone"
+fi

@@ -1,0 +1,49 @@
+//! Own queries, framed for one write.
+
+use crate::wire::capability::Capabilities;
+use crate::wire::command::Command;
+use crate::wire::frame;
+
+/// COM_QUERY packets one behind the other; each starts a command, so each has sequence number 0.
+#[derive(Debug, Default)]
+pub struct Batch {
+    bytes: Vec<u8>,
+    count: usize,
+    attributes: bool,
+}
+
+impl Batch {
+    /// An empty batch for a session with these capabilities.
+    #[must_use]
+    pub fn new(capabilities: Capabilities) -> Self {
+        Batch {
+            attributes: capabilities.contains(Capabilities::QUERY_ATTRIBUTES),
+            ..Batch::default()
+        }
+    }
+
+    /// Adds a statement.
+    pub fn query(&mut self, sql: &str) {
+        let mut payload = Vec::with_capacity(sql.len() + 3);
+        payload.push(Command::Query.byte());
+        if self.attributes {
+            // No attributes: a parameter count of 0 and the parameter set count, always 1.
+            payload.extend_from_slice(&[0, 1]);
+        }
+        payload.extend_from_slice(sql.as_bytes());
+        frame::encode(0, &payload, &mut self.bytes);
+        self.count += 1;
+    }
+
+    /// The packets.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// How many answers to expect.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+}

@@ -1,0 +1,135 @@
+//! The service account's connection: catalogue checks, never a client's traffic.
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Opts, OptsBuilder, Row, Value};
+use tokio::sync::Mutex;
+
+use crate::timeline::check::{self, Answered, ServerError, Verdict};
+use crate::timeline::definition::Definition;
+
+/// A connection with the service account, made when it is needed and again when it was lost.
+#[derive(Debug)]
+pub struct Service {
+    options: Opts,
+    connection: Mutex<Option<Conn>>,
+}
+
+/// Why the service account could not ask.
+#[derive(Debug, thiserror::Error)]
+pub enum ServiceError {
+    /// No service account is set.
+    #[error("no service account is set (--service-user, HEADWATER_SERVICE_USER, service.user)")]
+    None,
+    /// The server cannot be reached, refused the account, or dropped the connection.
+    #[error("the service account cannot ask the server: {0}")]
+    Server(#[from] mysql_async::Error),
+}
+
+impl Service {
+    /// A service account on this server (`HOST:PORT`).
+    #[must_use]
+    pub fn new(upstream: &str, user: &str, password: &str) -> Self {
+        let (host, port) = upstream.rsplit_once(':').unwrap_or((upstream, "3306"));
+        let options = OptsBuilder::default()
+            .ip_or_hostname(host.trim_start_matches('[').trim_end_matches(']'))
+            .tcp_port(port.parse().unwrap_or(3306))
+            .user(Some(user))
+            .pass(Some(password))
+            .prefer_socket(false)
+            .into();
+        Service {
+            options,
+            connection: Mutex::new(None),
+        }
+    }
+
+    /// Product and version as the server names them.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub async fn version(&self) -> Result<String, ServiceError> {
+        let rows = self.ask(&["SELECT VERSION()".to_owned()]).await?;
+        let version = rows
+            .into_iter()
+            .next()
+            .and_then(Result::ok)
+            .and_then(first_cell);
+        Ok(String::from_utf8_lossy(&version.unwrap_or_default()).into_owned())
+    }
+
+    /// The databases that hold both tables of a definition, at most `limit`.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub async fn databases(
+        &self,
+        definition: &Definition,
+        limit: usize,
+    ) -> Result<Vec<Vec<u8>>, ServiceError> {
+        let answers = self
+            .ask(&[check::databases_query(definition, limit)])
+            .await?;
+        let rows = answers
+            .into_iter()
+            .next()
+            .and_then(Result::ok)
+            .unwrap_or_default();
+        Ok(rows
+            .into_iter()
+            .filter_map(|row| row.into_iter().next().flatten())
+            .collect())
+    }
+
+    /// Checks a definition in a database.
+    ///
+    /// # Errors
+    /// When the server cannot be asked; what the server says against the definition is a verdict.
+    pub async fn check(
+        &self,
+        definition: &Definition,
+        database: &[u8],
+    ) -> Result<Verdict, ServiceError> {
+        // A name that is no UTF-8 is replaced by one that names nothing: the verdict is to relay.
+        let database = String::from_utf8_lossy(database);
+        let queries = check::queries(definition, &database);
+        let answers = self.ask(&queries).await?;
+        Ok(check::evaluate(definition, &database, &answers))
+    }
+
+    async fn ask(&self, queries: &[String]) -> Result<Vec<Answered>, ServiceError> {
+        let mut place = self.connection.lock().await;
+        let mut connection = match place.take() {
+            Some(connection) => connection,
+            None => Conn::new(self.options.clone()).await?,
+        };
+        let mut answers = Vec::with_capacity(queries.len());
+        for query in queries {
+            match connection.query::<Row, _>(query.as_str()).await {
+                Ok(rows) => answers.push(Ok(rows.into_iter().map(cells).collect())),
+                Err(mysql_async::Error::Server(error)) => answers.push(Err(ServerError {
+                    code: error.code,
+                    message: error.message,
+                })),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // Only a connection that answered everything is kept.
+        *place = Some(connection);
+        Ok(answers)
+    }
+}
+
+fn cells(row: Row) -> Vec<Option<Vec<u8>>> {
+    row.unwrap()
+        .into_iter()
+        .map(|value| match value {
+            Value::NULL => None,
+            Value::Bytes(bytes) => Some(bytes),
+            other => Some(other.as_sql(true).into_bytes()),
+        })
+        .collect()
+}
+
+fn first_cell(rows: Vec<Vec<Option<Vec<u8>>>>) -> Option<Vec<u8>> {
+    rows.into_iter().next()?.into_iter().next()?
+}

@@ -1,0 +1,61 @@
+//! The private folder of one server, in the system's folder for temporary files.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::{Kind, PrivateServerError};
+
+/// Only the user may look inside. Removed with all it holds when dropped.
+#[derive(Debug)]
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    pub(super) fn create(kind: Kind) -> Result<Folder, PrivateServerError> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let name = format!("headwater-{}-{}-{number}", kind.name(), process::id());
+            let path = std::env::temp_dir().join(name);
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Folder(path)),
+                // Left by a process of the same number that was not allowed to clean up.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(source) => {
+                    let doing = format!("create {}", path.display());
+                    return Err(PrivateServerError::Io { doing, source });
+                }
+            }
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(super) fn data(&self) -> PathBuf {
+        self.0.join("data")
+    }
+
+    pub(super) fn log(&self) -> PathBuf {
+        self.0.join("server.log")
+    }
+
+    /// A short name: the system takes at most 107 bytes for the whole path.
+    pub(super) fn socket(&self) -> PathBuf {
+        self.0.join("s")
+    }
+
+    pub(super) fn pid_file(&self) -> PathBuf {
+        self.0.join("pid")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,351 @@
+//! A database server of our own: private folder, private port, gone with us.
+//!
+//! The demo, the tests and nothing else use it. The server runs as the invoking user, listens on
+//! loopback only, takes `root` with an empty password, and loses everything when it is dropped:
+//! it trades durability for speed and must never hold data that anybody needs.
+
+mod folder;
+mod programs;
+mod template;
+mod watchdog;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{self, Signal};
+use nix::unistd::Pid;
+
+use self::folder::Folder;
+use self::programs::Programs;
+use self::watchdog::Watchdog;
+
+/// How long a server may take from start to its first greeting (crash recovery included).
+const START_TIMEOUT: Duration = Duration::from_secs(90);
+/// How long a server may take to stop after SIGTERM before it gets SIGKILL.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Ports below the range from which outgoing connections draw theirs (32768 and up on Linux), so
+/// that a restart finds its port still free.
+const FIRST_PORT: u16 = 20_000;
+const PORTS: u16 = 12_000;
+
+/// Which product a private server runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The distribution's MariaDB.
+    Mariadb,
+    /// MySQL 9.7, as `setup/mysql.sh` unpacks it.
+    Mysql,
+}
+
+impl Kind {
+    /// The product's name in lower case, as used in folder names.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Mariadb => "mariadb",
+            Kind::Mysql => "mysql",
+        }
+    }
+}
+
+/// Why a private server could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum PrivateServerError {
+    /// A program or the unpacked MySQL folder is not on this machine.
+    #[error("{what} is not on this machine: run `make setup`")]
+    Missing {
+        /// What was looked for.
+        what: String,
+    },
+    /// A file, folder or process could not be made or read.
+    #[error("could not {doing}")]
+    Io {
+        /// What was being done, as an infinitive.
+        doing: String,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The program that makes an empty data folder failed.
+    #[error("could not make an empty data folder for {kind:?}; the last lines it wrote:\n{log}")]
+    Initialise {
+        /// Which product.
+        kind: Kind,
+        /// The end of its output.
+        log: String,
+    },
+    /// The server ended, or never greeted.
+    #[error("{kind:?} did not come up on port {port}; the last lines it wrote:\n{log}")]
+    Start {
+        /// Which product.
+        kind: Kind,
+        /// The port it was given.
+        port: u16,
+        /// The end of its log.
+        log: String,
+    },
+}
+
+impl PrivateServerError {
+    fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> PrivateServerError {
+        let doing = doing.into();
+        move |source| PrivateServerError::Io { doing, source }
+    }
+}
+
+/// A running (or stopped) server with its own folder and port. Dropping it stops the server and
+/// removes the folder; if this process dies without dropping it, a watchdog does the same.
+#[derive(Debug)]
+pub struct PrivateServer {
+    kind: Kind,
+    programs: Programs,
+    options: Vec<String>,
+    port: u16,
+    process: Option<Child>,
+    watchdog: Watchdog,
+    folder: Folder,
+}
+
+impl PrivateServer {
+    /// Starts a server on an empty data folder and waits until it greets. `options` are further
+    /// command line options of the server (`--innodb-buffer-pool-size=512M`); they come last, so
+    /// they win over the defaults. Blocks for one to three seconds, about ten more the first time
+    /// on a machine.
+    ///
+    /// # Errors
+    /// [`PrivateServerError::Missing`] when the product is not installed, the others as named.
+    pub fn start(kind: Kind, options: &[&str]) -> Result<PrivateServer, PrivateServerError> {
+        let programs = Programs::find(kind)?;
+        let folder = Folder::create(kind)?;
+        template::copy_into(&programs, &folder.data())?;
+        let watchdog = Watchdog::start(folder.path()).map_err(PrivateServerError::io(
+            "start the watchdog of a private server",
+        ))?;
+        let mut server = PrivateServer {
+            kind,
+            programs,
+            options: options.iter().map(|&option| option.to_owned()).collect(),
+            port: 0,
+            process: None,
+            watchdog,
+            folder,
+        };
+        // Between the look at a port and the server's bind another process may take it.
+        let mut attempts_left = 4;
+        loop {
+            server.port = free_port().map_err(PrivateServerError::io("find a free port"))?;
+            match server.launch() {
+                Err(PrivateServerError::Start { log, .. })
+                    if attempts_left > 0 && log.contains("Address already in use") =>
+                {
+                    attempts_left -= 1;
+                }
+                Err(error) => return Err(error),
+                Ok(()) => return Ok(server),
+            }
+        }
+    }
+
+    /// Which product runs here.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The server's version as its program states it (`10.11.19-MariaDB-0+deb12u1`, `9.7.4`).
+    pub fn version(&self) -> &str {
+        self.programs.version()
+    }
+
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
+    }
+
+    /// The port it listens on; the same across restarts.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its Unix socket.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.socket()
+    }
+
+    /// Its process id; `None` while it is stopped.
+    pub fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(Child::id)
+    }
+
+    /// The file that takes everything the server writes to its standard streams.
+    pub fn log(&self) -> PathBuf {
+        self.folder.log()
+    }
+
+    /// Stops the server if it runs, then starts it again on the same data folder and port.
+    ///
+    /// # Errors
+    /// [`PrivateServerError::Start`] when it does not come up again.
+    pub fn restart(&mut self) -> Result<(), PrivateServerError> {
+        self.stop();
+        self.launch()
+    }
+
+    /// Asks the server to shut down and waits until it is gone, with SIGKILL after 30 seconds.
+    pub fn stop(&mut self) {
+        let Some(child) = self.process.as_ref() else {
+            return;
+        };
+        let deadline = Instant::now() + STOP_TIMEOUT;
+        send_signal(child, Signal::SIGTERM);
+        while Instant::now() < deadline && self.is_running() {
+            thread::sleep(POLL_INTERVAL);
+        }
+        self.kill();
+    }
+
+    /// Takes the server down as a crash would (SIGKILL); [`PrivateServer::restart`] recovers it.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.process.take() {
+            // It may have ended by itself; either way it is gone once it has been waited for.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        self.watchdog.server_is(None);
+    }
+
+    fn is_running(&mut self) -> bool {
+        self.process
+            .as_mut()
+            .is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+
+    fn launch(&mut self) -> Result<(), PrivateServerError> {
+        let log = File::create(self.folder.log())
+            .map_err(PrivateServerError::io("create a server's log"))?;
+        let errors = log
+            .try_clone()
+            .map_err(PrivateServerError::io("share a server's log"))?;
+        let child = self
+            .programs
+            .server(&self.folder, self.port)
+            .args(&self.options)
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(errors)
+            .spawn()
+            .map_err(PrivateServerError::io(format!("start {:?}", self.kind)))?;
+        self.watchdog.server_is(Some(child.id()));
+        self.process = Some(child);
+
+        let deadline = Instant::now() + START_TIMEOUT;
+        while Instant::now() < deadline && self.is_running() {
+            if greets(self.addr()) {
+                return Ok(());
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+        self.kill();
+        Err(PrivateServerError::Start {
+            kind: self.kind,
+            port: self.port,
+            log: last_lines(&self.folder.log()),
+        })
+    }
+}
+
+impl Drop for PrivateServer {
+    fn drop(&mut self) {
+        self.stop();
+        self.watchdog.dismiss();
+    }
+}
+
+/// Whether a server at `addr` sends a greeting of protocol version 10 within two seconds.
+fn greets(addr: SocketAddr) -> bool {
+    let read_first_bytes = || -> io::Result<[u8; 5]> {
+        let mut stream = TcpStream::connect_timeout(&addr, Duration::from_secs(2))?;
+        stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+        let mut header_and_version = [0; 5];
+        stream.read_exact(&mut header_and_version)?;
+        Ok(header_and_version)
+    };
+    matches!(read_first_bytes(), Ok([_, _, _, 0, 10]))
+}
+
+/// A port that nobody listens on now. Starts at a place that depends on the process, so that
+/// several test runs side by side seldom look at the same one.
+fn free_port() -> io::Result<u16> {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+
+    let start = std::process::id().wrapping_mul(31);
+    let mut last = io::Error::from(io::ErrorKind::AddrInUse);
+    for _ in 0..PORTS {
+        let step = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let offset = u16::try_from(step % u32::from(PORTS)).unwrap_or_default();
+        let port = FIRST_PORT + offset;
+        match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+            Ok(_) => return Ok(port),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn send_signal(child: &Child, signal: Signal) {
+    if let Ok(pid) = i32::try_from(child.id()) {
+        // The child has not been waited for, so the number is still its own.
+        let _ = signal::kill(Pid::from_raw(pid), signal);
+    }
+}
+
+/// The end of a log for an error message: at most 20 lines.
+fn last_lines(file: &Path) -> String {
+    let text = std::fs::read(file).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let mut lines: Vec<&str> = text.lines().rev().take(20).collect();
+    lines.reverse();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_keeps_its_port_across_a_crash_and_leaves_nothing_behind() {
+        let mut server = PrivateServer::start(Kind::Mariadb, &[]).unwrap();
+        let (addr, folder) = (server.addr(), server.folder.path().to_owned());
+        assert!(greets(addr), "{addr} does not greet");
+        server.kill();
+        assert_eq!(server.pid(), None);
+        assert!(!greets(addr), "{addr} still greets");
+        server.restart().unwrap();
+        assert_eq!(server.addr(), addr);
+        assert!(greets(addr), "{addr} does not greet after a restart");
+        drop(server);
+        assert!(!greets(addr), "{addr} outlived its owner");
+        assert!(!folder.exists(), "{} is left", folder.display());
+    }
+
+    #[test]
+    fn mysql_starts_too() {
+        match PrivateServer::start(Kind::Mysql, &[]) {
+            Ok(server) => assert!(server.version().starts_with("9.7"), "{}", server.version()),
+            // Another test insists on it where it must be there: see integration/kit/servers.rs.
+            Err(PrivateServerError::Missing { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn a_server_that_cannot_start_says_why() {
+        let error = PrivateServer::start(Kind::Mariadb, &["--no-such-option"]).unwrap_err();
+        assert!(error.to_string().contains("no-such-option"), "{error}");
+    }
+}

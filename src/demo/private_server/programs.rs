@@ -1,0 +1,237 @@
+//! Where the servers' programs are, and the command lines that make and start a server.
+
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nix::unistd::Uid;
+
+use super::folder::Folder;
+use super::{Kind, PrivateServerError};
+
+/// The programs of one product that were found on this machine.
+#[derive(Debug)]
+pub(super) struct Programs {
+    kind: Kind,
+    layout: Layout,
+    version: String,
+}
+
+#[derive(Debug)]
+enum Layout {
+    Mariadb {
+        server: PathBuf,
+        install_db: PathBuf,
+    },
+    /// Unpacked by setup/mysql.sh: needs that folder's own loader and C library.
+    Mysql { prefix: PathBuf, loader: PathBuf },
+}
+
+impl Programs {
+    pub(super) fn find(kind: Kind) -> Result<Programs, PrivateServerError> {
+        let layout = match kind {
+            Kind::Mariadb => Layout::Mariadb {
+                server: in_path("mariadbd")?,
+                install_db: in_path("mariadb-install-db")?,
+            },
+            Kind::Mysql => {
+                let prefix = mysql_prefix();
+                let server = prefix.join("usr/sbin/mysqld");
+                let loader = mysql_loader(&prefix);
+                if !server.exists() || !loader.exists() {
+                    let what = format!("MySQL 9.7 in {}", prefix.display());
+                    return Err(PrivateServerError::Missing { what });
+                }
+                Layout::Mysql { prefix, loader }
+            }
+        };
+        let mut programs = Programs {
+            kind,
+            layout,
+            version: String::new(),
+        };
+        programs.version = programs.ask_version()?;
+        Ok(programs)
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(super) fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The command that runs a server on `folder`, in a process group of its own so that Ctrl-C
+    /// in the terminal reaches us first.
+    pub(super) fn server(&self, folder: &Folder, port: u16) -> Command {
+        let mut command = self.bare_server();
+        command
+            .process_group(0)
+            .arg(option("--datadir", &folder.data()))
+            .arg(option("--socket", &folder.socket()))
+            .arg(option("--pid-file", &folder.pid_file()))
+            .arg(format!("--port={port}"))
+            .args([
+                "--bind-address=127.0.0.1",
+                "--skip-name-resolve",
+                "--local-infile=1",
+                "--secure-file-priv=",
+                "--max-connections=500",
+                // The data is thrown away at the end: no write has to reach the disk.
+                "--innodb-flush-log-at-trx-commit=0",
+                "--sync-binlog=0",
+                "--log-bin=binlog",
+                "--binlog-format=ROW",
+            ]);
+        match self.kind {
+            Kind::Mariadb => {
+                command.arg("--server-id=1");
+            }
+            Kind::Mysql => {
+                command.args([
+                    "--mysqlx=0",
+                    "--gtid-mode=ON",
+                    "--enforce-gtid-consistency=ON",
+                    "--log-bin-trust-function-creators=1",
+                ]);
+            }
+        }
+        command
+    }
+
+    /// The command that makes an empty data folder with `root`, password empty, at 127.0.0.1.
+    /// `accounts` is a file that the command may need to be read; its text is
+    /// [`Programs::first_statements`].
+    pub(super) fn initialise(&self, data: &Path, accounts: &Path) -> Command {
+        match &self.layout {
+            Layout::Mariadb { install_db, .. } => {
+                let mut command = Command::new(install_db);
+                command.arg("--no-defaults").args(user_option());
+                command
+                    .arg(option("--datadir", data))
+                    .arg("--auth-root-authentication-method=normal")
+                    // Its anonymous accounts would be preferred to named ones from anywhere.
+                    .args(["--skip-test-db", "--skip-name-resolve"]);
+                command
+            }
+            Layout::Mysql { .. } => {
+                let mut command = self.bare_server();
+                command
+                    .arg("--initialize-insecure")
+                    .arg(option("--datadir", data))
+                    .arg(option("--init-file", accounts));
+                command
+            }
+        }
+    }
+
+    /// MySQL makes `root@localhost` only, which is reached by socket when names are not resolved.
+    pub(super) fn first_statements(&self) -> &'static str {
+        "CREATE USER 'root'@'127.0.0.1' IDENTIFIED BY '';\n\
+         GRANT ALL ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;\n"
+    }
+
+    fn bare_server(&self) -> Command {
+        let mut command = match &self.layout {
+            Layout::Mariadb { server, .. } => {
+                let mut command = Command::new(server);
+                command.arg("--no-defaults");
+                command
+            }
+            Layout::Mysql { prefix, loader } => {
+                let mut command = Command::new(loader);
+                command
+                    .arg("--library-path")
+                    .arg(library_path(prefix))
+                    .arg(prefix.join("usr/sbin/mysqld"))
+                    .arg("--no-defaults")
+                    .arg(option("--basedir", &prefix.join("usr")))
+                    .arg(option("--lc-messages-dir", &prefix.join("usr/share/mysql")))
+                    .arg(option("--plugin-dir", &prefix.join("usr/lib/mysql/plugin")));
+                command
+            }
+        };
+        command.args(user_option());
+        command
+    }
+
+    /// `mariadbd  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64 (Debian 12)`.
+    fn ask_version(&self) -> Result<String, PrivateServerError> {
+        let output = self
+            .bare_server()
+            .arg("--version")
+            .output()
+            .map_err(PrivateServerError::io(format!("run {:?}", self.kind)))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mut words = text.split_whitespace().skip_while(|&word| word != "Ver");
+        match words.nth(1) {
+            Some(version) => Ok(version.to_owned()),
+            None => Err(PrivateServerError::Missing {
+                what: format!("a {:?} server that states its version", self.kind),
+            }),
+        }
+    }
+}
+
+/// `HEADWATER_MYSQL_PREFIX`, else the folder that `make setup` fills.
+fn mysql_prefix() -> PathBuf {
+    match env::var_os("HEADWATER_MYSQL_PREFIX") {
+        Some(prefix) if !prefix.is_empty() => PathBuf::from(prefix),
+        _ => cache_folder().join("mysql-9.7"),
+    }
+}
+
+/// The user's cache: what can be made again, and is worth keeping between runs.
+pub(super) fn cache_folder() -> PathBuf {
+    match env::var_os("HOME") {
+        Some(home) if !home.is_empty() => Path::new(&home).join(".cache/headwater"),
+        _ => env::temp_dir().join("headwater-cache"),
+    }
+}
+
+fn mysql_loader(prefix: &Path) -> PathBuf {
+    match env::consts::ARCH {
+        "aarch64" => prefix.join("usr/lib/ld-linux-aarch64.so.1"),
+        _ => prefix.join("usr/lib64/ld-linux-x86-64.so.2"),
+    }
+}
+
+fn library_path(prefix: &Path) -> OsString {
+    let system = format!("usr/lib/{}-linux-gnu", env::consts::ARCH);
+    let mut path = OsString::new();
+    for folder in [system.as_str(), "usr/lib/mysql/private", "usr/lib/mysql"] {
+        if !path.is_empty() {
+            path.push(":");
+        }
+        path.push(prefix.join(folder));
+    }
+    path
+}
+
+/// Servers refuse to run as root unless they are told to.
+fn user_option() -> Option<&'static str> {
+    Uid::effective().is_root().then_some("--user=root")
+}
+
+fn option(name: &str, value: &Path) -> OsString {
+    let mut option = OsString::from(name);
+    option.push("=");
+    option.push(value);
+    option
+}
+
+/// Looks in `PATH` and where distributions keep servers, which is often not in a user's `PATH`.
+fn in_path(program: &str) -> Result<PathBuf, PrivateServerError> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/sbin", "/usr/local/sbin", "/usr/libexec"].map(PathBuf::from);
+    env::split_paths(&path)
+        .chain(usual)
+        .map(|folder| folder.join(program))
+        .find(|candidate| candidate.is_file())
+        .ok_or_else(|| PrivateServerError::Missing {
+            what: format!("MariaDB (`{program}`)"),
+        })
+}

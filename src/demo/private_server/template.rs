@@ -1,0 +1,84 @@
+//! Empty data folders: made once for each server version, kept in the user's cache, then copied.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{self, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use super::programs::{self, Programs};
+use super::{PrivateServerError, last_lines};
+
+/// Raised when templates of the same server version are to be made in another way.
+const FORMAT: u32 = 1;
+/// MySQL's own identity: every copy has to make a new one.
+const IDENTITY: &str = "auto.cnf";
+
+/// Fills `data`, which must not exist yet, with an empty data folder.
+pub(super) fn copy_into(programs: &Programs, data: &Path) -> Result<(), PrivateServerError> {
+    let template = template(programs)?;
+    copy_tree(&template, data).map_err(PrivateServerError::io(format!(
+        "copy {} to {}",
+        template.display(),
+        data.display()
+    )))
+}
+
+fn template(programs: &Programs) -> Result<PathBuf, PrivateServerError> {
+    // One at a time in this process. Two processes may come here at once: each makes its own,
+    // and the first rename wins.
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+
+    let templates = programs::cache_folder().join("templates");
+    let kind = programs.kind();
+    let name = format!("{}-{}-{FORMAT}", kind.name(), programs.version());
+    let finished = templates.join(&name);
+    if finished.is_dir() {
+        return Ok(finished);
+    }
+
+    let partial = templates.join(format!("{name}.{}", process::id()));
+    let making = || PrivateServerError::io(format!("make {}", partial.display()));
+    let data = partial.join("data");
+    let accounts = partial.join("accounts.sql");
+    let log = partial.join("log");
+    let _ = fs::remove_dir_all(&partial);
+    fs::create_dir_all(&partial).map_err(making())?;
+    fs::write(&accounts, programs.first_statements()).map_err(making())?;
+    let output = File::create(&log).map_err(making())?;
+    let errors = output.try_clone().map_err(making())?;
+    let status = programs
+        .initialise(&data, &accounts)
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(errors)
+        .status()
+        .map_err(making())?;
+    let result = if status.success() {
+        match fs::rename(&data, &finished) {
+            Err(source) if !finished.is_dir() => Err(making()(source)),
+            _ => Ok(finished),
+        }
+    } else {
+        let log = last_lines(&log);
+        Err(PrivateServerError::Initialise { kind, log })
+    };
+    let _ = fs::remove_dir_all(&partial);
+    result
+}
+
+/// Folders, files and nothing else: a data folder that was never served holds no sockets.
+fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_tree(&entry.path(), &target)?;
+        } else if entry.file_name() != IDENTITY {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! Stops the server and removes its folder when this process dies without doing so itself.
+
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// The shell reads the server's process id, line by line as it changes, until the pipe closes,
+/// which the system does for us however this process ends. A process is ours only if it was
+/// started with the private folder, so a number that was used again is left alone.
+const SCRIPT: &str = r#"
+folder=$1
+last=
+while read -r line; do last=$line; done
+[ "$last" = dismissed ] && exit 0
+ours() {
+    [ -n "$last" ] && tr '\0' '\n' 2>/dev/null < "/proc/$last/cmdline" | grep -qF -- "=$folder/"
+}
+ours && kill -TERM "$last"
+tries=0
+while ours && [ $tries -lt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+ours && kill -KILL "$last"
+rm -rf -- "$folder"
+"#;
+
+/// The shell; its standard input is the pipe.
+#[derive(Debug)]
+pub(super) struct Watchdog {
+    shell: Child,
+}
+
+impl Watchdog {
+    pub(super) fn start(folder: &Path) -> io::Result<Watchdog> {
+        let shell = Command::new("sh")
+            .args(["-c", SCRIPT, "headwater-watchdog"])
+            .arg(folder)
+            // Ctrl-C in the terminal must not take the watchdog before the one it watches over.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(Watchdog { shell })
+    }
+
+    /// Says which process to stop; `None` while there is none.
+    pub(super) fn server_is(&mut self, pid: Option<u32>) {
+        match pid {
+            Some(pid) => self.tell(&format!("{pid}\n")),
+            None => self.tell("\n"),
+        }
+    }
+
+    /// The server is stopped and the folder is about to be removed by its owner.
+    pub(super) fn dismiss(&mut self) {
+        self.tell("dismissed\n");
+        drop(self.shell.stdin.take());
+        let _ = self.shell.wait();
+    }
+
+    fn tell(&mut self, line: &str) {
+        if let Some(pipe) = self.shell.stdin.as_mut() {
+            // A watchdog that is gone cannot be helped, and its loss harms nothing now.
+            let _ = pipe.write_all(line.as_bytes());
+        }
+    }
+}
+
+impl Drop for Watchdog {
+    /// Without [`Watchdog::dismiss`], closing the pipe lets the shell do its work.
+    fn drop(&mut self) {
+        if self.shell.stdin.take().is_some() {
+            let _ = self.shell.wait();
+        }
+    }
+}

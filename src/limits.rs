@@ -1,0 +1,49 @@
+//! Every bound of the process, by the name of its setting.
+
+use serde::Deserialize;
+
+/// Bounds, each named where it acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Client connections at a time; more are refused with error 1040.
+    pub sessions: usize,
+    /// Longest statement that is looked at, in bytes; longer ones are relayed unseen.
+    pub statement_bytes: usize,
+    /// Most ids and heads that an owned call may leave in a session.
+    pub pending_ids: usize,
+    /// Longest answer to a tail that is held until it is known to be whole, in bytes.
+    pub tail_bytes: usize,
+    /// Commands that one client may have in flight.
+    pub in_flight: usize,
+    /// Classes of statement texts that are remembered, over all sessions.
+    pub statements: usize,
+    /// Databases whose check is remembered.
+    pub databases: usize,
+    /// Time to connect to the server, in milliseconds.
+    pub connect_ms: u64,
+    /// After so long a definition is checked again, in milliseconds.
+    pub recheck_ms: u64,
+    /// After so long a session's right to execute the procedure is proved again, in milliseconds; 0: at every call.
+    pub privilege_ms: u64,
+    /// Time that commands and transactions in flight have to end at shutdown, in milliseconds.
+    pub drain_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            sessions: 10_000,
+            statement_bytes: 64 * 1024,
+            pending_ids: 20_000,
+            tail_bytes: 1024 * 1024,
+            in_flight: 64,
+            statements: 1_000,
+            databases: 64,
+            connect_ms: 10_000,
+            recheck_ms: 10_000,
+            privilege_ms: 1_000,
+            drain_ms: 10_000,
+        }
+    }
+}

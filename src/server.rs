@@ -1,0 +1,292 @@
+//! The process: accepts clients, gives each a backend connection, and drains at the end.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+
+use crate::backend::Backend;
+use crate::catalogue::{Catalogue, Service};
+use crate::config::Settings;
+use crate::session::counts::Counts;
+use crate::session::driver::{Session, Shared};
+use crate::wire::frame;
+use crate::wire::handshake::Greeting;
+use crate::wire::response::ErrPacket;
+
+/// CR_CONN_HOST_ERROR: what a client says when it cannot reach a server, and so do we.
+const CANNOT_CONNECT: u16 = 2003;
+/// ER_CON_COUNT_ERROR.
+const TOO_MANY_CONNECTIONS: u16 = 1040;
+
+/// A bound listener and all that its sessions share.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    upstream: Arc<str>,
+    shared: Arc<Shared>,
+    sessions: Arc<Semaphore>,
+    permits: u32,
+}
+
+/// Why Headwater cannot serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The port cannot be opened.
+    #[error("cannot listen on {listen}: {source} (--listen, HEADWATER_LISTEN, listen)")]
+    Listen {
+        /// The address.
+        listen: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Server {
+    /// Opens the port.
+    ///
+    /// # Errors
+    /// When the port cannot be opened.
+    pub async fn bind(settings: &Settings) -> Result<Server, ServeError> {
+        let listener = TcpListener::bind(&settings.listen)
+            .await
+            .map_err(|source| ServeError::Listen {
+                listen: settings.listen.clone(),
+                source,
+            })?;
+        let service = settings
+            .service
+            .as_ref()
+            .map(|account| Service::new(&settings.upstream, &account.user, &account.password));
+        let permits = u32::try_from(settings.limits.sessions).unwrap_or(u32::MAX >> 4);
+        Ok(Server {
+            listener,
+            upstream: settings.upstream.as_str().into(),
+            shared: Arc::new(Shared {
+                catalogue: Catalogue::new(settings.definitions.clone(), service, &settings.limits),
+                limits: settings.limits,
+                accelerate: settings.accelerate,
+                counts: Counts::default(),
+            }),
+            sessions: Arc::new(Semaphore::new(permits as usize)),
+            permits,
+        })
+    }
+
+    /// The address that clients connect to.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// The counters of this server's sessions.
+    #[must_use]
+    pub fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
+    /// Says where it listens, what it stands in front of, and what it accelerates.
+    pub async fn announce(&self) {
+        if let Ok(address) = self.local_addr() {
+            tracing::info!("listening on {address}");
+        }
+        let limit = Duration::from_millis(self.shared.limits.connect_ms);
+        match greet(&self.upstream, limit).await {
+            Ok(greeting) => {
+                let product = if greeting.is_mariadb() {
+                    "MariaDB"
+                } else {
+                    "MySQL"
+                };
+                let version = String::from_utf8_lossy(&greeting.server_version).into_owned();
+                let version = version.trim_start_matches("5.5.5-");
+                tracing::info!("in front of {product} {version} at {}", self.upstream);
+            }
+            Err(error) => tracing::warn!(
+                "the server at {} cannot be reached yet: {error} (--upstream, HEADWATER_UPSTREAM, upstream)",
+                self.upstream
+            ),
+        }
+        if !self.shared.accelerate {
+            tracing::info!("every call is relayed (--relay-only, accelerate = false)");
+        } else if self.shared.catalogue.service.is_none() {
+            tracing::info!(
+                "no service account (--service-user): definitions are checked on the first client \
+                 session whose account may see the procedures"
+            );
+        } else {
+            self.discover().await;
+        }
+    }
+
+    /// Checks every definition in every database that holds its tables.
+    async fn discover(&self) {
+        let catalogue = &self.shared.catalogue;
+        let Some(service) = &catalogue.service else {
+            return;
+        };
+        for (number, definition) in catalogue.definitions().iter().enumerate() {
+            let databases = match &definition.database {
+                Some(database) => Ok(vec![database.clone().into_bytes()]),
+                None => {
+                    service
+                        .databases(definition, self.shared.limits.databases)
+                        .await
+                }
+            };
+            match databases {
+                Ok(databases) => {
+                    if databases.is_empty() {
+                        tracing::warn!(
+                            "definition {}: no database has the tables {} and {}",
+                            definition.name,
+                            definition.follower.table,
+                            definition.message.table
+                        );
+                    }
+                    for database in databases {
+                        if let Err(error) = catalogue.check(number, &database).await {
+                            tracing::warn!("definition {}: {error}", definition.name);
+                        }
+                    }
+                }
+                Err(error) => tracing::warn!("definition {}: {error}", definition.name),
+            }
+        }
+    }
+
+    /// Accepts clients until `stop` resolves; then lets commands and transactions in flight end,
+    /// for at most `limits.drain_ms`.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        let (drain, draining) = watch::channel(false);
+        let rechecks = tokio::spawn(recheck(Arc::clone(&self.shared)));
+        tokio::pin!(stop);
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                accepted = self.listener.accept() => match accepted {
+                    Ok((client, _)) => self.admit(client, draining.clone()),
+                    Err(error) => {
+                        // Out of descriptors, most likely: sessions that end will free some.
+                        tracing::warn!("cannot accept a client: {error}");
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
+                },
+            }
+        }
+        drop(self.listener);
+        rechecks.abort();
+        let _ = drain.send(true);
+        let limit = Duration::from_millis(self.shared.limits.drain_ms);
+        if tokio::time::timeout(limit, self.sessions.acquire_many(self.permits))
+            .await
+            .is_err()
+        {
+            tracing::warn!(
+                "sessions still busy after limits.drain_ms = {} were cut off",
+                limit.as_millis()
+            );
+        }
+    }
+
+    fn admit(&self, mut client: TcpStream, draining: watch::Receiver<bool>) {
+        let Ok(permit) = Arc::clone(&self.sessions).try_acquire_owned() else {
+            let message = format!(
+                "Too many connections (Headwater's limits.sessions = {})",
+                self.permits
+            );
+            tokio::spawn(async move { refuse(&mut client, TOO_MANY_CONNECTIONS, &message).await });
+            return;
+        };
+        let (upstream, shared) = (Arc::clone(&self.upstream), Arc::clone(&self.shared));
+        tokio::spawn(async move {
+            serve(client, &upstream, shared, draining).await;
+            drop(permit);
+        });
+    }
+}
+
+async fn serve(
+    mut client: TcpStream,
+    upstream: &str,
+    shared: Arc<Shared>,
+    draining: watch::Receiver<bool>,
+) {
+    let limit = Duration::from_millis(shared.limits.connect_ms);
+    let _ = client.set_nodelay(true);
+    match Backend::dial(upstream, limit).await {
+        Ok(backend) => {
+            let ended = Box::pin(Session::new(client, backend, shared).run(draining)).await;
+            tracing::debug!("a session ended: {ended}");
+        }
+        Err(error) => {
+            tracing::warn!("cannot connect to the server at {upstream}: {error}");
+            let message = format!("Can't connect to MySQL server on '{upstream}' ({error})");
+            refuse(&mut client, CANNOT_CONNECT, &message).await;
+        }
+    }
+}
+
+/// An ERR in place of the greeting. Servers send no SQLSTATE there, since nothing is agreed on yet.
+async fn refuse(client: &mut TcpStream, code: u16, message: &str) {
+    let error = ErrPacket {
+        code,
+        sqlstate: None,
+        message: message.as_bytes().to_vec(),
+    };
+    let (mut payload, mut packet) = (Vec::new(), Vec::new());
+    error.write(&mut payload);
+    frame::encode(0, &payload, &mut packet);
+    // A client that does not read is not waited for.
+    let _ = tokio::time::timeout(Duration::from_secs(1), async {
+        let _ = client.write_all(&packet).await;
+        let _ = client.shutdown().await;
+    })
+    .await;
+}
+
+/// Reads a server's greeting, to know it by name.
+async fn greet(upstream: &str, limit: Duration) -> io::Result<Greeting> {
+    let mut backend = Backend::dial(upstream, limit).await?;
+    tokio::time::timeout(limit, async {
+        loop {
+            if let Some(payload) = frame::whole(&backend.inbox) {
+                return Greeting::parse(payload).map_err(io::Error::other);
+            }
+            backend.fill().await?;
+        }
+    })
+    .await
+    .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+}
+
+/// Checks what is in use again, every `limits.recheck_ms`, where there is a service account.
+async fn recheck(shared: Arc<Shared>) {
+    if shared.catalogue.service.is_none() || !shared.accelerate {
+        return;
+    }
+    let mut rounds =
+        tokio::time::interval(Duration::from_millis(shared.limits.recheck_ms.max(100)));
+    rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    rounds.tick().await;
+    let mut failing = false;
+    loop {
+        rounds.tick().await;
+        for (number, database) in shared.catalogue.known() {
+            match shared.catalogue.check(number, &database).await {
+                Ok(_) => failing = false,
+                Err(error) if !failing => {
+                    failing = true;
+                    tracing::warn!("definitions cannot be checked again: {error}");
+                }
+                Err(_) => {}
+            }
+        }
+    }
+}

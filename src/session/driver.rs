@@ -1,0 +1,326 @@
+//! Moves the bytes of one session between its two sockets, and carries out the machine's steps.
+//!
+//! Buffers: what is read lands in a scratch buffer of the thread and is written on from there.
+//! A session keeps only what could not be written at once (then that side is not read any more:
+//! a slow client slows the server, and the other way round) and the start of an unfinished packet.
+
+use std::cell::RefCell;
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use super::commands::Commands;
+use super::counts::{Counts, Event};
+use super::machine::{ClientStep, Machine, ServerStep};
+use crate::backend::{AskError, Backend};
+use crate::catalogue::Catalogue;
+use crate::limits::Limits;
+use crate::statement::Class;
+
+/// Bytes read at a time; one buffer a thread, shared by its sessions.
+const SCRATCH_BYTES: usize = 64 * 1024;
+/// What a session's idle buffers may keep allocated.
+const IDLE_BYTES: usize = 1024;
+/// How long the last bytes may take to reach a side that reads slowly.
+const FAREWELL_SECONDS: u64 = 10;
+
+thread_local! {
+    static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; SCRATCH_BYTES]);
+}
+
+/// What all sessions share.
+#[derive(Debug)]
+pub struct Shared {
+    /// Definitions, and what their check on this server said.
+    pub catalogue: Catalogue,
+    /// Bounds.
+    pub limits: Limits,
+    /// False: every call is relayed.
+    pub accelerate: bool,
+    /// Counters.
+    pub counts: Counts,
+}
+
+/// Why a session ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Ended {
+    /// The client closed its connection, or it failed.
+    #[error("the client left")]
+    Client,
+    /// The server closed its connection, or it failed.
+    #[error("the server closed the connection: {0}")]
+    Server(io::Error),
+    /// The process shuts down.
+    #[error("shutting down")]
+    Drained,
+}
+
+impl From<AskError> for Ended {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::Lost(source) => Ended::Server(source),
+            other => Ended::Server(io::Error::other(other)),
+        }
+    }
+}
+
+/// One client connection and its backend connection.
+#[derive(Debug)]
+pub struct Session {
+    pub(super) client: TcpStream,
+    pub(super) backend: Backend,
+    pub(super) machine: Machine,
+    pub(super) shared: Arc<Shared>,
+    /// Client bytes that are not passed on yet.
+    pub(super) client_in: Vec<u8>,
+    to_client: Vec<u8>,
+    to_server: Vec<u8>,
+    holding: bool,
+    /// When the right to execute the procedure was last proved.
+    pub(super) execute_proven: Option<Instant>,
+    /// When this account last looked at a definition and saw too little.
+    pub(super) checked_in_vain: Option<Instant>,
+}
+
+impl Session {
+    /// A session whose two connections stand.
+    #[must_use]
+    pub fn new(client: TcpStream, backend: Backend, shared: Arc<Shared>) -> Self {
+        shared.counts.add(Event::Session);
+        let machine = Machine::new(super::machine::Limits {
+            statement_bytes: shared.limits.statement_bytes,
+            in_flight: shared.limits.in_flight,
+        });
+        Session {
+            client,
+            backend,
+            machine,
+            shared,
+            client_in: Vec::new(),
+            to_client: Vec::new(),
+            to_server: Vec::new(),
+            holding: false,
+            execute_proven: None,
+            checked_in_vain: None,
+        }
+    }
+
+    /// Runs until either side ends, or until the session is at rest after `drain` became true.
+    pub async fn run(mut self, mut drain: watch::Receiver<bool>) -> Ended {
+        let ended = loop {
+            if let Err(ended) = self.advance().await {
+                break ended;
+            }
+            if *drain.borrow() && self.machine.is_at_rest() && self.to_client.is_empty() {
+                break Ended::Drained;
+            }
+            if let Err(ended) = self.wait(&mut drain).await {
+                break ended;
+            }
+        };
+        self.flush_rest().await;
+        ended
+    }
+
+    /// Carries out every step that can be taken with the bytes at hand.
+    async fn advance(&mut self) -> Result<(), Ended> {
+        self.take_server_inbox()?;
+        loop {
+            self.holding = false;
+            if !self.to_server.is_empty() || self.client_in.is_empty() {
+                break;
+            }
+            match step(&mut self.machine, &self.shared, &self.client_in) {
+                ClientStep::Need | ClientStep::Pass(0) => break,
+                ClientStep::Hold => {
+                    self.holding = true;
+                    break;
+                }
+                ClientStep::Pass(length) => self.pass_client(length)?,
+                ClientStep::Call(length, call) => self.call(length, &call).await?,
+                ClientStep::Tail(length, tail) => self.tail(length, &tail).await?,
+                ClientStep::Settle { diagnostics } => self.settle(diagnostics).await?,
+            }
+            self.take_server_inbox()?;
+        }
+        release(&mut self.client_in);
+        release(&mut self.backend.inbox);
+        Ok(())
+    }
+
+    /// Waits until one of the sockets can be read or written, and does so once.
+    async fn wait(&mut self, drain: &mut watch::Receiver<bool>) -> Result<(), Ended> {
+        let read_client = self.to_server.is_empty() && !self.holding;
+        let read_server = self.to_client.is_empty();
+        tokio::select! {
+            ready = self.client.readable(), if read_client => {
+                ready.map_err(|_| Ended::Client)?;
+                self.read_client()
+            }
+            ready = self.backend.stream.readable(), if read_server => {
+                ready.map_err(Ended::Server)?;
+                self.read_server()
+            }
+            ready = self.client.writable(), if !self.to_client.is_empty() => {
+                ready.map_err(|_| Ended::Client)?;
+                flush(&self.client, &mut self.to_client).map_err(|_| Ended::Client)
+            }
+            ready = self.backend.stream.writable(), if !self.to_server.is_empty() => {
+                ready.map_err(Ended::Server)?;
+                flush(&self.backend.stream, &mut self.to_server).map_err(Ended::Server)
+            }
+            _ = drain.changed(), if !*drain.borrow() => Ok(()),
+        }
+    }
+
+    fn read_client(&mut self) -> Result<(), Ended> {
+        SCRATCH.with_borrow_mut(|scratch| {
+            let read = match self.client.try_read(scratch) {
+                Ok(0) => return Err(Ended::Client),
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(_) => return Err(Ended::Client),
+            };
+            let bytes = scratch.get(..read).unwrap_or_default();
+            if !self.client_in.is_empty() {
+                self.client_in.extend_from_slice(bytes);
+                return Ok(());
+            }
+            // The common case: whole commands that go straight on, never copied.
+            let mut passed = 0;
+            while let Some(rest) = bytes.get(passed..) {
+                match step(&mut self.machine, &self.shared, rest) {
+                    ClientStep::Pass(length) if length > 0 => passed += length,
+                    _ => break,
+                }
+            }
+            let (pass, keep) = bytes.split_at(passed);
+            self.client_in.extend_from_slice(keep);
+            write(&self.backend.stream, &mut self.to_server, pass).map_err(Ended::Server)
+        })
+    }
+
+    fn read_server(&mut self) -> Result<(), Ended> {
+        SCRATCH.with_borrow_mut(|scratch| {
+            let read = match self.backend.stream.try_read(scratch) {
+                Ok(0) => return Err(Ended::Server(io::ErrorKind::UnexpectedEof.into())),
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(Ended::Server(error)),
+            };
+            let bytes = scratch.get(..read).unwrap_or_default();
+            if !self.backend.inbox.is_empty() {
+                self.backend.inbox.extend_from_slice(bytes);
+                return Ok(());
+            }
+            let passed = self.pass_server(bytes)?;
+            self.backend
+                .inbox
+                .extend_from_slice(bytes.get(passed..).unwrap_or_default());
+            Ok(())
+        })
+    }
+
+    /// Shows the machine what waits from the server, and passes it on.
+    fn take_server_inbox(&mut self) -> Result<(), Ended> {
+        if !self.backend.inbox.is_empty() {
+            let inbox = std::mem::take(&mut self.backend.inbox);
+            let passed = self.pass_server(&inbox)?;
+            self.backend.inbox = inbox;
+            self.backend.inbox.drain(..passed);
+        }
+        Ok(())
+    }
+
+    fn pass_server(&mut self, bytes: &[u8]) -> Result<usize, Ended> {
+        let mut passed = 0;
+        while let Some(rest) = bytes.get(passed..).filter(|rest| !rest.is_empty()) {
+            match self.machine.server(rest) {
+                ServerStep::Need | ServerStep::Pass(0) => break,
+                ServerStep::Pass(length) => {
+                    self.tell_client(rest.get(..length).unwrap_or_default())?;
+                    passed += length;
+                }
+                ServerStep::Replace(length, own) => {
+                    self.tell_client(&own)?;
+                    passed += length;
+                }
+            }
+        }
+        if self
+            .machine
+            .commands()
+            .is_some_and(Commands::take_definition_touched)
+        {
+            self.shared.catalogue.expire();
+        }
+        Ok(passed)
+    }
+
+    /// Writes to the client, behind whatever waits for it already.
+    pub(super) fn tell_client(&mut self, bytes: &[u8]) -> Result<(), Ended> {
+        write(&self.client, &mut self.to_client, bytes).map_err(|_| Ended::Client)
+    }
+
+    /// Passes the first `length` waiting bytes of the client on.
+    pub(super) fn pass_client(&mut self, length: usize) -> Result<(), Ended> {
+        let bytes = self.client_in.get(..length).unwrap_or_default();
+        write(&self.backend.stream, &mut self.to_server, bytes).map_err(Ended::Server)?;
+        self.client_in.drain(..length);
+        Ok(())
+    }
+
+    /// What the server said last, and what the client has not taken, still go out.
+    async fn flush_rest(&mut self) {
+        use tokio::io::AsyncWriteExt;
+        let farewell = async {
+            let _ = self.client.write_all(&self.to_client).await;
+            let _ = self.backend.stream.write_all(&self.to_server).await;
+        };
+        // A side that does not read is not waited for.
+        let _ =
+            tokio::time::timeout(std::time::Duration::from_secs(FAREWELL_SECONDS), farewell).await;
+    }
+}
+
+fn step(machine: &mut Machine, shared: &Shared, input: &[u8]) -> ClientStep {
+    machine.client(input, &mut |text| -> Class {
+        shared.catalogue.classify(text)
+    })
+}
+
+/// Writes what the socket takes; the rest joins the backlog.
+fn write(socket: &TcpStream, backlog: &mut Vec<u8>, bytes: &[u8]) -> io::Result<()> {
+    let mut rest = bytes;
+    while backlog.is_empty() && !rest.is_empty() {
+        match socket.try_write(rest) {
+            Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) => return Err(error),
+        }
+    }
+    backlog.extend_from_slice(rest);
+    Ok(())
+}
+
+fn flush(socket: &TcpStream, backlog: &mut Vec<u8>) -> io::Result<()> {
+    match socket.try_write(backlog) {
+        Ok(written) => {
+            backlog.drain(..written);
+            release(backlog);
+            Ok(())
+        }
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// An idle session keeps no buffers.
+fn release(buffer: &mut Vec<u8>) {
+    if buffer.is_empty() && buffer.capacity() > IDLE_BYTES {
+        *buffer = Vec::new();
+    }
+}

@@ -1,0 +1,76 @@
+//! Why a call was not answered by Headwater: one name each, for counters, logs and the reader.
+
+/// Why the server's own procedure ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(usize)]
+pub enum Reason {
+    /// The session runs with autocommit off.
+    AutocommitOff,
+    /// A transaction is open: the procedure would read in its snapshot.
+    InTransaction,
+    /// A one-shot `SET TRANSACTION` may be waiting for the next statement.
+    OneShotTransaction,
+    /// The session is in another database than the definition's, or in none.
+    OtherDatabase,
+    /// A session setting that changes what the procedure does is not at its default.
+    Settings,
+    /// A temporary table of one of the definition's names hides the real one, or has another form.
+    TemporaryTables,
+    /// The account may not execute the procedure: the server says so itself.
+    NoExecute,
+    /// The definition was not accepted on this server (`headwater serve` logs why).
+    Definition,
+    /// The definition's check has not ended yet.
+    Unchecked,
+    /// This session's account may not read the tables.
+    LookupDenied,
+    /// A lookup failed in another way (LOCK TABLES, a time limit, ...).
+    LookupFailed,
+    /// The answer would exceed `limits.pending_ids`.
+    TooManyIds,
+    /// Writing the result table was denied or failed earlier in this session.
+    WriteDenied,
+    /// Acceleration is switched off (`accelerate = false`).
+    SwitchedOff,
+}
+
+impl Reason {
+    /// Every reason, in the order of their numbers.
+    pub const ALL: [Reason; 14] = [
+        Reason::AutocommitOff,
+        Reason::InTransaction,
+        Reason::OneShotTransaction,
+        Reason::OtherDatabase,
+        Reason::Settings,
+        Reason::TemporaryTables,
+        Reason::NoExecute,
+        Reason::Definition,
+        Reason::Unchecked,
+        Reason::LookupDenied,
+        Reason::LookupFailed,
+        Reason::TooManyIds,
+        Reason::WriteDenied,
+        Reason::SwitchedOff,
+    ];
+
+    /// The label of the counter: lower case, words joined by `_`.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Reason::AutocommitOff => "autocommit_off",
+            Reason::InTransaction => "in_transaction",
+            Reason::OneShotTransaction => "one_shot_transaction",
+            Reason::OtherDatabase => "other_database",
+            Reason::Settings => "session_settings",
+            Reason::TemporaryTables => "temporary_tables",
+            Reason::NoExecute => "no_execute_privilege",
+            Reason::Definition => "definition_refused",
+            Reason::Unchecked => "definition_unchecked",
+            Reason::LookupDenied => "lookup_denied",
+            Reason::LookupFailed => "lookup_failed",
+            Reason::TooManyIds => "too_many_ids",
+            Reason::WriteDenied => "write_denied",
+            Reason::SwitchedOff => "switched_off",
+        }
+    }
+}

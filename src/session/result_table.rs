@@ -1,0 +1,98 @@
+//! The result tables of a session: on the server, in memory only, or both.
+
+/// Ids that an owned call produced, and that the server's temporary tables may not hold yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// Which definition the call belongs to (its place in the catalogue).
+    pub definition: usize,
+    /// The call's packet payload as the client sent it, to run the real procedure if all else fails.
+    pub call: Vec<u8>,
+    /// The result set: the page first (descending), then the rest when `complete`.
+    pub ids: Vec<u64>,
+    /// Size of the result set.
+    pub total: u64,
+    /// Where the whole result set lies on the server; empty when `ids` is all of it.
+    pub rest: Vec<AuthorRange>,
+    /// Rows of the heads table, when a bounded call left some.
+    pub heads: Option<Vec<Head>>,
+}
+
+impl Pending {
+    /// True when `ids` is the procedure's whole result set, not its newest page alone.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.rest.is_empty()
+    }
+}
+
+/// An author and the newest of its message ids, at or below the page's bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The author followed.
+    pub author: u64,
+    /// Its newest message id.
+    pub id: u64,
+}
+
+/// The ids of one author that belong to a result set: those from `low` to `high`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuthorRange {
+    /// The author.
+    pub author: u64,
+    /// The n-th newest of its ids, or 0 when it has fewer.
+    pub low: u64,
+    /// The newest.
+    pub high: u64,
+}
+
+/// Rows in one of the server's temporary tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// The table does not exist in this session.
+    Absent,
+    /// It exists with so many rows.
+    Counted(u64),
+    /// It may exist; how many rows it has is not known.
+    Unknown,
+}
+
+impl Rows {
+    /// The number, where it is known.
+    #[must_use]
+    pub fn known(self) -> Option<u64> {
+        match self {
+            Rows::Absent => Some(0),
+            Rows::Counted(rows) => Some(rows),
+            Rows::Unknown => None,
+        }
+    }
+}
+
+/// The two result tables of a session as the server holds them, and what is pending on top.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultTables {
+    /// `fetch_timeline_tt` on the server.
+    pub result: Rows,
+    /// `max_ids_of_followers` on the server.
+    pub heads: Rows,
+    /// What an owned call left, to be written before anything else may look.
+    pub pending: Option<Box<Pending>>,
+}
+
+impl ResultTables {
+    /// A session that has just begun, or was reset: temporary tables are gone.
+    #[must_use]
+    pub fn none() -> Self {
+        ResultTables {
+            result: Rows::Absent,
+            heads: Rows::Absent,
+            pending: None,
+        }
+    }
+
+    /// A command ran that may have created, filled or dropped tables.
+    pub fn disturb(&mut self) {
+        self.result = Rows::Unknown;
+        self.heads = Rows::Unknown;
+    }
+}

@@ -1,0 +1,163 @@
+//! What is known of a session's state on the server, from what was seen to pass.
+
+use super::reason::Reason;
+use crate::statement::Effects;
+use crate::timeline::Form;
+use crate::wire::response::OkPacket;
+use crate::wire::status;
+
+/// A session as the last replies and commands leave it.
+///
+/// Nothing here is guessed: what may have changed unseen is *unproven*, and is asked of the server
+/// inside the next owned call (there, and only there, own queries disturb nothing the call itself
+/// would not reset).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Status flags of the last OK or EOF; `None` after an ERR, which carries none.
+    pub status: Option<u16>,
+    /// The current database as last heard of; `None` when there is none, or it is not known.
+    pub database: Option<Vec<u8>>,
+    /// The settings that matter were asked for, and nothing since could have changed them.
+    pub settings_proven: bool,
+    /// No temporary table hides one of the definition's tables.
+    pub tables_proven: bool,
+    /// The procedure (a definition's, in one of its forms) that the account was seen to be allowed to execute.
+    pub may_execute: Option<(usize, Form)>,
+    /// A one-shot `SET TRANSACTION` may be in effect.
+    pub one_shot: bool,
+    /// Calls are relayed until the session is reset.
+    pub barred: Option<Reason>,
+}
+
+impl Standing {
+    /// A session just logged in: it cannot hold a temporary table yet.
+    #[must_use]
+    pub fn new(database: Option<Vec<u8>>) -> Self {
+        Standing {
+            status: None,
+            database,
+            settings_proven: false,
+            tables_proven: true,
+            may_execute: None,
+            one_shot: false,
+            barred: None,
+        }
+    }
+
+    /// Forgets what a relayed command may have changed.
+    pub fn disturb(&mut self, effects: Effects) {
+        self.one_shot |= effects.one_shot;
+        if effects.settings || effects.stored_code {
+            self.settings_proven = false;
+        }
+        if effects.temp_tables || effects.stored_code {
+            self.tables_proven = false;
+        }
+    }
+
+    /// Takes in the flags and the database that a reply's last OK or EOF carries.
+    pub fn observe(&mut self, ok: &OkPacket) {
+        self.status = Some(ok.status);
+        if ok.truncated {
+            self.database = None;
+        } else if ok.schema.is_some() {
+            self.database = ok.schema.clone();
+        }
+    }
+
+    /// An ERR ended a reply: a transaction may have ended with it, or not.
+    pub fn observe_error(&mut self) {
+        self.status = None;
+    }
+
+    /// Why no call can be owned now, as far as can be said without asking the server.
+    #[must_use]
+    pub fn obstacle(&self) -> Option<Reason> {
+        if self.barred.is_some() {
+            return self.barred;
+        }
+        if self.one_shot {
+            return Some(Reason::OneShotTransaction);
+        }
+        let flags = self.status?;
+        if flags & (status::IN_TRANS | status::IN_TRANS_READONLY) != 0 {
+            Some(Reason::InTransaction)
+        } else if flags & status::AUTOCOMMIT == 0 {
+            Some(Reason::AutocommitOff)
+        } else {
+            None
+        }
+    }
+
+    /// True when an InnoDB read could disturb the session: its flags are not known.
+    #[must_use]
+    pub fn must_ask_first(&self) -> bool {
+        self.status.is_none() || self.database.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ok(status: u16) -> OkPacket {
+        OkPacket {
+            status,
+            ..OkPacket::default()
+        }
+    }
+
+    fn idle() -> Standing {
+        let mut standing = Standing::new(Some(b"tl".to_vec()));
+        standing.observe(&ok(status::AUTOCOMMIT));
+        standing
+    }
+
+    #[test]
+    fn an_idle_autocommit_session_has_no_obstacle() {
+        assert_eq!(idle().obstacle(), None);
+    }
+
+    #[test]
+    fn flags_of_the_last_reply_decide() {
+        let mut standing = idle();
+        standing.observe(&ok(status::AUTOCOMMIT | status::IN_TRANS));
+        assert_eq!(standing.obstacle(), Some(Reason::InTransaction));
+        standing.observe(&ok(0));
+        assert_eq!(standing.obstacle(), Some(Reason::AutocommitOff));
+    }
+
+    #[test]
+    fn an_error_makes_the_flags_unknown_and_calls_for_a_question() {
+        let mut standing = idle();
+        standing.observe_error();
+        assert!(standing.must_ask_first());
+    }
+
+    #[test]
+    fn a_change_of_settings_is_asked_about_and_a_told_database_is_believed() {
+        let mut standing = idle();
+        standing.settings_proven = true;
+        standing.disturb(Effects {
+            settings: true,
+            ..Effects::NONE
+        });
+        assert!(!standing.settings_proven && standing.tables_proven);
+        standing.observe(&OkPacket {
+            schema: Some(b"other".to_vec()),
+            ..ok(2)
+        });
+        assert_eq!(standing.database.as_deref(), Some(&b"other"[..]));
+    }
+
+    #[test]
+    fn stored_code_may_have_changed_settings_and_tables() {
+        let mut standing = idle();
+        standing.settings_proven = true;
+        standing.disturb(Effects {
+            stored_code: true,
+            ..Effects::NONE
+        });
+        assert!(!standing.settings_proven && !standing.tables_proven);
+    }
+}

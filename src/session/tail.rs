@@ -1,0 +1,107 @@
+//! A tail whose result table is pending: answered with the ids in the statement itself.
+
+use super::counts::Event;
+use super::driver::{Ended, Session};
+use super::result_table::Pending;
+use crate::statement::{Tail, TailForm};
+use crate::timeline::check::{Facts, Product, Verdict};
+use crate::wire::command::{self, Command};
+use crate::wire::frame::{self, HEADER_BYTES};
+use crate::wire::reply::{Outcome, Reply};
+
+impl Session {
+    /// Answers the tail whose packet waits; where the reply could differ from the real join's, the
+    /// table is written and the packet goes on as it is.
+    pub(super) async fn tail(&mut self, length: usize, tail: &Tail) -> Result<(), Ended> {
+        if let Some((packet, whole)) = self.virtual_tail(length, tail) {
+            let limit = self.shared.limits.tail_bytes;
+            let Some(commands) = self.machine.commands() else {
+                return self.pass_client(length);
+            };
+            let mut reply = Reply::new(Command::Query, commands.capabilities);
+            self.backend.send(&packet).await?;
+            let read = self.backend.read_reply(&mut reply, limit).await?;
+            // A page shorter than its limit may lack an id that the rest of the result set has.
+            let exact = whole || reply.rows() == tail.limit;
+            if let (Some(Outcome::Ok(ok)), Some(bytes), true) = (&read.outcome, &read.bytes, exact)
+            {
+                if let Some(commands) = self.machine.commands() {
+                    commands.standing.observe(ok);
+                }
+                self.client_in.drain(..length);
+                self.shared.counts.add(Event::TailVirtual);
+                return self.tell_client(bytes);
+            }
+            self.shared.counts.add(Event::TailRetried);
+        }
+        self.settle_and_pass(length).await
+    }
+
+    /// The tail's packet with the ids in it, and whether those are the whole result set.
+    fn virtual_tail(&mut self, length: usize, tail: &Tail) -> Option<(Vec<u8>, bool)> {
+        let commands = self.machine.commands()?;
+        let pending = commands.tables.pending.as_deref()?;
+        let definition = self.shared.catalogue.definitions().get(pending.definition);
+        if !definition.is_some_and(|definition| tail.fits(definition))
+            || !commands.standing.settings_proven
+        {
+            return None;
+        }
+        let database = commands.standing.database.as_deref()?;
+        // Two ids at least, even for `LIMIT 1`: with a single one the server plans otherwise.
+        let ids = enough_ids(pending, tail.limit.max(2))?;
+        let verdict = self
+            .shared
+            .catalogue
+            .verdict(pending.definition, database)?;
+        let Verdict::Accelerate(facts) = &*verdict else {
+            return None;
+        };
+        let form = form(facts, pending.total)?;
+        let payload = self.client_in.get(HEADER_BYTES..length)?;
+        let text = command::query_text(payload, commands.capabilities)?;
+        let mut own = payload.get(..text.start)?.to_vec();
+        own.extend_from_slice(tail.rewrite(form, ids)?.as_bytes());
+        let mut packet = Vec::with_capacity(own.len() + HEADER_BYTES);
+        frame::encode(0, &own, &mut packet);
+        Some((packet, ids.len() as u64 == pending.total))
+    }
+}
+
+/// Messages, as the optimizer estimates them, from which on MySQL is known to read the result table first.
+const MANY_MESSAGES: u64 = 4_000;
+/// So many messages must there be for each row of the result table, for the same reason.
+const MESSAGES_PER_ROW: u64 = 10;
+
+/// The form whose reply has the real join's column definitions; `None` where that is not certain.
+///
+/// They depend on the join's plan. MariaDB reports the same columns under every plan as long as both
+/// tables' ids are of one type (which the check demands). MySQL reports columns without their key
+/// flags where it reads the result table first and sorts through a temporary table: as soon as there
+/// are two rows in it, and many more messages. Measured over sizes of both tables: ARCHITECTURE.md.
+fn form(facts: &Facts, rows: u64) -> Option<TailForm> {
+    match facts.product {
+        Product::Mariadb => Some(TailForm::List),
+        Product::Mysql if rows <= 1 => Some(TailForm::List),
+        Product::Mysql => {
+            let needed = MANY_MESSAGES.max(rows.saturating_mul(MESSAGES_PER_ROW));
+            facts
+                .message_rows
+                .is_some_and(|messages| messages >= needed)
+                .then_some(TailForm::BufferedList)
+        }
+    }
+}
+
+/// The newest ids of the result set, as many as the tail can show; `None` when not all are known.
+fn enough_ids(pending: &Pending, limit: u64) -> Option<&[u64]> {
+    let known = pending.ids.len();
+    let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
+    if wanted > known && !pending.is_complete() {
+        return None;
+    }
+    pending
+        .ids
+        .get(..wanted.min(known))
+        .filter(|ids| !ids.is_empty())
+}

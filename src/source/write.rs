@@ -1,0 +1,86 @@
+//! The statements that write pending ids into the session's real temporary tables.
+
+use crate::session::result_table::{AuthorRange, Head, Pending, Rows};
+use crate::timeline::definition::{Definition, quoted};
+
+/// What must run, in order, so that the server's tables hold what the procedure would have left.
+#[must_use]
+pub fn statements(
+    definition: &Definition,
+    pending: &Pending,
+    result: Rows,
+    heads: Rows,
+) -> Vec<String> {
+    let table = quoted(&definition.result.table);
+    let id = quoted(&definition.result.id);
+    let id_type = definition.id_type.sql();
+    let mut statements = vec![format!(
+        "CREATE TEMPORARY TABLE IF NOT EXISTS {table} ({id} {id_type} NOT NULL PRIMARY KEY) \
+         ENGINE=heap DEFAULT CHARSET=utf8"
+    )];
+    if result != Rows::Absent {
+        statements.push(format!("DELETE FROM {table}"));
+    }
+    if !pending.rest.is_empty() {
+        statements.push(format!(
+            "INSERT INTO {table} {}",
+            ranges(definition, &pending.rest)
+        ));
+    } else if !pending.ids.is_empty() {
+        statements.push(format!(
+            "INSERT INTO {table} VALUES {}",
+            values(&pending.ids)
+        ));
+    }
+    if let Some(rows) = &pending.heads {
+        write_heads(definition, rows, heads, &mut statements);
+    }
+    statements
+}
+
+fn write_heads(definition: &Definition, rows: &[Head], heads: Rows, statements: &mut Vec<String>) {
+    let table = quoted(&definition.heads.table);
+    statements.push(format!(
+        "CREATE TEMPORARY TABLE IF NOT EXISTS {table} ({} {} NOT NULL,{} {} NOT NULL) \
+         ENGINE=heap DEFAULT CHARSET=utf8",
+        quoted(&definition.heads.author),
+        definition.user_type.sql(),
+        quoted(&definition.heads.head),
+        definition.id_type.sql(),
+    ));
+    if heads != Rows::Absent {
+        statements.push(format!("DELETE FROM {table}"));
+    }
+    if !rows.is_empty() {
+        let rows: Vec<String> = rows
+            .iter()
+            .map(|head| format!("({},{})", head.author, head.id))
+            .collect();
+        statements.push(format!("INSERT INTO {table} VALUES {}", rows.join(",")));
+    }
+}
+
+/// The ids of these ranges, read on the server.
+fn ranges(definition: &Definition, ranges: &[AuthorRange]) -> String {
+    let message = &definition.message;
+    let (id, author) = (quoted(&message.id), quoted(&message.author));
+    let conditions: Vec<String> = ranges
+        .iter()
+        .map(|range| {
+            format!(
+                "({author}={} AND {id} BETWEEN {} AND {})",
+                range.author, range.low, range.high
+            )
+        })
+        .collect();
+    format!(
+        "SELECT {id} FROM {} WHERE {}",
+        quoted(&message.table),
+        conditions.join(" OR ")
+    )
+}
+
+fn values(ids: &[u64]) -> String {
+    let values: Vec<String> = ids.iter().map(|id| format!("({id})")).collect();
+    values.join(",")
+}

@@ -1,0 +1,317 @@
+//! What a statement that is relayed may leave behind in its session.
+
+use super::lexer::{Kind, Lexer, Token};
+use crate::timeline::Definition;
+
+/// What a statement may have done, or may see, besides its own answer. True means *possibly*; false is certain.
+///
+/// The server's stored functions and triggers can do nearly all of it out of sight: [`Effects::stored_code`] says whether any
+/// may have run, and the other fields speak of what the text itself asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effects {
+    /// Set the next transaction's characteristics alone (`SET TRANSACTION` without a scope, `SET @@transaction_isolation`).
+    pub one_shot: bool,
+    /// Created, changed or dropped temporary tables.
+    pub temp_tables: bool,
+    /// Ran stored functions or triggers (a table that is read may be a view that calls some).
+    pub stored_code: bool,
+    /// Changed session settings, roles or the current database.
+    pub settings: bool,
+    /// Took or gave back table locks.
+    pub locks: Locks,
+    /// Asks for what the statement before it left: row counts, warnings, the last insert id, profiles.
+    pub diagnostics: bool,
+    /// Changed tables, procedures or privileges, so that a definition has to be checked again.
+    pub definition: bool,
+    /// Reads or changes the result table or the heads table, by name or through stored code.
+    pub result_table: bool,
+}
+
+/// What a statement may have done to the session's table locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Locks {
+    /// Certainly took none.
+    Kept,
+    /// Took some, possibly.
+    Taken,
+    /// Gave them all back (`UNLOCK TABLES` alone), if it succeeded.
+    Released,
+}
+
+impl Effects {
+    /// Nothing at all.
+    pub const NONE: Self = Self {
+        one_shot: false,
+        temp_tables: false,
+        stored_code: false,
+        settings: false,
+        locks: Locks::Kept,
+        diagnostics: false,
+        definition: false,
+        result_table: false,
+    };
+
+    /// All that there is: for a text that was not looked at, or not understood.
+    pub const ALL: Self = Self {
+        one_shot: true,
+        temp_tables: true,
+        stored_code: true,
+        settings: true,
+        locks: Locks::Taken,
+        diagnostics: true,
+        definition: true,
+        result_table: true,
+    };
+
+    /// May run stored code: what any statement may do that reads or writes tables or calls functions.
+    const STORED_CODE: Self = Self {
+        stored_code: true,
+        ..Self::NONE
+    };
+
+    /// The effects of a text. A text that is not one plain statement has them all.
+    pub fn of(text: &[u8], definitions: &[Definition]) -> Self {
+        let Some(outline) = Outline::read(text) else {
+            return Self::ALL;
+        };
+        let verb = outline.effects();
+        Self {
+            diagnostics: verb.diagnostics || outline.diagnostics,
+            result_table: verb.result_table || verb.stored_code || names_result(text, definitions),
+            ..verb
+        }
+    }
+}
+
+/// What is kept of a statement while its tokens pass.
+#[derive(Default)]
+struct Outline<'a> {
+    start: [Option<Token<'a>>; 3],
+    tokens: usize,
+    parenthesis: bool,
+    from: bool,
+    temporary: bool,
+    transaction: bool,
+    statement: bool,
+    diagnostics: bool,
+}
+
+impl<'a> Outline<'a> {
+    /// `None`: opaque, empty, or more than one statement.
+    fn read(text: &'a [u8]) -> Option<Self> {
+        let mut outline = Self::default();
+        let mut ended = false;
+        for token in Lexer::new(text) {
+            if ended || token.kind == Kind::Opaque {
+                return None;
+            }
+            ended = token.is_punct(b';');
+            if !ended {
+                outline.add(token);
+            }
+        }
+        (outline.tokens > 0).then_some(outline)
+    }
+
+    fn add(&mut self, token: Token<'a>) {
+        if let Some(place) = self.start.get_mut(self.tokens) {
+            *place = Some(token);
+        }
+        self.tokens += 1;
+        self.parenthesis |= token.is_punct(b'(');
+        // MySQL reads a whole table by TABLE as well: SELECT 1 UNION TABLE t.
+        self.from |= token.is_word("FROM") || token.is_word("TABLE");
+        self.temporary |= token.is_word("TEMPORARY");
+        self.statement |= token.is_word("STATEMENT");
+        // What is quoted can be a variable's name (@@`warning_count`) or a function's (`row_count`()).
+        if let Some(name) = token.unquoted() {
+            self.transaction |= TRANSACTION
+                .iter()
+                .any(|word| name.eq_ignore_ascii_case(word.as_bytes()));
+            self.diagnostics |= DIAGNOSTICS
+                .iter()
+                .any(|word| name.eq_ignore_ascii_case(word.as_bytes()));
+        }
+    }
+
+    fn word(&self, at: usize, words: &[&str]) -> bool {
+        let token = self.start.get(at).copied().flatten();
+        token.is_some_and(|token| words.iter().any(|word| token.is_word(word)))
+    }
+
+    fn effects(&self) -> Effects {
+        let calls = Effects {
+            stored_code: self.parenthesis,
+            ..Effects::NONE
+        };
+        let Some(verb) = VERBS
+            .iter()
+            .find(|(words, _)| self.word(0, words))
+            .map(|&(_, verb)| verb)
+        else {
+            return Effects::ALL;
+        };
+        match verb {
+            Verb::Read => Effects {
+                stored_code: self.parenthesis || self.from,
+                ..Effects::NONE
+            },
+            Verb::Work => Effects::STORED_CODE,
+            Verb::Set => self.set(),
+            Verb::Use => Effects {
+                settings: true,
+                ..calls
+            },
+            Verb::Show => Effects {
+                result_table: !self.word(1, SHOWS_NO_TABLE),
+                ..calls
+            },
+            Verb::Begin if self.tokens == 1 || (self.tokens == 2 && self.word(1, &["WORK"])) => {
+                Effects::NONE
+            }
+            Verb::Start if self.word(1, &["TRANSACTION"]) => Effects::NONE,
+            Verb::Begin | Verb::Start => Effects::ALL,
+            Verb::End => Effects::NONE,
+            Verb::Unlock if self.word(1, &["TABLES", "TABLE"]) => Effects {
+                locks: Locks::Released,
+                ..Effects::NONE
+            },
+            Verb::Unlock => Effects::ALL,
+            Verb::Lock => Effects {
+                locks: Locks::Taken,
+                ..Effects::STORED_CODE
+            },
+            Verb::Define => self.define(),
+        }
+    }
+
+    fn set(&self) -> Effects {
+        // MariaDB: SET STATEMENT variable = value FOR a whole statement.
+        if self.statement {
+            return Effects::ALL;
+        }
+        let scoped =
+            self.word(1, &["SESSION", "LOCAL", "GLOBAL"]) && self.word(2, &["TRANSACTION"]);
+        Effects {
+            settings: true,
+            one_shot: self.transaction && !scoped,
+            stored_code: self.parenthesis,
+            ..Effects::NONE
+        }
+    }
+
+    fn define(&self) -> Effects {
+        let table = self.word(1, &["TABLE", "TABLES", "TEMPORARY", "INDEX", "UNIQUE"]);
+        // A name without TEMPORARY means a temporary table where there is one, save in CREATE TABLE.
+        let temp_tables = self.temporary
+            || !(self.word(0, &["CREATE", "GRANT", "REVOKE"]) && self.word(1, &["TABLE"]));
+        Effects {
+            temp_tables,
+            definition: !self.word(1, &["TEMPORARY"]),
+            // DROP DATABASE leaves no current database; ALTER USER, RENAME USER and the like concern the session's rights.
+            settings: !table,
+            ..Effects::STORED_CODE
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Verb {
+    Read,
+    Work,
+    Set,
+    Use,
+    Show,
+    Begin,
+    Start,
+    End,
+    Lock,
+    Unlock,
+    Define,
+}
+
+/// The statements that are understood. The rest (CALL, EXECUTE, PREPARE, XA, FLUSH, MariaDB's compound ones, ...) may do anything.
+const VERBS: &[(&[&str], Verb)] = &[
+    (&["SELECT"], Verb::Read),
+    (
+        &[
+            "INSERT", "REPLACE", "UPDATE", "DELETE", "DO", "LOAD", "WITH", "VALUES", "TABLE",
+        ],
+        Verb::Work,
+    ),
+    (&["EXPLAIN", "DESCRIBE", "DESC"], Verb::Work),
+    (&["SET"], Verb::Set),
+    (&["USE"], Verb::Use),
+    (&["SHOW"], Verb::Show),
+    (&["BEGIN"], Verb::Begin),
+    (&["START"], Verb::Start),
+    (&["COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE"], Verb::End),
+    (&["LOCK"], Verb::Lock),
+    (&["UNLOCK"], Verb::Unlock),
+    (
+        &[
+            "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "GRANT", "REVOKE",
+        ],
+        Verb::Define,
+    ),
+];
+
+/// Variables and words by which the next transaction alone is set.
+const TRANSACTION: &[&str] = &[
+    "TRANSACTION",
+    "TRANSACTION_ISOLATION",
+    "TRANSACTION_READ_ONLY",
+    "TX_ISOLATION",
+    "TX_READ_ONLY",
+];
+
+/// Words, functions and variables that tell of the statement before.
+const DIAGNOSTICS: &[&str] = &[
+    "ROW_COUNT",
+    "FOUND_ROWS",
+    "LAST_INSERT_ID",
+    "IDENTITY",
+    "WARNINGS",
+    "ERRORS",
+    "WARNING_COUNT",
+    "ERROR_COUNT",
+    "DIAGNOSTICS",
+    "PROFILE",
+    "PROFILES",
+    "PROFILING",
+];
+
+/// What SHOW lists without a look at tables. (`SHOW TABLES` lists temporary ones since MariaDB 11.2.)
+const SHOWS_NO_TABLE: &[&str] = &[
+    "CHARACTER",
+    "CHARSET",
+    "COLLATION",
+    "DATABASES",
+    "ENGINES",
+    "ERRORS",
+    "GLOBAL",
+    "GRANTS",
+    "LOCAL",
+    "PLUGINS",
+    "PRIVILEGES",
+    "PROCESSLIST",
+    "SCHEMAS",
+    "SESSION",
+    "STATUS",
+    "VARIABLES",
+    "WARNINGS",
+];
+
+/// Whether a definition's temporary table is named anywhere, a string or a comment included.
+fn names_result(text: &[u8], definitions: &[Definition]) -> bool {
+    definitions
+        .iter()
+        .flat_map(|definition| [&definition.result.table, &definition.heads.table])
+        .any(|table| {
+            let holds = |name: &str| {
+                text.windows(name.len().max(1))
+                    .any(|part| part.eq_ignore_ascii_case(name.as_bytes()))
+            };
+            holds(table) || (table.contains('`') && holds(&table.replace('`', "``")))
+        })
+}

@@ -1,0 +1,60 @@
+//! Classes of texts that were dear to find out, remembered.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use lru::LruCache;
+
+use super::call::Call;
+use super::classify::{Class, names_a_result, other};
+use super::effects::Effects;
+use super::tail::Tail;
+use crate::timeline::Definition;
+
+/// Classifies texts as [`super::classify`] does, and remembers of each that names a result table whether it is a tail.
+///
+/// It is bound to the definitions that it was made with. Calls differ in their numbers and are read each time; what other texts
+/// may do is found in one pass.
+#[derive(Debug)]
+pub struct Classes {
+    definitions: Arc<[Definition]>,
+    tails: LruCache<Box<[u8]>, Option<Arc<Tail>>>,
+    statement_bytes: usize,
+}
+
+impl Classes {
+    /// Remembers up to `entries` texts, and looks at no text longer than `statement_bytes`: such ones may do anything.
+    pub fn new(
+        definitions: Arc<[Definition]>,
+        entries: NonZeroUsize,
+        statement_bytes: usize,
+    ) -> Self {
+        Self {
+            definitions,
+            tails: LruCache::new(entries),
+            statement_bytes,
+        }
+    }
+
+    /// What a text means.
+    pub fn classify(&mut self, text: &[u8]) -> Class {
+        if text.len() > self.statement_bytes {
+            return Class::Other(Effects::ALL);
+        }
+        if let Some(call) = Call::parse(text, &self.definitions) {
+            return Class::Call(call);
+        }
+        if !names_a_result(text, &self.definitions) {
+            return other(text, &self.definitions);
+        }
+        let known = match self.tails.get(text) {
+            Some(known) => known.clone(),
+            None => {
+                let found = Tail::parse(text, &self.definitions).map(Arc::new);
+                self.tails.push(text.into(), found.clone());
+                found
+            }
+        };
+        known.map_or_else(|| other(text, &self.definitions), Class::Tail)
+    }
+}
