@@ -65,6 +65,7 @@ struct Written {
     rows: u64,
     results: u32,
     asks: usize,
+    schema: Option<Vec<u8>>,
 }
 
 impl Written {
@@ -152,6 +153,7 @@ impl Chain {
             rows: 0,
             results: 0,
             asks: 0,
+            schema: None,
         };
         for (index, response) in self.responses.iter().enumerate() {
             let last = index + 1 == self.responses.len();
@@ -213,6 +215,9 @@ impl Chain {
             ..packet.clone()
         };
         packet.write(self.capabilities, &mut payload);
+        if self.has(Capabilities::SESSION_TRACK) && packet.schema.is_some() {
+            out.schema = packet.schema;
+        }
         out.packet(&payload);
     }
 
@@ -432,6 +437,10 @@ proptest! {
         prop_assert_eq!((reply.rows(), reply.results()), (written.rows, written.results));
         let error = matches!(chain.end, End::Err | End::ErrInRows);
         prop_assert_eq!(matches!(outcome, Outcome::Err(_)), error);
+        prop_assert_eq!(reply.schema(), written.schema.as_deref());
+        if let Outcome::Ok(packet) = outcome {
+            prop_assert_eq!(packet.schema, written.schema.clone());
+        }
         prop_assert_eq!(reply.feed(b"\x07\0\0\x01"), Step { consumed: 0, event: None });
         if chain.command == Command::Query {
             collected(&chain, &written, size);
@@ -449,7 +458,7 @@ proptest! {
         if !eof {
             capabilities = capabilities.union(Capabilities::DEPRECATE_EOF);
         }
-        let mut written = Written { pieces: Vec::new(), seq: 1, rows: 0, results: 0, asks: 0 };
+        let mut written = Written { pieces: Vec::new(), seq: 1, rows: 0, results: 0, asks: 0, schema: None };
         let mut head = b"\0\x07\0\0\0".to_vec();
         head.extend(columns.to_le_bytes());
         head.extend(parameters.to_le_bytes());

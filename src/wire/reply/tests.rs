@@ -94,6 +94,17 @@ fn several_results_end_behind_the_last() {
 }
 
 #[test]
+fn a_database_named_early_in_a_chain_is_known_at_its_end() {
+    let track = DEPRECATE_EOF.union(Capabilities::SESSION_TRACK);
+    let changed = b"\0\0\0\x0a\x40\0\0\0\x05\x01\x03\x02tl";
+    let chain = [changed, OK_MORE, b"\x01", COLUMN, b"\x011", END];
+    let (outcome, ..) = outcome(Command::Query, track, &chain);
+    assert!(matches!(outcome, Outcome::Ok(packet) if packet.schema.as_deref() == Some(b"tl")));
+    let (_, reply) = follow(Command::Query, track, &[changed, ERR]);
+    assert_eq!(reply.schema(), Some(&b"tl"[..]));
+}
+
+#[test]
 fn an_error_ends_the_chain_wherever_it_comes() {
     for packets in [
         &[ERR][..],
