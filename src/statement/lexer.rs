@@ -59,8 +59,14 @@ impl<'a> Lexer<'a> {
             let len = match (self.peek(0), self.peek(1)) {
                 (Some(byte), _) if is_space(byte) => Some(1),
                 (Some(b'#'), _) => self.line(),
-                // Two dashes are a comment only before white space, a control character or the end: `5--1` is a sum.
-                (Some(b'-'), Some(b'-')) if self.peek(2).is_none_or(is_dash_end) => self.line(),
+                // Two dashes are a comment only before white space or the end: `5--1` is a sum.
+                (Some(b'-'), Some(b'-')) => match self.peek(2) {
+                    None => self.line(),
+                    Some(byte) if is_space(byte) => self.line(),
+                    // Before other control characters too, but which ones depends on the character set.
+                    Some(byte) if byte.is_ascii_control() => None,
+                    Some(_) => return true,
+                },
                 (Some(b'/'), Some(b'*')) => self.comment(),
                 _ => return true,
             };
@@ -204,10 +210,6 @@ impl Token<'_> {
 /// White space in every character set that a client may use.
 pub fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
-}
-
-fn is_dash_end(byte: u8) -> bool {
-    byte <= b' ' || byte == 0x7f
 }
 
 fn is_word(byte: u8) -> bool {
