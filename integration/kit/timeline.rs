@@ -22,7 +22,10 @@ impl Timeline {
     };
 
     /// The same in a body that MySQL has nothing to say about.
-    pub(crate) const SILENT: Timeline = Timeline { options: "ENGINE=MEMORY", ..Timeline::CLASSIC };
+    pub(crate) const SILENT: Timeline = Timeline {
+        options: "ENGINE=MEMORY",
+        ..Timeline::CLASSIC
+    };
 
     /// Makes tables and procedures in the client's current database.
     #[track_caller]

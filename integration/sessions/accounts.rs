@@ -58,7 +58,9 @@ fn execute_on_one_procedure_is_no_leave_for_the_other() {
     on_each_stage(|stage| {
         let login = stage.account("SELECT");
         let user = &login.user.clone();
-        stage.aside(&format!("GRANT EXECUTE ON PROCEDURE {{db}}.fetch_timeline_ids TO {user}@'%'"));
+        stage.aside(&format!(
+            "GRANT EXECUTE ON PROCEDURE {{db}}.fetch_timeline_ids TO {user}@'%'"
+        ));
         let mut twin = stage.twin_of(&login);
         twin.run("CALL fetch_timeline_ids(1)");
         twin.run(TAIL);
@@ -74,11 +76,15 @@ fn a_right_taken_away_in_mid_session_is_missed_soon() {
         let login = stage.account("SELECT, CREATE TEMPORARY TABLES");
         let user = &login.user.clone();
         for procedure in ["fetch_timeline_ids", "fetch_timeline_ids2"] {
-            stage.aside(&format!("GRANT EXECUTE ON PROCEDURE {{db}}.{procedure} TO {user}@'%'"));
+            stage.aside(&format!(
+                "GRANT EXECUTE ON PROCEDURE {{db}}.{procedure} TO {user}@'%'"
+            ));
         }
         let mut twin = stage.twin_of(&login);
         pages(&mut twin);
-        stage.aside(&format!("REVOKE EXECUTE ON PROCEDURE {{db}}.fetch_timeline_ids FROM {user}@'%'"));
+        stage.aside(&format!(
+            "REVOKE EXECUTE ON PROCEDURE {{db}}.fetch_timeline_ids FROM {user}@'%'"
+        ));
         // Longer than limits.privilege_ms.
         sleep(Duration::from_millis(1_200));
         assert_eq!(twin.error("CALL fetch_timeline_ids(1)"), 1370);
@@ -110,13 +116,19 @@ fn a_column_that_the_account_may_not_read_stays_hidden() {
         let login = stage.account("EXECUTE, CREATE TEMPORARY TABLES");
         let user = &login.user.clone();
         stage.aside(&format!("GRANT SELECT ON {{db}}.follower TO {user}@'%'"));
-        stage.aside(&format!("GRANT SELECT (id, user_id) ON {{db}}.message TO {user}@'%'"));
+        stage.aside(&format!(
+            "GRANT SELECT (id, user_id) ON {{db}}.message TO {user}@'%'"
+        ));
         let mut twin = stage.twin_of(&login);
         twin.run("CALL fetch_timeline_ids(1)");
         assert_eq!(twin.error(TAIL), 1143);
         twin.run(&TAIL.replace(",body", ""));
-        stage.aside(&format!("REVOKE SELECT (id, user_id) ON {{db}}.message FROM {user}@'%'"));
-        stage.aside(&format!("GRANT SELECT (user_id) ON {{db}}.message TO {user}@'%'"));
+        stage.aside(&format!(
+            "REVOKE SELECT (id, user_id) ON {{db}}.message FROM {user}@'%'"
+        ));
+        stage.aside(&format!(
+            "GRANT SELECT (user_id) ON {{db}}.message TO {user}@'%'"
+        ));
         pages(&mut twin);
     });
 }

@@ -81,7 +81,9 @@ const STATEMENTS: &[&str] = &[
 #[test]
 fn a_random_walk_gives_the_same_replies() {
     on_each_stage(|stage| {
-        let seed = std::env::var("HEADWATER_SEED").ok().and_then(|seed| seed.parse().ok());
+        let seed = std::env::var("HEADWATER_SEED")
+            .ok()
+            .and_then(|seed| seed.parse().ok());
         let seed = seed.unwrap_or(if stage.service { 3 } else { 4 });
         eprintln!("HEADWATER_SEED={seed}");
         let mut random = Random(seed);
@@ -104,6 +106,9 @@ fn refreshed(stage: &Stage, twin: &mut Twin) -> Twin {
     twin.run("ROLLBACK");
     twin.run("UNLOCK TABLES");
     twin.command(&[COM_RESET_CONNECTION]);
+    twin.run("USE {db}");
+    twin.run("SELECT * FROM message ORDER BY id");
+    twin.run("SELECT * FROM follower ORDER BY user_id, follower_id");
     stage.twin()
 }
 
@@ -121,7 +126,12 @@ fn walk(twin: &mut Twin, random: &mut Random) {
         17 => drop(twin.command(&[COM_PING])),
         // Back to where calls are owned, or a walk would end in a corner.
         18 => {
-            for statement in ["ROLLBACK", "UNLOCK TABLES", "USE {db}", "SET autocommit = 1, sql_safe_updates = 0, sql_select_limit = DEFAULT"] {
+            for statement in [
+                "ROLLBACK",
+                "UNLOCK TABLES",
+                "USE {db}",
+                "SET autocommit = 1, sql_safe_updates = 0, sql_select_limit = DEFAULT",
+            ] {
                 twin.run(statement);
             }
         }

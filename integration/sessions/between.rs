@@ -8,7 +8,10 @@ use crate::kit::wire_client::{
     COM_CHANGE_USER, COM_INIT_DB, COM_PING, COM_RESET_CONNECTION, Login, capability,
 };
 
-const CALLS: [&str; 2] = ["CALL fetch_timeline_ids(1)", "CALL fetch_timeline_ids2(1, 300)"];
+const CALLS: [&str; 2] = [
+    "CALL fetch_timeline_ids(1)",
+    "CALL fetch_timeline_ids2(1, 300)",
+];
 
 #[test]
 fn a_tail_may_be_asked_twice_or_late() {
@@ -168,7 +171,10 @@ impl Lost for std::io::Result<crate::kit::wire_client::Reply> {
     fn is_err_or_error(&self) -> bool {
         match self {
             Err(_) => true,
-            Ok(reply) => reply.packets.iter().all(|packet| packet.first_byte() == Some(0xff)),
+            Ok(reply) => reply
+                .packets
+                .iter()
+                .all(|packet| packet.first_byte() == Some(0xff)),
         }
     }
 }
@@ -310,7 +316,10 @@ fn a_tail_of_another_shape_gets_its_own_answer() {
             ("SELECT", "SELECT DISTINCT"),
             ("USING(id)", "ON message.id = fetch_timeline_tt.id"),
             ("USING(id)", "USING(id) WHERE user_id = 2"),
-            ("USING(id)", "USING(id) JOIN follower ON follower.follower_id = message.user_id"),
+            (
+                "USING(id)",
+                "USING(id) JOIN follower ON follower.follower_id = message.user_id",
+            ),
             ("SELECT", "CREATE TEMPORARY TABLE page AS SELECT"),
             ("SELECT", "EXPLAIN SELECT"),
             ("SELECT", "SELECT SQL_SMALL_RESULT"),

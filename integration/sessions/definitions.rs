@@ -107,7 +107,11 @@ fn a_database_made_anew_has_new_procedures() {
 #[test]
 fn without_the_procedures_the_definition_is_served() {
     on_each_stage(|stage| {
-        for procedure in ["fetch_timeline_ids", "fetch_timeline_ids2", "build_max_ids_of_followers"] {
+        for procedure in [
+            "fetch_timeline_ids",
+            "fetch_timeline_ids2",
+            "build_max_ids_of_followers",
+        ] {
             stage.aside(&format!("DROP PROCEDURE {{db}}.{procedure}"));
         }
         let mut twin = stage.twin();
@@ -122,7 +126,12 @@ fn without_the_procedures_the_definition_is_served() {
         assert_eq!((page.len(), page[0][0].as_deref()), (20, Some("300")));
         let count = client.column("SELECT COUNT(*) FROM fetch_timeline_tt");
         assert_ne!(count, ["0"]);
-        assert_eq!(client.column("SELECT COUNT(*) FROM max_ids_of_followers").len(), 1);
+        assert_eq!(
+            client
+                .column("SELECT COUNT(*) FROM max_ids_of_followers")
+                .len(),
+            1
+        );
         stage.owned(2);
     });
 }
@@ -141,7 +150,12 @@ fn a_body_that_cannot_be_seen_is_relayed_and_the_log_names_the_way_out() {
         }
         stage.owned(0);
         stage.proxy.wait_for_log("trust_unseen_body");
-        assert_eq!(stage.proxy.log().matches("trust_unseen_body").count(), 2, "{}", stage.proxy.log());
+        assert_eq!(
+            stage.proxy.log().matches("trust_unseen_body").count(),
+            2,
+            "{}",
+            stage.proxy.log()
+        );
         // A session that may see it serves for all.
         let mut seeing = stage.twin();
         seeing.run(CALL);

@@ -20,7 +20,10 @@ fn after_a_call_the_counts_are_the_procedures() {
     on_each_stage(|stage| {
         for question in QUESTIONS {
             let mut twin = stage.twin();
-            for call in ["CALL fetch_timeline_ids(1)", "CALL fetch_timeline_ids2(1, 300)"] {
+            for call in [
+                "CALL fetch_timeline_ids(1)",
+                "CALL fetch_timeline_ids2(1, 300)",
+            ] {
                 for _ in 0..3 {
                     twin.run(call);
                     twin.run(question);
@@ -40,7 +43,10 @@ fn after_a_tail_the_counts_are_the_tails() {
         for question in QUESTIONS {
             let mut twin = stage.twin();
             for tail in [TAIL, &TAIL.replace("20", "7"), &TAIL.replace("20", "1000")] {
-                for call in ["CALL fetch_timeline_ids(1)", "CALL fetch_timeline_ids2(1, 300)"] {
+                for call in [
+                    "CALL fetch_timeline_ids(1)",
+                    "CALL fetch_timeline_ids2(1, 300)",
+                ] {
                     twin.run(call);
                     twin.run(tail);
                     twin.run(question);

@@ -50,9 +50,37 @@ fn arguments_that_are_wrong_or_no_plain_numbers_are_the_servers() {
         let mut twin = stage.twin();
         twin.run("SET @r = 1");
         for arguments in [
-            "", "1,2", "-1", "4294967295", "4294967296", "99999999999999999999999", "NULL", "'x'", "'1'", "1.0",
-            "1.5", "1e0", "0x1", "b'1'", "+1", "1+0", "@r", "(1)", "TRUE", "DEFAULT", "(SELECT 1)", "01", "1 1",
-            "00000000000000000000000001", "?", "1.", "-0", "1=1", "LAST_INSERT_ID()", "id", "0",
+            "",
+            "1,2",
+            "-1",
+            "4294967295",
+            "4294967296",
+            "99999999999999999999999",
+            "NULL",
+            "'x'",
+            "'1'",
+            "1.0",
+            "1.5",
+            "1e0",
+            "0x1",
+            "b'1'",
+            "+1",
+            "1+0",
+            "@r",
+            "(1)",
+            "TRUE",
+            "DEFAULT",
+            "(SELECT 1)",
+            "01",
+            "1 1",
+            "00000000000000000000000001",
+            "?",
+            "1.",
+            "-0",
+            "1=1",
+            "LAST_INSERT_ID()",
+            "id",
+            "0",
         ] {
             twin.run("CALL fetch_timeline_ids(2)");
             twin.run(&format!("CALL fetch_timeline_ids({arguments})"));
@@ -73,8 +101,12 @@ fn several_statements_at_once_are_the_servers() {
         twin.run("CALL fetch_timeline_ids(2)");
         twin.run(&format!("CALL fetch_timeline_ids(1); {TAIL}"));
         twin.run(TAIL);
-        twin.run(&format!("SELECT 1; CALL fetch_timeline_ids(2); {TAIL}; SELECT nothing; SELECT 2"));
-        twin.run("SELECT COUNT(*) FROM fetch_timeline_tt; SELECT COUNT(*) FROM max_ids_of_followers");
+        twin.run(&format!(
+            "SELECT 1; CALL fetch_timeline_ids(2); {TAIL}; SELECT nothing; SELECT 2"
+        ));
+        twin.run(
+            "SELECT COUNT(*) FROM fetch_timeline_tt; SELECT COUNT(*) FROM max_ids_of_followers",
+        );
         twin.run("CALL fetch_timeline_ids(1)");
         twin.run(&format!("{TAIL}; {TAIL}"));
         stage.owned(2);

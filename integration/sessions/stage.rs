@@ -36,11 +36,22 @@ pub(crate) fn on_each_stage_with(flags: &[&str], story: impl Fn(&mut Stage)) {
     on_each_server(|server| {
         for service in [true, false] {
             eprintln!("with a service account: {service}");
-            let timeline = if service { Timeline::CLASSIC } else { Timeline::SILENT };
+            let timeline = if service {
+                Timeline::CLASSIC
+            } else {
+                Timeline::SILENT
+            };
             let databases = [(); 2].map(|()| small(server, &timeline));
             let proxy = start(server, service, flags);
             let root = server.connect();
-            story(&mut Stage { server, databases, proxy, timeline, service, root });
+            story(&mut Stage {
+                server,
+                databases,
+                proxy,
+                timeline,
+                service,
+                root,
+            });
         }
     });
 }
@@ -61,9 +72,13 @@ fn small(server: &'static Server, timeline: &Timeline) -> Database {
     let mut client = database.connect();
     timeline.create(&mut client);
     client.ok("CREATE TABLE note (id int NOT NULL AUTO_INCREMENT PRIMARY KEY, body varchar(99))");
-    let mut follows: Vec<(u32, u32)> = [1, 2, 4, 5, 6, 7, 8, 9, 11, 12].map(|author| (1, author)).into();
+    let mut follows: Vec<(u32, u32)> = [1, 2, 4, 5, 6, 7, 8, 9, 11, 12]
+        .map(|author| (1, author))
+        .into();
     follows.extend([(2, 1), (2, 5), (4, 11), (5, 12)]);
-    insert(&mut client, "follower", &follows, |(reader, author)| format!("({reader},{author})"));
+    insert(&mut client, "follower", &follows, |(reader, author)| {
+        format!("({reader},{author})")
+    });
     let mut messages: Vec<(u32, u32)> = (1..240).map(|id| (id * 2, id * id % 10 + 1)).collect();
     messages.push((480, 11));
     insert(&mut client, "message", &messages, |(id, author)| {
@@ -85,7 +100,11 @@ impl Stage {
     pub(crate) fn twin_of(&self, login: &Login) -> Twin {
         let names = [self.databases[0].name(), self.databases[1].name()];
         let twin = Twin::apart(self.server, &self.proxy, login, names);
-        if self.timeline.parse_warns() { twin } else { twin.parse_is_silent() }
+        if self.timeline.parse_warns() {
+            twin
+        } else {
+            twin.parse_is_silent()
+        }
     }
 
     /// A statement of `root` in both databases, past Headwater; `{db}` is the database's name.
@@ -101,7 +120,10 @@ impl Stage {
     pub(crate) fn account(&mut self, privileges: &str) -> Login {
         let login = self.databases[0].account(privileges, "");
         let other = self.databases[1].name();
-        self.root.ok(&format!("GRANT {privileges} ON {other}.* TO {}@'%'", login.user));
+        self.root.ok(&format!(
+            "GRANT {privileges} ON {other}.* TO {}@'%'",
+            login.user
+        ));
         login
     }
 
@@ -109,6 +131,11 @@ impl Stage {
     #[track_caller]
     pub(crate) fn owned(&self, calls: u64) {
         let counts = self.proxy.counts();
-        assert_eq!(counts.of("calls_owned"), calls, "{counts:?}\n{}", self.proxy.log());
+        assert_eq!(
+            counts.of("calls_owned"),
+            calls,
+            "{counts:?}\n{}",
+            self.proxy.log()
+        );
     }
 }

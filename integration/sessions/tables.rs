@@ -57,7 +57,9 @@ fn a_result_table_of_the_clients_own_keeps_its_form() {
             "(id int unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY) ENGINE=MEMORY",
         ] {
             let mut twin = stage.twin();
-            twin.run(&format!("CREATE TEMPORARY TABLE fetch_timeline_tt {columns}"));
+            twin.run(&format!(
+                "CREATE TEMPORARY TABLE fetch_timeline_tt {columns}"
+            ));
             twin.run("CALL fetch_timeline_ids(1)");
             twin.run_unordered("SELECT * FROM fetch_timeline_tt");
             twin.run(TAIL);
@@ -66,7 +68,9 @@ fn a_result_table_of_the_clients_own_keeps_its_form() {
             twin.run("SHOW CREATE TABLE fetch_timeline_tt");
             twin.run("DROP TABLE fetch_timeline_tt");
             twin.run("CALL fetch_timeline_ids(2)");
-            twin.run(&format!("ALTER TABLE fetch_timeline_tt ADD COLUMN more int"));
+            twin.run(&format!(
+                "ALTER TABLE fetch_timeline_tt ADD COLUMN more int"
+            ));
             twin.run("SELECT COUNT(more), COUNT(*) FROM fetch_timeline_tt");
             twin.run("CALL fetch_timeline_ids(1)");
             twin.run(TAIL);
@@ -84,7 +88,9 @@ fn a_heads_table_of_the_clients_own_keeps_its_form() {
             "(max_id int unsigned NOT NULL, user_id int unsigned NOT NULL) ENGINE=MEMORY",
         ] {
             let mut twin = stage.twin();
-            twin.run(&format!("CREATE TEMPORARY TABLE max_ids_of_followers {columns}"));
+            twin.run(&format!(
+                "CREATE TEMPORARY TABLE max_ids_of_followers {columns}"
+            ));
             twin.run("CALL fetch_timeline_ids2(1, 300)");
             twin.run(TAIL);
             twin.run_unordered(HEADS);
@@ -98,7 +104,9 @@ fn a_heads_table_of_the_clients_own_keeps_its_form() {
 #[test]
 fn a_permanent_result_table_shows_through_until_the_temporary_one_is_there() {
     on_each_stage(|stage| {
-        stage.aside("CREATE TABLE {db}.fetch_timeline_tt (id int unsigned NOT NULL PRIMARY KEY, kept int)");
+        stage.aside(
+            "CREATE TABLE {db}.fetch_timeline_tt (id int unsigned NOT NULL PRIMARY KEY, kept int)",
+        );
         stage.aside("INSERT INTO {db}.fetch_timeline_tt VALUES (4, 4), (6, 6)");
         let mut twin = stage.twin();
         twin.run(TAIL);
@@ -135,8 +143,14 @@ fn whatever_a_client_does_to_the_result_table_the_next_call_counts_it() {
             "CREATE TABLE copied AS SELECT * FROM fetch_timeline_tt",
             "INSERT INTO note (body) SELECT id FROM fetch_timeline_tt",
         ] {
-            for next in ["CALL fetch_timeline_ids(2)", "CALL fetch_timeline_ids2(2, 300)"] {
-                for before in ["CALL fetch_timeline_ids(1)", "CALL fetch_timeline_ids2(1, 400)"] {
+            for next in [
+                "CALL fetch_timeline_ids(2)",
+                "CALL fetch_timeline_ids2(2, 300)",
+            ] {
+                for before in [
+                    "CALL fetch_timeline_ids(1)",
+                    "CALL fetch_timeline_ids2(1, 400)",
+                ] {
                     twin.run(before);
                     twin.run(change);
                     twin.run_unordered(IDS);
@@ -187,7 +201,11 @@ fn table_locks_have_the_effect_that_they_have_on_the_procedure() {
 fn a_lock_between_call_and_tail_is_met_by_the_tail() {
     on_each_stage(|stage| {
         let mut twin = stage.twin();
-        for locked in ["note READ", "message READ", "fetch_timeline_tt READ, message READ"] {
+        for locked in [
+            "note READ",
+            "message READ",
+            "fetch_timeline_tt READ, message READ",
+        ] {
             twin.run("CALL fetch_timeline_ids(1)");
             twin.run(&format!("LOCK TABLES {locked}"));
             twin.run(TAIL);

@@ -7,7 +7,12 @@ const COUNT: &str = "SELECT COUNT(*), MIN(id), MAX(id) FROM fetch_timeline_tt";
 #[test]
 fn a_call_in_a_transaction_reads_in_its_snapshot_at_each_isolation_level() {
     on_each_stage(|stage| {
-        for level in ["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
+        for level in [
+            "READ UNCOMMITTED",
+            "READ COMMITTED",
+            "REPEATABLE READ",
+            "SERIALIZABLE",
+        ] {
             let mut twin = stage.twin();
             twin.run("CALL fetch_timeline_ids(1)");
             twin.run(&format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"));
