@@ -10,6 +10,7 @@
     missing_docs
 )]
 
+mod data;
 mod differential;
 mod kit;
 mod sessions;

@@ -151,7 +151,10 @@ impl Commands {
             Class::Tail(tail) if self.tables.pending.is_some() => ClientStep::Tail(length, tail),
             Class::Tail(_) => {
                 // Without an owned call before it, its tables may be views that run anything.
-                self.disturb(Effects { stored_code: true, ..Effects::NONE });
+                self.disturb(Effects {
+                    stored_code: true,
+                    ..Effects::NONE
+                });
                 self.begin(Command::Query, After::Nothing);
                 ClientStep::Pass(length)
             }
@@ -218,10 +221,21 @@ impl Commands {
     fn effects_of(&self, command: Command) -> Effects {
         match command {
             Command::StmtFetch | Command::FieldList => Effects::NONE,
-            Command::InitDb => Effects { settings: true, ..Effects::NONE },
+            Command::InitDb => Effects {
+                settings: true,
+                ..Effects::NONE
+            },
             Command::StmtExecute | Command::StmtBulkExecute => {
-                let Effects { one_shot, diagnostics, .. } = self.prepared;
-                Effects { one_shot, diagnostics, ..Effects::ALL }
+                let Effects {
+                    one_shot,
+                    diagnostics,
+                    ..
+                } = self.prepared;
+                Effects {
+                    one_shot,
+                    diagnostics,
+                    ..Effects::ALL
+                }
             }
             Command::StmtPrepare => Effects::NONE,
             _ => Effects::ALL,
@@ -244,7 +258,11 @@ impl Commands {
 
     fn settle_first(&self, diagnostics: bool) -> Option<ClientStep> {
         self.tables.pending.as_ref()?;
-        Some(if self.is_idle() { ClientStep::Settle { diagnostics } } else { ClientStep::Hold })
+        Some(if self.is_idle() {
+            ClientStep::Settle { diagnostics }
+        } else {
+            ClientStep::Hold
+        })
     }
 
     fn disturb(&mut self, effects: Effects) {
@@ -376,6 +394,7 @@ fn spares_result_tables(command: Command) -> bool {
 
 fn command_of(payload: &[u8]) -> Command {
     // An empty payload is a command nobody knows.
-    payload.first().map_or(Command::Other(0), |byte| Command::from_byte(*byte))
+    payload
+        .first()
+        .map_or(Command::Other(0), |byte| Command::from_byte(*byte))
 }
-

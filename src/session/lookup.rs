@@ -31,7 +31,13 @@ impl Session {
         database: &[u8],
     ) -> Result<Owned, Refusal> {
         let limits = self.shared.limits;
-        let lookup = Lookup { definition, facts, database, call, most: limits.pending_ids };
+        let lookup = Lookup {
+            definition,
+            facts,
+            database,
+            call,
+            most: limits.pending_ids,
+        };
         let prove_execute = self.execute_is_due(call);
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         let capabilities = commands.capabilities;
@@ -64,8 +70,15 @@ impl Session {
             batch.query(&lookup.count_query(&definition.heads.table));
         }
         let deep = lookup.is_deep();
-        batch.query(&if deep { lookup.authors_query() } else { lookup.heads_query() });
-        let answers = self.backend.ask(&batch, capabilities, lookup.collect_limits()).await?;
+        batch.query(&if deep {
+            lookup.authors_query()
+        } else {
+            lookup.heads_query()
+        });
+        let answers = self
+            .backend
+            .ask(&batch, capabilities, lookup.collect_limits())
+            .await?;
         let mut answers = answers.into_iter();
 
         if plan.settings {
@@ -76,7 +89,10 @@ impl Session {
             }
         }
         if plan.tables {
-            let shadows: Vec<Answer> = answers.by_ref().take(lookup.shadow_queries().len()).collect();
+            let shadows: Vec<Answer> = answers
+                .by_ref()
+                .take(lookup.shadow_queries().len())
+                .collect();
             lookup.judge_shadows(&shadows)?;
         }
         if plan.execute {
@@ -127,7 +143,11 @@ impl Session {
     }
 
     /// The rows of lookups, sent in one write.
-    async fn read(&mut self, lookup: &Lookup<'_>, queries: &[String]) -> Result<Vec<Rows>, Refusal> {
+    async fn read(
+        &mut self,
+        lookup: &Lookup<'_>,
+        queries: &[String],
+    ) -> Result<Vec<Rows>, Refusal> {
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         let capabilities = commands.capabilities;
         let mut batch = Batch::new(capabilities);
@@ -138,7 +158,11 @@ impl Session {
         if queries.is_empty() {
             return Ok(all);
         }
-        for answer in self.backend.ask(&batch, capabilities, lookup.collect_limits()).await? {
+        for answer in self
+            .backend
+            .ask(&batch, capabilities, lookup.collect_limits())
+            .await?
+        {
             match answer {
                 Answer::Rows(rows) => all.push(rows),
                 Answer::Err(error) => return Err(self.lookup_failed(&error)),
@@ -175,7 +199,11 @@ impl Session {
                 Some(found.heads)
             }
         };
-        let new_heads = if call.form == Form::Bounded { heads.as_ref().map_or(0, Vec::len) } else { 0 };
+        let new_heads = if call.form == Form::Bounded {
+            heads.as_ref().map_or(0, Vec::len)
+        } else {
+            0
+        };
         let affected_rows = match facts.product {
             Product::Mariadb => rows_before + found.total + new_heads as u64,
             Product::Mysql => 0,
@@ -184,9 +212,7 @@ impl Session {
         let kept = flags & (status::AUTOCOMMIT | status::NO_BACKSLASH_ESCAPES);
         let noise = match facts.product {
             Product::Mariadb => status::NO_INDEX,
-            Product::Mysql => {
-                status::NO_INDEX | status::CURSOR_EXISTS | status::LAST_ROW_SENT
-            }
+            Product::Mysql => status::NO_INDEX | status::CURSOR_EXISTS | status::LAST_ROW_SENT,
         };
         Ok(Owned {
             pending: Pending {

@@ -80,8 +80,13 @@ pub struct Machine {
 #[derive(Debug)]
 enum Phase {
     Greeting,
-    Login { greeting: Box<Greeting> },
-    Authenticating { login: Box<LoggingIn>, auth: AuthLoop },
+    Login {
+        greeting: Box<Greeting>,
+    },
+    Authenticating {
+        login: Box<LoggingIn>,
+        auth: AuthLoop,
+    },
     Commands(Box<Commands>),
     Pump,
 }
@@ -106,7 +111,10 @@ impl Machine {
     /// A connection that was just accepted: the server's greeting comes first.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
-        Machine { limits, phase: Phase::Greeting }
+        Machine {
+            limits,
+            phase: Phase::Greeting,
+        }
     }
 
     /// The command phase, once the client has logged in.
@@ -123,7 +131,10 @@ impl Machine {
         match &self.phase {
             Phase::Commands(commands) => {
                 commands.is_idle()
-                    && commands.standing.status.is_none_or(|flags| flags & status::IN_TRANS == 0)
+                    && commands
+                        .standing
+                        .status
+                        .is_none_or(|flags| flags & status::IN_TRANS == 0)
             }
             Phase::Greeting | Phase::Login { .. } | Phase::Authenticating { .. } => false,
             Phase::Pump => true,
@@ -131,11 +142,7 @@ impl Machine {
     }
 
     /// Decides about the bytes waiting from the client; `classify` is asked for a statement's class.
-    pub fn client(
-        &mut self,
-        input: &[u8],
-        classify: &mut dyn FnMut(&[u8]) -> Class,
-    ) -> ClientStep {
+    pub fn client(&mut self, input: &[u8], classify: &mut dyn FnMut(&[u8]) -> Class) -> ClientStep {
         if input.is_empty() {
             return ClientStep::Need;
         }
@@ -173,7 +180,9 @@ impl Machine {
         // Anything but a greeting we know (an ERR, an older protocol) goes on as it is.
         match (Greeting::parse(packet), mask_greeting(packet)) {
             (Ok(greeting), Ok(masked)) => {
-                self.phase = Phase::Login { greeting: Box::new(greeting) };
+                self.phase = Phase::Login {
+                    greeting: Box::new(greeting),
+                };
                 let mut bytes = input.get(..HEADER_BYTES).unwrap_or_default().to_vec();
                 bytes.extend_from_slice(&masked);
                 ServerStep::Replace(HEADER_BYTES + packet.len(), bytes)
@@ -207,8 +216,10 @@ impl Machine {
         };
         self.phase = match Login::parse(packet) {
             Ok(Login::Response(response)) => {
-                let server =
-                    Server { mariadb: greeting.is_mariadb(), thread_id: greeting.thread_id };
+                let server = Server {
+                    mariadb: greeting.is_mariadb(),
+                    thread_id: greeting.thread_id,
+                };
                 let login = LoggingIn {
                     server,
                     capabilities: response
@@ -217,7 +228,10 @@ impl Machine {
                     database: response.database.map(<[u8]>::to_vec),
                 };
                 let auth = AuthLoop::new(login.capabilities);
-                Phase::Authenticating { login: Box::new(login), auth }
+                Phase::Authenticating {
+                    login: Box::new(login),
+                    auth,
+                }
             }
             // Protocols older than 4.1, or TLS that was never offered: the server will say so.
             _ => Phase::Pump,

@@ -2,8 +2,8 @@
 pub mod commands;
 pub mod counts;
 pub mod driver;
-pub mod machine;
 mod lookup;
+pub mod machine;
 mod owned;
 pub mod probe;
 mod proof;

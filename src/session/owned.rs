@@ -18,7 +18,10 @@ pub(super) const INTERRUPTED: u16 = 1317;
 pub(super) const DENIED: [u16; 5] = [1044, 1045, 1142, 1143, 1227];
 
 /// How much the answer to an own question may hold: a table's description, a procedure's body.
-pub(super) const ASK_LIMITS: Limits = Limits { max_rows: 10_000, max_bytes: 4 * 1024 * 1024 };
+pub(super) const ASK_LIMITS: Limits = Limits {
+    max_rows: 10_000,
+    max_bytes: 4 * 1024 * 1024,
+};
 
 /// Why a call is not owned after all.
 pub(super) enum Refusal {
@@ -50,7 +53,11 @@ pub(super) struct Owned {
 impl Session {
     /// Answers the call whose packet waits, or has the server's procedure answer it.
     pub(super) async fn call(&mut self, length: usize, call: &Call) -> Result<(), Ended> {
-        let payload = self.client_in.get(HEADER_BYTES..length).unwrap_or_default().to_vec();
+        let payload = self
+            .client_in
+            .get(HEADER_BYTES..length)
+            .unwrap_or_default()
+            .to_vec();
         match self.own(call, &payload).await {
             Ok(owned) => {
                 self.client_in.drain(..length);
@@ -108,25 +115,38 @@ impl Session {
             self.ask_settings().await?;
         }
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
-        let database = commands.standing.database.clone().ok_or(Reason::OtherDatabase)?;
-        if call.database.as_ref().is_some_and(|name| name.as_bytes() != database) {
+        let database = commands
+            .standing
+            .database
+            .clone()
+            .ok_or(Reason::OtherDatabase)?;
+        if call
+            .database
+            .as_ref()
+            .is_some_and(|name| name.as_bytes() != database)
+        {
             return Err(Reason::OtherDatabase.into());
         }
         let shared = Arc::clone(&self.shared);
         let definitions = shared.catalogue.definitions();
-        let number = call.definition_in(definitions, &database).ok_or(Reason::OtherDatabase)?;
+        let number = call
+            .definition_in(definitions, &database)
+            .ok_or(Reason::OtherDatabase)?;
         let definition = definitions.get(number).ok_or(Reason::OtherDatabase)?;
         let verdict = self.verdict(number, definition, &database).await?;
         let Verdict::Accelerate(facts) = &*verdict else {
             return Err(Reason::Definition.into());
         };
-        let call = Call { definition: number, ..call.clone() };
+        let call = Call {
+            definition: number,
+            ..call.clone()
+        };
         if facts.form(call.form).is_err() {
             return Err(Reason::Definition.into());
         }
-        self.look_up(&call, payload, definition, facts, &database).await
+        self.look_up(&call, payload, definition, facts, &database)
+            .await
     }
-
 }
 
 pub(super) fn failed(error: &ErrPacket) -> Refusal {

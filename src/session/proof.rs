@@ -72,7 +72,10 @@ impl Session {
         database: &[u8],
     ) -> Result<Arc<Verdict>, Refusal> {
         let lifetime = Duration::from_millis(self.shared.limits.recheck_ms);
-        if self.checked_in_vain.is_some_and(|at| at.elapsed() < lifetime) {
+        if self
+            .checked_in_vain
+            .is_some_and(|at| at.elapsed() < lifetime)
+        {
             return Err(Reason::Unchecked.into());
         }
         let name = std::str::from_utf8(database).map_err(|_| Reason::OtherDatabase)?;
@@ -99,8 +102,13 @@ impl Session {
     /// True when the right to execute is not proven for this account, or was so too long ago.
     pub(super) fn execute_is_due(&mut self, call: &Call) -> bool {
         let lifetime = Duration::from_millis(self.shared.limits.privilege_ms);
-        let recent = self.execute_proven.is_some_and(|at| at.elapsed() < lifetime);
-        let proven = self.machine.commands().and_then(|commands| commands.standing.may_execute);
+        let recent = self
+            .execute_proven
+            .is_some_and(|at| at.elapsed() < lifetime);
+        let proven = self
+            .machine
+            .commands()
+            .and_then(|commands| commands.standing.may_execute);
         !(recent && proven == Some((call.definition, call.form)))
     }
 

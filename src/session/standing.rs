@@ -101,7 +101,10 @@ mod tests {
     use super::*;
 
     fn ok(status: u16) -> OkPacket {
-        OkPacket { status, ..OkPacket::default() }
+        OkPacket {
+            status,
+            ..OkPacket::default()
+        }
     }
 
     fn idle() -> Standing {
@@ -135,9 +138,15 @@ mod tests {
     fn a_change_of_settings_is_asked_about_and_a_told_database_is_believed() {
         let mut standing = idle();
         standing.settings_proven = true;
-        standing.disturb(Effects { settings: true, ..Effects::NONE });
+        standing.disturb(Effects {
+            settings: true,
+            ..Effects::NONE
+        });
         assert!(!standing.settings_proven && standing.tables_proven);
-        standing.observe(&OkPacket { schema: Some(b"other".to_vec()), ..ok(2) });
+        standing.observe(&OkPacket {
+            schema: Some(b"other".to_vec()),
+            ..ok(2)
+        });
         assert_eq!(standing.database.as_deref(), Some(&b"other"[..]));
     }
 
@@ -145,7 +154,10 @@ mod tests {
     fn stored_code_may_have_changed_settings_and_tables() {
         let mut standing = idle();
         standing.settings_proven = true;
-        standing.disturb(Effects { stored_code: true, ..Effects::NONE });
+        standing.disturb(Effects {
+            stored_code: true,
+            ..Effects::NONE
+        });
         assert!(!standing.settings_proven && !standing.tables_proven);
     }
 }

@@ -22,9 +22,11 @@ impl Lookup<'_> {
     /// Measured: below about 20 messages an author it wins against looking up each head by itself.
     #[must_use]
     pub fn is_deep(&self) -> bool {
-        let (Some(bound), Some(newest), Some(each)) =
-            (self.call.bound, self.facts.newest_id, self.facts.messages_per_author)
-        else {
+        let (Some(bound), Some(newest), Some(each)) = (
+            self.call.bound,
+            self.facts.newest_id,
+            self.facts.messages_per_author,
+        ) else {
             return false;
         };
         let above = u128::from(newest.saturating_sub(bound)) * u128::from(each);
@@ -52,8 +54,11 @@ impl Lookup<'_> {
     /// When a row is no id.
     pub fn each_head_query(&self, authors: &Rows) -> Result<Option<String>, Reason> {
         let message = &self.definition.message;
-        let (id, by, table) =
-            (quoted(&message.id), quoted(&message.author), self.name(&message.table));
+        let (id, by, table) = (
+            quoted(&message.id),
+            quoted(&message.author),
+            self.name(&message.table),
+        );
         let bound = self.call.bound.unwrap_or(u64::MAX);
         if authors.is_empty() || authors.len() > DEEP_AUTHORS {
             return Ok(None);
@@ -75,8 +80,11 @@ impl Lookup<'_> {
     #[must_use]
     pub fn each_list_query(&self, heads: &Heads) -> Option<String> {
         let message = &self.definition.message;
-        let (id, by, table) =
-            (quoted(&message.id), quoted(&message.author), self.name(&message.table));
+        let (id, by, table) = (
+            quoted(&message.id),
+            quoted(&message.author),
+            self.name(&message.table),
+        );
         let n = self.definition.n;
         let lists: Vec<String> = heads
             .top
@@ -99,7 +107,13 @@ impl Lookup<'_> {
         let mut authors = Vec::with_capacity(rows.len());
         for row in rows.iter().filter(|row| row.cell(1).is_some()) {
             let number = |column| row.u64(column).ok_or(Reason::LookupFailed);
-            authors.push((Head { author: number(0)?, id: number(1)? }, Known::Nothing));
+            authors.push((
+                Head {
+                    author: number(0)?,
+                    id: number(1)?,
+                },
+                Known::Nothing,
+            ));
         }
         Ok(self.rank(authors))
     }
@@ -109,10 +123,16 @@ impl Lookup<'_> {
     /// # Errors
     /// When a row is no id.
     pub fn found_lists(&self, heads: Heads, lists: Option<&Rows>) -> Result<Found, Reason> {
-        let ids: Option<Vec<u64>> =
-            lists.map_or(Some(Vec::new()), |rows| rows.iter().map(|row| row.u64(0)).collect());
+        let ids: Option<Vec<u64>> = lists.map_or(Some(Vec::new()), |rows| {
+            rows.iter().map(|row| row.u64(0)).collect()
+        });
         let ids = merge::newest(ids.ok_or(Reason::LookupFailed)?, usize::MAX);
         let total = ids.len() as u64;
-        Ok(Found { ids, rest: Vec::new(), total, heads: heads.heads })
+        Ok(Found {
+            ids,
+            rest: Vec::new(),
+            total,
+            heads: heads.heads,
+        })
     }
 }

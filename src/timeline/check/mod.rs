@@ -86,15 +86,19 @@ impl Facts {
 }
 
 impl fmt::Display for Facts {
-    /// For a log line: the server, and how each form stands.
+    /// For a log line: how each form stands.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} {}", self.product, self.version)?;
-        for (form, stands) in [("newest", &self.newest), ("bounded", &self.bounded)] {
+        let forms = [
+            ("newest page", &self.newest),
+            ("bounded page", &self.bounded),
+        ];
+        for (place, (form, stands)) in forms.into_iter().enumerate() {
+            let comma = if place == 0 { "" } else { ", " };
             match stands {
-                Ok(Procedure::Known(_)) => write!(f, ", {form}: procedure as known")?,
-                Ok(Procedure::Trusted) => write!(f, ", {form}: trusted unseen")?,
-                Ok(Procedure::Absent) => write!(f, ", {form}: served without a procedure")?,
-                Err(reason) => write!(f, ", {form}: relayed, {reason}")?,
+                Ok(Procedure::Known(_)) => write!(f, "{comma}{form}: procedure as known")?,
+                Ok(Procedure::Trusted) => write!(f, "{comma}{form}: procedure trusted unseen")?,
+                Ok(Procedure::Absent) => write!(f, "{comma}{form}: served without a procedure")?,
+                Err(reason) => write!(f, "{comma}{form}: relayed, {reason}")?,
             }
         }
         Ok(())

@@ -44,10 +44,7 @@ fn healthy() -> Vec<Answered> {
     vec![
         rows(&["10.11.19-MariaDB-log"]),
         rows(&[""]),
-        rows(&[
-            "follower BASE~TABLE InnoDB",
-            "message BASE~TABLE InnoDB",
-        ]),
+        rows(&["follower BASE~TABLE InnoDB", "message BASE~TABLE InnoDB"]),
         rows(&[
             "follower user_id int(10)~unsigned NO",
             "follower follower_id int(10)~unsigned NO",
