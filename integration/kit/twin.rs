@@ -15,7 +15,7 @@ use super::wire_client::{
 const NOISE: u16 = 0x20 | 0x40 | 0x80;
 
 /// What a difference is reported with: so many of the statements before it.
-const TOLD: usize = 25;
+const TOLD: usize = 40;
 
 /// Two sessions in step.
 #[derive(Debug)]
