@@ -11,3 +11,6 @@
 )]
 
 mod kit;
+mod process;
+mod relay;
+mod tidy;

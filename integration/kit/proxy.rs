@@ -1,6 +1,6 @@
 //! Headwater as users run it: a process of its own in front of a server.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -20,40 +20,77 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 pub(crate) struct Proxy {
     child: Child,
     addr: SocketAddr,
-    log: Arc<Mutex<String>>,
+    log: Written,
+    output: Written,
+}
+
+/// What the process wrote to one of its streams so far, line by line.
+#[derive(Debug)]
+struct Written {
+    text: Arc<Mutex<String>>,
     reader: Option<JoinHandle<()>>,
+}
+
+impl Written {
+    fn follow(stream: impl Read + Send + 'static) -> Written {
+        let text = Arc::new(Mutex::new(String::new()));
+        let written = Arc::clone(&text);
+        let reader = thread::spawn(move || {
+            for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                let mut text = written.lock().unwrap();
+                text.push_str(&line);
+                text.push('\n');
+            }
+        });
+        Written { text, reader: Some(reader) }
+    }
+
+    fn so_far(&self) -> String {
+        self.text.lock().unwrap().clone()
+    }
+
+    /// Everything, once the process has closed the stream.
+    fn to_the_end(&mut self) -> String {
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
+        self.so_far()
+    }
+}
+
+/// How a process ended, and all that it ever wrote.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) log: String,
+    pub(crate) output: String,
 }
 
 impl Proxy {
     /// In front of `upstream` with further flags of `serve`, once it takes connections.
     #[track_caller]
     pub(crate) fn start(upstream: SocketAddr, flags: &[&str]) -> Proxy {
+        let mut flags = flags.to_vec();
+        let upstream = upstream.to_string();
+        flags.extend(["--upstream", &upstream]);
+        Proxy::start_with(&flags, &[])
+    }
+
+    /// With these flags and environment variables alone; `--listen` is added.
+    #[track_caller]
+    pub(crate) fn start_with(flags: &[&str], environment: &[(&str, &str)]) -> Proxy {
         let addr = free_addr();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_headwater"))
+        let mut child = headwater(environment)
             .args(["serve", "--listen", &addr.to_string()])
-            .args(["--upstream", &upstream.to_string()])
             .args(flags)
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("headwater starts");
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        let log = Arc::new(Mutex::new(String::new()));
-        let written = Arc::clone(&log);
-        let reader = thread::spawn(move || {
-            for line in stderr.lines().map_while(Result::ok) {
-                let mut log = written.lock().unwrap();
-                log.push_str(&line);
-                log.push('\n');
-            }
-        });
-        let mut proxy = Proxy {
-            child,
-            addr,
-            log,
-            reader: Some(reader),
-        };
+        let log = Written::follow(child.stderr.take().unwrap());
+        let output = Written::follow(child.stdout.take().unwrap());
+        let mut proxy = Proxy { child, addr, log, output };
         let deadline = Instant::now() + START_TIMEOUT;
         while TcpStream::connect(addr).is_err() {
             let ended = proxy.child.try_wait().unwrap();
@@ -82,7 +119,12 @@ impl Proxy {
 
     /// All it wrote to its standard error so far.
     pub(crate) fn log(&self) -> String {
-        self.log.lock().unwrap().clone()
+        self.log.so_far()
+    }
+
+    /// All it wrote to its standard output so far: the counters.
+    pub(crate) fn output(&self) -> String {
+        self.output.so_far()
     }
 
     /// Waits until the log holds `text`; its messages come from another process.
@@ -97,11 +139,17 @@ impl Proxy {
 
     /// Resident memory in KiB.
     pub(crate) fn resident_kib(&self) -> u64 {
+        self.memory_kib("VmRSS:")
+    }
+
+    /// The most that its resident memory ever was, in KiB.
+    pub(crate) fn peak_kib(&self) -> u64 {
+        self.memory_kib("VmHWM:")
+    }
+
+    fn memory_kib(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
-        let line = status
-            .lines()
-            .find(|line| line.starts_with("VmRSS:"))
-            .unwrap();
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
@@ -109,25 +157,26 @@ impl Proxy {
         signal::kill(Pid::from_raw(self.pid() as i32), signal).unwrap();
     }
 
-    /// SIGTERM, then how it ended and all it ever wrote.
+    /// SIGTERM, then how it ended and all it ever wrote to its standard error.
     #[track_caller]
-    pub(crate) fn terminate(mut self) -> (ExitStatus, String) {
+    pub(crate) fn terminate(self) -> (ExitStatus, String) {
         self.signal(Signal::SIGTERM);
+        let ended = self.wait();
+        (ended.status, ended.log)
+    }
+
+    /// Waits until the process has ended.
+    #[track_caller]
+    pub(crate) fn wait(mut self) -> Ended {
         let deadline = Instant::now() + STOP_TIMEOUT;
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            assert!(
-                Instant::now() < deadline,
-                "it does not end:\n{}",
-                self.log()
-            );
+            assert!(Instant::now() < deadline, "it does not end:\n{}", self.log());
             thread::sleep(Duration::from_millis(5));
         };
-        // The pipe is closed now, so the reader comes to its end.
-        self.reader.take().unwrap().join().unwrap();
-        (status, self.log())
+        Ended { status, log: self.log.to_the_end(), output: self.output.to_the_end() }
     }
 }
 
@@ -138,8 +187,20 @@ impl Drop for Proxy {
     }
 }
 
+/// The program, with these environment variables and none else that are settings of its own.
+pub(crate) fn headwater(environment: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("HEADWATER_") {
+            command.env_remove(name);
+        }
+    }
+    command.envs(environment.iter().copied());
+    command
+}
+
 /// Nobody listens there now; nor will anyone soon, as the system deals out others first.
-fn free_addr() -> SocketAddr {
+pub(crate) fn free_addr() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listener.local_addr().unwrap()
 }
