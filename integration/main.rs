@@ -10,7 +10,10 @@
     missing_docs
 )]
 
+mod data;
+mod differential;
 mod kit;
 mod process;
 mod relay;
+mod sessions;
 mod tidy;

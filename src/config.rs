@@ -144,7 +144,9 @@ pub enum ConfigError {
         source: DefinitionError,
     },
     /// A password without a user.
-    #[error("a service password is set without a user: set --service-user (HEADWATER_SERVICE_USER, service.user) too")]
+    #[error(
+        "a service password is set without a user: set --service-user (HEADWATER_SERVICE_USER, service.user) too"
+    )]
     PasswordWithoutUser,
     /// An address without a port.
     #[error("{setting} = {value:?} is not an address: write HOST:PORT, such as 127.0.0.1:3306")]
@@ -192,12 +194,19 @@ impl Settings {
         let service = match (user, flags.service_password.clone()) {
             (Some(user), password) => {
                 let password = password
-                    .or_else(|| file.service.as_ref().map(|account| account.password.clone()))
+                    .or_else(|| {
+                        file.service
+                            .as_ref()
+                            .map(|account| account.password.clone())
+                    })
                     .unwrap_or_default();
                 Some(Account { user, password })
             }
             (None, Some(password)) => match file.service {
-                Some(account) => Some(Account { password, ..account }),
+                Some(account) => Some(Account {
+                    password,
+                    ..account
+                }),
                 None => return Err(ConfigError::PasswordWithoutUser),
             },
             (None, None) => file.service,
@@ -211,8 +220,16 @@ impl Settings {
             file.definition
         };
         let settings = Settings {
-            listen: flags.listen.clone().or(file.listen).unwrap_or("127.0.0.1:3307".into()),
-            upstream: flags.upstream.clone().or(file.upstream).unwrap_or("127.0.0.1:3306".into()),
+            listen: flags
+                .listen
+                .clone()
+                .or(file.listen)
+                .unwrap_or("127.0.0.1:3307".into()),
+            upstream: flags
+                .upstream
+                .clone()
+                .or(file.upstream)
+                .unwrap_or("127.0.0.1:3306".into()),
             service,
             accelerate: !flags.relay_only && file.accelerate.unwrap_or(true),
             definitions,
@@ -227,10 +244,12 @@ impl Settings {
         address("listen", &self.listen)?;
         address("upstream", &self.upstream)?;
         for definition in &self.definitions {
-            definition.validate().map_err(|source| ConfigError::Definition {
-                name: definition.name.clone(),
-                source,
-            })?;
+            definition
+                .validate()
+                .map_err(|source| ConfigError::Definition {
+                    name: definition.name.clone(),
+                    source,
+                })?;
         }
         let limits = &self.limits;
         for (limit, value, least) in [
@@ -242,7 +261,11 @@ impl Settings {
             ("tail_bytes", limits.tail_bytes, 1024),
         ] {
             if value < least {
-                return Err(ConfigError::Limit { limit, value, least });
+                return Err(ConfigError::Limit {
+                    limit,
+                    value,
+                    least,
+                });
             }
         }
         Ok(())
@@ -250,10 +273,14 @@ impl Settings {
 }
 
 fn read(path: &Path) -> Result<File, ConfigError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
-    toml::from_str(&text)
-        .map_err(|source| ConfigError::Parse { path: path.to_owned(), source: Box::new(source) })
+    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    toml::from_str(&text).map_err(|source| ConfigError::Parse {
+        path: path.to_owned(),
+        source: Box::new(source),
+    })
 }
 
 fn address(setting: &'static str, value: &str) -> Result<(), ConfigError> {
@@ -261,5 +288,12 @@ fn address(setting: &'static str, value: &str) -> Result<(), ConfigError> {
         || value
             .rsplit_once(':')
             .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
-    if valid { Ok(()) } else { Err(ConfigError::Address { setting, value: value.to_owned() }) }
+    if valid {
+        Ok(())
+    } else {
+        Err(ConfigError::Address {
+            setting,
+            value: value.to_owned(),
+        })
+    }
 }

@@ -55,11 +55,17 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
             runtime.block_on(serve(&settings))
         }
         Command::Demo(flags) => {
-            log(Log { level: LogLevel::Warn, ..Log::default() });
+            log(Log {
+                level: LogLevel::Warn,
+                ..Log::default()
+            });
             Ok(runtime.block_on(headwater::demo::run(flags))?)
         }
         Command::Bench(flags) => {
-            log(Log { level: LogLevel::Warn, ..Log::default() });
+            log(Log {
+                level: LogLevel::Warn,
+                ..Log::default()
+            });
             Ok(runtime.block_on(headwater::bench::run(flags))?)
         }
     }
@@ -98,7 +104,10 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn print_counts(mut usage: Signal, shared: std::sync::Arc<headwater::session::driver::Shared>) {
+async fn print_counts(
+    mut usage: Signal,
+    shared: std::sync::Arc<headwater::session::driver::Shared>,
+) {
     while usage.recv().await.is_some() {
         println!("counts: {}", shared.counts.summary());
     }
@@ -112,8 +121,10 @@ fn log(log: Log) {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    let subscriber =
-        tracing_subscriber::fmt().with_max_level(level).with_target(false).with_writer(std::io::stderr);
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_target(false)
+        .with_writer(std::io::stderr);
     match log.format {
         LogFormat::Text => subscriber.init(),
         LogFormat::Json => subscriber.json().init(),

@@ -52,9 +52,12 @@ impl Server {
     /// # Errors
     /// When the port cannot be opened.
     pub async fn bind(settings: &Settings) -> Result<Server, ServeError> {
-        let listener = TcpListener::bind(&settings.listen).await.map_err(|source| {
-            ServeError::Listen { listen: settings.listen.clone(), source }
-        })?;
+        let listener = TcpListener::bind(&settings.listen)
+            .await
+            .map_err(|source| ServeError::Listen {
+                listen: settings.listen.clone(),
+                source,
+            })?;
         let service = settings
             .service
             .as_ref()
@@ -96,7 +99,11 @@ impl Server {
         let limit = Duration::from_millis(self.shared.limits.connect_ms);
         match greet(&self.upstream, limit).await {
             Ok(greeting) => {
-                let product = if greeting.is_mariadb() { "MariaDB" } else { "MySQL" };
+                let product = if greeting.is_mariadb() {
+                    "MariaDB"
+                } else {
+                    "MySQL"
+                };
                 let version = String::from_utf8_lossy(&greeting.server_version).into_owned();
                 let version = version.trim_start_matches("5.5.5-");
                 tracing::info!("in front of {product} {version} at {}", self.upstream);
@@ -127,7 +134,11 @@ impl Server {
         for (number, definition) in catalogue.definitions().iter().enumerate() {
             let databases = match &definition.database {
                 Some(database) => Ok(vec![database.clone().into_bytes()]),
-                None => service.databases(definition, self.shared.limits.databases).await,
+                None => {
+                    service
+                        .databases(definition, self.shared.limits.databases)
+                        .await
+                }
             };
             match databases {
                 Ok(databases) => {
@@ -173,14 +184,23 @@ impl Server {
         rechecks.abort();
         let _ = drain.send(true);
         let limit = Duration::from_millis(self.shared.limits.drain_ms);
-        if tokio::time::timeout(limit, self.sessions.acquire_many(self.permits)).await.is_err() {
-            tracing::warn!("sessions still busy after limits.drain_ms = {} were cut off", limit.as_millis());
+        if tokio::time::timeout(limit, self.sessions.acquire_many(self.permits))
+            .await
+            .is_err()
+        {
+            tracing::warn!(
+                "sessions still busy after limits.drain_ms = {} were cut off",
+                limit.as_millis()
+            );
         }
     }
 
     fn admit(&self, mut client: TcpStream, draining: watch::Receiver<bool>) {
         let Ok(permit) = Arc::clone(&self.sessions).try_acquire_owned() else {
-            let message = format!("Too many connections (Headwater's limits.sessions = {})", self.permits);
+            let message = format!(
+                "Too many connections (Headwater's limits.sessions = {})",
+                self.permits
+            );
             tokio::spawn(async move { refuse(&mut client, TOO_MANY_CONNECTIONS, &message).await });
             return;
         };
@@ -215,7 +235,11 @@ async fn serve(
 
 /// An ERR in place of the greeting. Servers send no SQLSTATE there, since nothing is agreed on yet.
 async fn refuse(client: &mut TcpStream, code: u16, message: &str) {
-    let error = ErrPacket { code, sqlstate: None, message: message.as_bytes().to_vec() };
+    let error = ErrPacket {
+        code,
+        sqlstate: None,
+        message: message.as_bytes().to_vec(),
+    };
     let (mut payload, mut packet) = (Vec::new(), Vec::new());
     error.write(&mut payload);
     frame::encode(0, &payload, &mut packet);
@@ -247,7 +271,8 @@ async fn recheck(shared: Arc<Shared>) {
     if shared.catalogue.service.is_none() || !shared.accelerate {
         return;
     }
-    let mut rounds = tokio::time::interval(Duration::from_millis(shared.limits.recheck_ms.max(100)));
+    let mut rounds =
+        tokio::time::interval(Duration::from_millis(shared.limits.recheck_ms.max(100)));
     rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     rounds.tick().await;
     let mut failing = false;

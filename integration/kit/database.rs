@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use headwater::demo::{load, script};
+
 use super::servers::Server;
 use super::wire_client::{Login, WireClient};
 
@@ -21,6 +23,19 @@ impl Database {
         root.ok(&format!("DROP DATABASE IF EXISTS {name}"));
         root.ok(&format!("CREATE DATABASE {name}"));
         Database { server, name }
+    }
+
+    /// With the classic tables and procedures, and no rows.
+    #[track_caller]
+    pub(crate) fn classic(server: &'static Server, story: &str) -> Database {
+        let database = Database::empty(server, story);
+        let mut root = database.connect();
+        for text in [load::SCHEMA, load::PROCEDURES] {
+            for statement in script::statements(text) {
+                root.ok(&statement);
+            }
+        }
+        database
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -5,6 +5,9 @@
 pub(crate) mod database;
 pub(crate) mod peer;
 pub(crate) mod proxy;
+pub(crate) mod random;
 pub(crate) mod servers;
 mod stories;
+pub(crate) mod timeline;
+pub(crate) mod twin;
 pub(crate) mod wire_client;

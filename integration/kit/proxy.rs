@@ -1,5 +1,6 @@
 //! Headwater as users run it: a process of its own in front of a server.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -42,7 +43,10 @@ impl Written {
                 text.push('\n');
             }
         });
-        Written { text, reader: Some(reader) }
+        Written {
+            text,
+            reader: Some(reader),
+        }
     }
 
     fn so_far(&self) -> String {
@@ -90,7 +94,12 @@ impl Proxy {
             .expect("headwater starts");
         let log = Written::follow(child.stderr.take().unwrap());
         let output = Written::follow(child.stdout.take().unwrap());
-        let mut proxy = Proxy { child, addr, log, output };
+        let mut proxy = Proxy {
+            child,
+            addr,
+            log,
+            output,
+        };
         let deadline = Instant::now() + START_TIMEOUT;
         while TcpStream::connect(addr).is_err() {
             let ended = proxy.child.try_wait().unwrap();
@@ -137,6 +146,28 @@ impl Proxy {
         }
     }
 
+    /// Its counters now, by name.
+    #[track_caller]
+    pub(crate) fn counts(&self) -> Counts {
+        let printed = |output: &str| output.matches("counts: ").count();
+        let before = printed(&self.output());
+        self.signal(Signal::SIGUSR1);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            let output = self.output();
+            if printed(&output) > before {
+                let (_, last) = output.rsplit_once("counts: ").unwrap();
+                return Counts::read(last.lines().next().unwrap());
+            }
+            assert!(
+                Instant::now() < deadline,
+                "no counts in:\n{output}{}",
+                self.log()
+            );
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     /// Resident memory in KiB.
     pub(crate) fn resident_kib(&self) -> u64 {
         self.memory_kib("VmRSS:")
@@ -157,12 +188,12 @@ impl Proxy {
         signal::kill(Pid::from_raw(self.pid() as i32), signal).unwrap();
     }
 
-    /// SIGTERM, then how it ended and all it ever wrote to its standard error.
+    /// SIGTERM, then how it ended and all it ever wrote.
     #[track_caller]
     pub(crate) fn terminate(self) -> (ExitStatus, String) {
         self.signal(Signal::SIGTERM);
         let ended = self.wait();
-        (ended.status, ended.log)
+        (ended.status, ended.log + &ended.output)
     }
 
     /// Waits until the process has ended.
@@ -173,10 +204,18 @@ impl Proxy {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            assert!(Instant::now() < deadline, "it does not end:\n{}", self.log());
+            assert!(
+                Instant::now() < deadline,
+                "it does not end:\n{}",
+                self.log()
+            );
             thread::sleep(Duration::from_millis(5));
         };
-        Ended { status, log: self.log.to_the_end(), output: self.output.to_the_end() }
+        Ended {
+            status,
+            log: self.log.to_the_end(),
+            output: self.output.to_the_end(),
+        }
     }
 }
 
@@ -197,6 +236,33 @@ pub(crate) fn headwater(environment: &[(&str, &str)]) -> Command {
     }
     command.envs(environment.iter().copied());
     command
+}
+
+/// What a process counted: `name=value`, those at zero left out.
+#[derive(Debug, Clone)]
+pub(crate) struct Counts(BTreeMap<String, u64>);
+
+impl Counts {
+    fn read(line: &str) -> Counts {
+        let pairs = line.split_whitespace().filter_map(|pair| {
+            let (name, value) = pair.split_once('=')?;
+            Some((name.to_owned(), value.parse().ok()?))
+        });
+        Counts(pairs.collect())
+    }
+
+    pub(crate) fn of(&self, name: &str) -> u64 {
+        self.0.get(name).copied().unwrap_or(0)
+    }
+
+    /// Calls that the server's procedure answered, for whatever reason.
+    pub(crate) fn relayed(&self) -> u64 {
+        let relayed = self
+            .0
+            .iter()
+            .filter(|(name, _)| name.starts_with("calls_relayed["));
+        relayed.map(|(_, value)| value).sum()
+    }
 }
 
 /// Nobody listens there now; nor will anyone soon, as the system deals out others first.

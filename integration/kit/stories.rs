@@ -1,6 +1,7 @@
 //! The kit against itself: a story can only be trusted if these pass.
 
 use super::database::Database;
+use super::proxy::Proxy;
 use super::servers::on_each_server;
 use super::wire_client::{
     Answer, COM_STMT_PREPARE, Login, WireClient, capability, packet::MAX_PART,
@@ -50,6 +51,19 @@ fn replies_end_where_they_end_with_and_without_eof_packets() {
             // Were any reply read too short or too long, this would answer something else.
             assert_eq!(client.column("SELECT 'still in step'"), ["still in step"]);
         }
+    });
+}
+
+#[test]
+fn headwater_runs_in_front_of_a_server_and_ends_when_asked() {
+    on_each_server(|server| {
+        let proxy = Proxy::start(server.addr(), &[]);
+        let mut client = proxy.login(&Login::default());
+        assert_eq!(client.column("SELECT 'through'"), ["through"]);
+        drop(client);
+        assert!(proxy.resident_kib() > 0);
+        let (status, log) = proxy.terminate();
+        assert!(status.success(), "{status}:\n{log}");
     });
 }
 

@@ -23,7 +23,10 @@ fn packets_at_the_edge_of_16_mib_pass_both_ways() {
             for length in [MAX_PART - 1, MAX_PART, MAX_PART + 1, 2 * MAX_PART] {
                 // A row of one column has four bytes of length in front, or nine.
                 let prefix = if length < 2 * MAX_PART { 4 } else { 9 };
-                talk.query(&format!("SELECT repeat('a', {}); SELECT 2", length - prefix));
+                talk.query(&format!(
+                    "SELECT repeat('a', {}); SELECT 2",
+                    length - prefix
+                ));
                 let (head, tail) = ("\u{3}SELECT length('", "')");
                 let text = "b".repeat(length - head.len() - tail.len());
                 talk.command(format!("{head}{text}{tail}").as_bytes());
@@ -37,15 +40,25 @@ fn packets_at_the_edge_of_16_mib_pass_both_ways() {
 fn a_64_mib_insert_passes_without_being_held() {
     on_each_server(|server| {
         let database = Database::empty(server, "relay_insert");
-        database.connect().ok("CREATE TABLE t (body longblob) ENGINE = MyISAM");
+        database
+            .connect()
+            .ok("CREATE TABLE t (body longblob) ENGINE = MyISAM");
         let proxy = warm(server.addr());
         let mut client = proxy.login(&database.login());
         let before = proxy.resident_kib();
         let body = "x".repeat(64 * MIB);
-        assert_eq!(client.ok(&format!("INSERT INTO t VALUES ('{body}')")).affected_rows, 1);
+        assert_eq!(
+            client
+                .ok(&format!("INSERT INTO t VALUES ('{body}')"))
+                .affected_rows,
+            1
+        );
         let grown = proxy.peak_kib().saturating_sub(before);
         assert!(grown < SESSION_KIB, "grew by {grown} KiB");
-        assert_eq!(client.column("SELECT length(body) FROM t"), [(64 * MIB).to_string()]);
+        assert_eq!(
+            client.column("SELECT length(body) FROM t"),
+            [(64 * MIB).to_string()]
+        );
     });
 }
 
@@ -60,11 +73,17 @@ fn a_slow_reader_slows_the_server_and_does_not_grow_the_proxy() {
             "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS}) \
              SELECT repeat('x', {MIB}) FROM n"
         );
-        client.send(&client.query_payload(sql.as_bytes(), &[])).unwrap();
+        client
+            .send(&client.query_payload(sql.as_bytes(), &[]))
+            .unwrap();
         let id = client.greeting.thread_id;
         thread::sleep(Duration::from_millis(700));
         let command = format!("SELECT command FROM information_schema.processlist WHERE id = {id}");
-        assert_eq!(server.connect().column(&command), ["Query"], "the server is done already");
+        assert_eq!(
+            server.connect().column(&command),
+            ["Query"],
+            "the server is done already"
+        );
         let mut packets = 0;
         // Column count, definition, rows, end.
         while packets < ROWS + 3 {
@@ -91,7 +110,10 @@ fn a_server_that_does_not_read_slows_the_client() {
     let proxy = warm(peer.addr());
     let before = proxy.resident_kib();
     let mut client = WireClient::connect(proxy.addr());
-    client.stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    client
+        .stream
+        .set_write_timeout(Some(Duration::from_millis(500)))
+        .unwrap();
     let mut payload = vec![COM_QUERY];
     payload.resize(256 * MIB, b'x');
     let started = Instant::now();
@@ -104,10 +126,14 @@ fn a_server_that_does_not_read_slows_the_client() {
 /// Its threads have their scratch buffers, and its allocator what it keeps.
 fn warm(upstream: std::net::SocketAddr) -> Proxy {
     let proxy = Proxy::start(upstream, &[]);
-    let clients: Vec<_> = (0..8).map(|_| thread::spawn({
-        let addr = proxy.addr();
-        move || WireClient::connect(addr).command(&[0x0e]).map(|_| ())
-    })).collect();
+    let clients: Vec<_> = (0..8)
+        .map(|_| {
+            thread::spawn({
+                let addr = proxy.addr();
+                move || WireClient::connect(addr).command(&[0x0e]).map(|_| ())
+            })
+        })
+        .collect();
     for client in clients {
         // A scripted server may not answer.
         let _ = client.join().unwrap();

@@ -12,11 +12,20 @@ fn logins(database: &Database) -> Vec<Login> {
     vec![
         usual.clone(),
         usual.clone().without(capability::DEPRECATE_EOF),
-        usual.clone().with(capability::SESSION_TRACK | capability::CONNECT_ATTRS),
-        usual.clone().with(capability::QUERY_ATTRIBUTES | capability::SESSION_TRACK),
+        usual
+            .clone()
+            .with(capability::SESSION_TRACK | capability::CONNECT_ATTRS),
+        usual
+            .clone()
+            .with(capability::QUERY_ATTRIBUTES | capability::SESSION_TRACK),
         usual.clone().with(capability::OPTIONAL_RESULTSET_METADATA),
-        usual.clone().with(capability::OPTIONAL_RESULTSET_METADATA).without(capability::DEPRECATE_EOF),
-        usual.clone().with(capability::MARIADB_CACHE_METADATA | capability::MARIADB_PROGRESS),
+        usual
+            .clone()
+            .with(capability::OPTIONAL_RESULTSET_METADATA)
+            .without(capability::DEPRECATE_EOF),
+        usual
+            .clone()
+            .with(capability::MARIADB_CACHE_METADATA | capability::MARIADB_PROGRESS),
         usual.without(capability::MULTI_STATEMENTS | capability::TRANSACTIONS),
     ]
 }
@@ -126,7 +135,9 @@ fn several_results(talk: &mut Talk) {
 fn plain_commands_are_answered_in_the_servers_bytes() {
     on_each_server(|server| {
         let database = Database::empty(server, "relay_commands");
-        database.connect().ok("CREATE TABLE t (id int, word varchar(20) DEFAULT 'x')");
+        database
+            .connect()
+            .ok("CREATE TABLE t (id int, word varchar(20) DEFAULT 'x')");
         for login in logins(&database) {
             same_with_and_without(server, &login, |talk| {
                 talk.command(&[&[COM_INIT_DB], &b"information_schema"[..]].concat());
@@ -165,7 +176,11 @@ fn statistics_and_processes_come_through() {
             talk.heard("STATISTICS", &statistics.packets[0].payload[..8]);
             let processes = talk.client.command(&[0x0a]).unwrap();
             // The column count and the names of the first columns; MySQL knows the command no more.
-            let columns = processes.packets.iter().take(5).flat_map(|packet| packet.payload.clone());
+            let columns = processes
+                .packets
+                .iter()
+                .take(5)
+                .flat_map(|packet| packet.payload.clone());
             talk.heard("PROCESS_INFO", &columns.collect::<Vec<_>>());
             talk.query("SELECT 'still in step'");
         });
@@ -176,7 +191,9 @@ fn statistics_and_processes_come_through() {
 fn commands_that_nobody_knows_are_the_servers_to_refuse() {
     on_each_server(|server| {
         let database = Database::empty(server, "relay_unknown");
-        for command in [0x00, 0x05, 0x06, 0x0b, 0x0f, 0x10, 0x13, 0x14, 0x1d, 0x22, 0x99, 0xfe, 0xff] {
+        for command in [
+            0x00, 0x05, 0x06, 0x0b, 0x0f, 0x10, 0x13, 0x14, 0x1d, 0x22, 0x99, 0xfe, 0xff,
+        ] {
             same_with_and_without(server, &database.login(), |talk| {
                 talk.command(&[command, 1, 2, 3]);
                 talk.query("SELECT 'after it'");
@@ -209,7 +226,9 @@ fn local_files_flow_backwards() {
     on_each_server(|server| {
         let database = Database::empty(server, "relay_infile");
         let login = database.login();
-        let big: Vec<u8> = (0..300_000).flat_map(|n: u32| format!("{n}\n").into_bytes()).collect();
+        let big: Vec<u8> = (0..300_000)
+            .flat_map(|n: u32| format!("{n}\n").into_bytes())
+            .collect();
         let script = |talk: &mut Talk| {
             talk.query("DROP TABLE IF EXISTS t");
             talk.query("CREATE TABLE t (id int)");
@@ -220,7 +239,9 @@ fn local_files_flow_backwards() {
             talk.query("LOAD DATA LOCAL INFILE 'bad' INTO TABLE t");
             talk.query("LOAD DATA LOCAL INFILE 'nowhere' INTO TABLE no_such_table");
             talk.client.infile = b"4\n".to_vec();
-            talk.query("SELECT 1; LOAD DATA LOCAL INFILE 'amid' INTO TABLE t; SELECT COUNT(*) FROM t");
+            talk.query(
+                "SELECT 1; LOAD DATA LOCAL INFILE 'amid' INTO TABLE t; SELECT COUNT(*) FROM t",
+            );
             talk.client.infile.clone_from(&big);
             talk.query("LOAD DATA LOCAL INFILE 'big' INTO TABLE t");
             talk.query("SELECT COUNT(*), SUM(id) FROM t");

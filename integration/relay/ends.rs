@@ -20,7 +20,9 @@ fn a_session_is_killed_by_the_thread_id_its_client_saw() {
         let id = client.greeting.thread_id;
         assert_eq!(client.column("SELECT CONNECTION_ID()"), [id.to_string()]);
         // A query alone first: the session goes on.
-        client.send(&client.query_payload(b"SELECT SLEEP(60)", &[])).unwrap();
+        client
+            .send(&client.query_payload(b"SELECT SLEEP(60)", &[]))
+            .unwrap();
         thread::sleep(Duration::from_millis(200));
         server.connect().ok(&format!("KILL QUERY {id}"));
         client.reply(3).unwrap();
@@ -44,7 +46,11 @@ fn a_session_that_idles_too_long_hears_the_servers_good_bye() {
 
 /// A server with small limits of its own, for what the shared ones never do.
 fn small_server(server: &Server) -> PrivateServer {
-    let kind = if server.is_mariadb() { Kind::Mariadb } else { Kind::Mysql };
+    let kind = if server.is_mariadb() {
+        Kind::Mariadb
+    } else {
+        Kind::Mysql
+    };
     let options = ["--max-allowed-packet=1M", "--max-connections=4"];
     PrivateServer::start(kind, &options).unwrap()
 }
@@ -76,13 +82,20 @@ fn too_big(small: &PrivateServer, proxy: &Proxy) {
                 // Fails as soon as the server has closed.
                 let _ = writer.write_all(&packet);
             });
-            let error = client.read_packet().map(|packet| ServerError::parse(&packet.payload).code);
+            let error = client
+                .read_packet()
+                .map(|packet| ServerError::parse(&packet.payload).code);
             heard.push(error.ok());
             drop(client);
             writing.join().unwrap();
         }
         // Straight from the server the error may be lost to the reset behind it.
-        assert_eq!(heard[1], Some(1153), "{length} bytes, and without Headwater {:?}", heard[0]);
+        assert_eq!(
+            heard[1],
+            Some(1153),
+            "{length} bytes, and without Headwater {:?}",
+            heard[0]
+        );
     }
 }
 
@@ -96,7 +109,9 @@ fn too_many(small: &PrivateServer, proxy: &Proxy) {
         assert!(guests.len() < 20, "no limit in sight");
     };
     assert_eq!(refused.code, 1040);
-    let relayed = WireClient::try_login(proxy.addr(), &Login::default()).unwrap().unwrap_err();
+    let relayed = WireClient::try_login(proxy.addr(), &Login::default())
+        .unwrap()
+        .unwrap_err();
     assert_eq!(relayed, refused);
     drop(guests);
 }
@@ -109,13 +124,20 @@ fn gone_and_back(small: &mut PrivateServer, proxy: &Proxy) {
             _ => assert!(Instant::now() < deadline, "the guests' places stay taken"),
         }
     };
-    client.send(&client.query_payload(b"SELECT SLEEP(60)", &[])).unwrap();
+    client
+        .send(&client.query_payload(b"SELECT SLEEP(60)", &[]))
+        .unwrap();
     small.kill();
     assert_eq!(read_to_end(&mut client.stream), b"");
 
-    let error = WireClient::try_login(proxy.addr(), &Login::default()).unwrap().unwrap_err();
+    let error = WireClient::try_login(proxy.addr(), &Login::default())
+        .unwrap()
+        .unwrap_err();
     assert_eq!((error.code, error.sqlstate.as_str()), (2003, ""));
-    assert!(error.message.contains(&small.addr().to_string()), "{error:?}");
+    assert!(
+        error.message.contains(&small.addr().to_string()),
+        "{error:?}"
+    );
 
     small.restart().unwrap();
     assert_eq!(proxy.login(&Login::default()).column("SELECT 1"), ["1"]);
@@ -125,7 +147,9 @@ fn gone_and_back(small: &mut PrivateServer, proxy: &Proxy) {
 fn a_server_that_is_not_there_is_named() {
     let upstream = free_addr();
     let proxy = Proxy::start(upstream, &[]);
-    let error = WireClient::try_login(proxy.addr(), &Login::default()).unwrap().unwrap_err();
+    let error = WireClient::try_login(proxy.addr(), &Login::default())
+        .unwrap()
+        .unwrap_err();
     assert_eq!(error.code, 2003);
     assert!(error.message.contains(&upstream.to_string()), "{error:?}");
     assert!(proxy.log().contains("--upstream"), "{}", proxy.log());

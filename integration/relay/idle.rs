@@ -22,7 +22,10 @@ fn a_thousand_idle_sessions_take_at_most_24_kib_each() {
             clients.push(client);
         }
         thread::sleep(Duration::from_millis(100));
-        let each = proxy.resident_kib().saturating_sub(before).div_ceil(SESSIONS);
+        let each = proxy
+            .resident_kib()
+            .saturating_sub(before)
+            .div_ceil(SESSIONS);
         eprintln!("{each} KiB each");
         assert!(each <= 24, "{each} KiB each");
         for client in &mut clients {

@@ -13,8 +13,7 @@ fn the_greeting_loses_tls_and_compression_and_nothing_else() {
         let proxy = Proxy::start(server.addr(), &[]);
         let direct = server.connect().greeting;
         let relayed = proxy.login(&Login::default()).greeting;
-        let not_carried =
-            capability::SSL | capability::COMPRESS | capability::ZSTD_COMPRESSION;
+        let not_carried = capability::SSL | capability::COMPRESS | capability::ZSTD_COMPRESSION;
         assert_eq!(relayed.capabilities, direct.capabilities & !not_carried);
         assert_ne!(direct.capabilities & capability::COMPRESS, 0);
         // Thread id, scramble and capabilities aside, every byte is the same.
@@ -76,7 +75,11 @@ fn passwords_are_between_client_and_server() {
     on_each_server(|server| {
         let database = Database::empty(server, "relay_accounts");
         let proxy = Proxy::start(server.addr(), &[]);
-        for password in ["", "secret", "p\u{e4}ssword with spaces and a length of more than twenty"] {
+        for password in [
+            "",
+            "secret",
+            "p\u{e4}ssword with spaces and a length of more than twenty",
+        ] {
             let login = database.account("SELECT", password);
             // The first login goes through the whole exchange, the second through the server's cache.
             for _ in 0..2 {
@@ -90,12 +93,17 @@ fn passwords_are_between_client_and_server() {
             assert_eq!(direct, relayed);
             assert_eq!(direct.code, 1045);
             let elsewhere = login.database("mysql");
-            let [direct, relayed] = [server.addr(), proxy.addr()]
-                .map(|addr| WireClient::try_login(addr, &elsewhere).unwrap().unwrap_err());
+            let [direct, relayed] = [server.addr(), proxy.addr()].map(|addr| {
+                WireClient::try_login(addr, &elsewhere)
+                    .unwrap()
+                    .unwrap_err()
+            });
             assert_eq!(direct, relayed);
         }
         let nobody = Login::default().user("hw_nobody").password("x");
-        let error = WireClient::try_login(proxy.addr(), &nobody).unwrap().unwrap_err();
+        let error = WireClient::try_login(proxy.addr(), &nobody)
+            .unwrap()
+            .unwrap_err();
         assert_eq!(error.code, 1045);
     });
 }

@@ -7,7 +7,7 @@ mod idle;
 mod logins;
 mod pipelines;
 mod prepared;
-mod stream;
 mod strange_clients;
 mod strange_servers;
+mod stream;
 mod talk;

@@ -22,14 +22,25 @@ fn a_hundred_commands_in_one_write_are_answered_in_order() {
             let commands: Vec<Vec<u8>> = (0..100)
                 .map(|n| match n % 5 {
                     0 => vec![COM_PING],
-                    1 => talk.client.query_payload(format!("SELECT {n}").as_bytes(), &[]),
-                    2 => talk.client.query_payload(format!("INSERT INTO t VALUES ({n})").as_bytes(), &[]),
+                    1 => talk
+                        .client
+                        .query_payload(format!("SELECT {n}").as_bytes(), &[]),
+                    2 => talk
+                        .client
+                        .query_payload(format!("INSERT INTO t VALUES ({n})").as_bytes(), &[]),
                     // A duplicate: an error does not stop those behind it.
-                    3 => talk.client.query_payload(format!("INSERT INTO t VALUES ({})", n - 1).as_bytes(), &[]),
-                    _ => talk.client.query_payload(b"SELECT 1; SELECT * FROM t LIMIT 3; DO 1", &[]),
+                    3 => talk
+                        .client
+                        .query_payload(format!("INSERT INTO t VALUES ({})", n - 1).as_bytes(), &[]),
+                    _ => talk
+                        .client
+                        .query_payload(b"SELECT 1; SELECT * FROM t LIMIT 3; DO 1", &[]),
                 })
                 .collect();
-            let bytes: Vec<u8> = commands.iter().flat_map(|command| encode(0, command)).collect();
+            let bytes: Vec<u8> = commands
+                .iter()
+                .flat_map(|command| encode(0, command))
+                .collect();
             talk.client.stream.write_all(&bytes).unwrap();
             for command in &commands {
                 let reply = talk.client.reply(command[0]).unwrap();
@@ -67,9 +78,11 @@ fn bytes_may_come_one_at_a_time() {
         let database = Database::empty(server, "relay_dribble");
         database.connect().ok("CREATE TABLE t (id int)");
         same_with_and_without(server, &database.login(), |talk| {
-            for sql in
-                ["SELECT 'one byte at a time'", "CALL fetch_timeline_ids(7)", "INSERT INTO t VALUES (1)"]
-            {
+            for sql in [
+                "SELECT 'one byte at a time'",
+                "CALL fetch_timeline_ids(7)",
+                "INSERT INTO t VALUES (1)",
+            ] {
                 let command = talk.client.query_payload(sql.as_bytes(), &[]);
                 for byte in encode(0, &command) {
                     talk.client.stream.write_all(&[byte]).unwrap();

@@ -3,7 +3,9 @@
 use super::talk::{Talk, same_with_and_without};
 use crate::kit::database::Database;
 use crate::kit::servers::on_each_server;
-use crate::kit::wire_client::{COM_STMT_CLOSE, COM_STMT_EXECUTE, COM_STMT_PREPARE, Login, capability};
+use crate::kit::wire_client::{
+    COM_STMT_CLOSE, COM_STMT_EXECUTE, COM_STMT_PREPARE, Login, capability,
+};
 
 const COM_STMT_SEND_LONG_DATA: u8 = 0x18;
 const COM_STMT_RESET: u8 = 0x1a;
@@ -15,16 +17,18 @@ const CURSOR_READ_ONLY: u8 = 1;
 fn prepared_statements_are_answered_in_the_servers_bytes() {
     on_each_server(|server| {
         let database = Database::empty(server, "relay_prepared");
-        database.connect().ok(
-            "CREATE TABLE t (id int PRIMARY KEY, word text); \
+        database
+            .connect()
+            .ok("CREATE TABLE t (id int PRIMARY KEY, word text); \
              INSERT INTO t VALUES (1, 'one'), (2, 'two'), (3, NULL); \
-             CREATE PROCEDURE several() BEGIN SELECT 1; SELECT word FROM t; END",
-        );
+             CREATE PROCEDURE several() BEGIN SELECT 1; SELECT word FROM t; END");
         let usual = database.login();
         for login in [
             usual.clone(),
             usual.clone().without(capability::DEPRECATE_EOF),
-            usual.clone().with(capability::QUERY_ATTRIBUTES | capability::SESSION_TRACK),
+            usual
+                .clone()
+                .with(capability::QUERY_ATTRIBUTES | capability::SESSION_TRACK),
             usual.clone().with(capability::OPTIONAL_RESULTSET_METADATA),
             usual.with(capability::MARIADB_CACHE_METADATA),
         ] {
@@ -43,7 +47,11 @@ fn prepare(talk: &mut Talk, sql: &str) -> u32 {
     let reply = talk.client.command(&payload).unwrap();
     talk.heard(sql, &reply.raw);
     let head = &reply.packets[0].payload;
-    if head[0] == 0 { u32::from_le_bytes([head[1], head[2], head[3], head[4]]) } else { u32::MAX }
+    if head[0] == 0 {
+        u32::from_le_bytes([head[1], head[2], head[3], head[4]])
+    } else {
+        u32::MAX
+    }
 }
 
 fn execute(talk: &mut Talk, statement: u32, params: &[Option<&str>], cursor: u8) {
@@ -112,8 +120,11 @@ fn long_data_in_pieces(talk: &mut Talk) {
     let statement = prepare(talk, "SELECT md5(?)");
     let mut bytes = Vec::new();
     for piece in 0..50_u8 {
-        let payload =
-            about(COM_STMT_SEND_LONG_DATA, statement, &[&[0, 0], &[piece; 999][..]].concat());
+        let payload = about(
+            COM_STMT_SEND_LONG_DATA,
+            statement,
+            &[&[0, 0], &[piece; 999][..]].concat(),
+        );
         bytes.extend(crate::kit::wire_client::packet::encode(0, &payload));
     }
     let execution = execution_of_long_data(talk, statement);
@@ -127,7 +138,11 @@ fn long_data_in_pieces(talk: &mut Talk) {
 fn execution_of_long_data(talk: &Talk, statement: u32) -> Vec<u8> {
     let named = talk.client.capabilities & capability::QUERY_ATTRIBUTES != 0;
     let (count, name): (&[u8], &[u8]) = if named { (&[1], &[0]) } else { (&[], &[]) };
-    about(COM_STMT_EXECUTE, statement, &[&[0, 1, 0, 0, 0], count, &[0, 1, 0xfc, 0], name].concat())
+    about(
+        COM_STMT_EXECUTE,
+        statement,
+        &[&[0, 1, 0, 0, 0], count, &[0, 1, 0xfc, 0], name].concat(),
+    )
 }
 
 #[test]
@@ -138,7 +153,10 @@ fn bulk_execution_is_relayed_where_there_is_one() {
         same_with_and_without(server, &login, |talk| {
             talk.query("DROP TABLE IF EXISTS t");
             talk.query("CREATE TABLE t (id int PRIMARY KEY, word text)");
-            for sql in ["INSERT INTO t VALUES (?, ?)", "REPLACE INTO t VALUES (?, ?)"] {
+            for sql in [
+                "INSERT INTO t VALUES (?, ?)",
+                "REPLACE INTO t VALUES (?, ?)",
+            ] {
                 let statement = prepare(talk, sql);
                 talk.command(&bulk(statement));
             }
@@ -156,5 +174,9 @@ fn bulk(statement: u32) -> Vec<u8> {
     // Types are sent (128): both are strings.
     let types = [128, 0, 0xfe, 0, 0xfe, 0];
     let rows = b"\0\x011\0\x03one\0\x012\x01";
-    about(COM_STMT_BULK_EXECUTE, statement, &[&types[..], rows].concat())
+    about(
+        COM_STMT_BULK_EXECUTE,
+        statement,
+        &[&types[..], rows].concat(),
+    )
 }

@@ -25,7 +25,10 @@ fn what_is_no_login_is_answered_as_the_server_answers_it() {
             ("a packet of garbage", encode(1, &[0xa5; 300])),
             ("an empty packet", encode(1, &[])),
             ("a login cut short", encode(1, &tls_request[..20])),
-            ("a TLS request and then no TLS", [encode(1, &tls_request), vec![b'?'; 600]].concat()),
+            (
+                "a TLS request and then no TLS",
+                [encode(1, &tls_request), vec![b'?'; 600]].concat(),
+            ),
             ("a sequence number out of order", encode(9, &tls_request)),
         ] {
             let direct = bare(server.addr(), &bytes);
@@ -45,11 +48,15 @@ fn silent_and_babbling_clients_harm_nobody() {
         let mut guests = Vec::new();
         for guest in 0..30_u8 {
             let mut stream = TcpStream::connect(proxy.addr()).unwrap();
-            stream.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
+            stream
+                .set_write_timeout(Some(Duration::from_millis(100)))
+                .unwrap();
             Packet::read(&mut stream, &mut Vec::new()).unwrap();
             match guest % 3 {
                 0 => {}
-                1 => stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap(),
+                1 => stream
+                    .write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    .unwrap(),
                 // Never stops; a part of it may be refused by the time it is sent.
                 _ => (0..100).for_each(|_| drop(stream.write(&[guest; 64 * 1024]))),
             }
@@ -67,11 +74,18 @@ fn silent_and_babbling_clients_harm_nobody() {
 fn garbage_between_commands_is_the_servers_to_judge() {
     on_each_server(|server| {
         let proxy = Proxy::start(server.addr(), &[]);
-        for bytes in [encode(7, b"\x0e"), encode(0, &[0xee; 70_000]), encode(0, b"\x17\x01")] {
+        for bytes in [
+            encode(7, b"\x0e"),
+            encode(0, &[0xee; 70_000]),
+            encode(0, b"\x17\x01"),
+        ] {
             let [direct, relayed] = [server.addr(), proxy.addr()].map(|addr| {
                 let mut client = crate::kit::wire_client::WireClient::connect(addr);
                 client.stream.write_all(&bytes).unwrap();
-                client.read_packet().map(|packet| packet.payload).unwrap_or_default()
+                client
+                    .read_packet()
+                    .map(|packet| packet.payload)
+                    .unwrap_or_default()
             });
             assert_eq!(direct, relayed);
         }
@@ -92,13 +106,23 @@ fn a_client_that_compresses_unasked_is_pumped_unread() {
                 b"mysql_native_password\0"
             };
             let flags = (capability::USUAL | capability::COMPRESS) as u32;
-            let login =
-                [&flags.to_le_bytes()[..], &[0, 0, 0, 1, 45], &[0; 23], b"root\0\0", plugin].concat();
+            let login = [
+                &flags.to_le_bytes()[..],
+                &[0, 0, 0, 1, 45],
+                &[0; 23],
+                b"root\0\0",
+                plugin,
+            ]
+            .concat();
             stream.write_all(&encode(1, &login)).unwrap();
             let answer = Packet::read(&mut stream, &mut Vec::new()).unwrap();
             assert_eq!(answer.payload[0], 0, "{answer:?}");
             let mut heard = Vec::new();
-            for sql in ["SELECT 1", "SELECT repeat('compressible', 10000)", "SELECT 'last'"] {
+            for sql in [
+                "SELECT 1",
+                "SELECT repeat('compressible', 10000)",
+                "SELECT 'last'",
+            ] {
                 let packet = encode(0, format!("\u{3}{sql}").as_bytes());
                 // Sent as it is: the length of the uncompressed content is 0.
                 let frame = [&[packet.len() as u8, 0, 0, 0, 0, 0, 0], &packet[..]].concat();

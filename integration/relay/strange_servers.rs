@@ -84,7 +84,12 @@ fn strange_replies_reach_their_client_as_they_are_and_harm_no_other_session() {
             let mut client = WireClient::login(addr, &Login::default().user(reply));
             client.send(b"\x03SELECT 1").unwrap();
             let heard = read_to_end(&mut client.stream);
-            (heard.len(), heard.iter().fold(0_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(*byte)))
+            (
+                heard.len(),
+                heard
+                    .iter()
+                    .fold(0_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(*byte)),
+            )
         });
         assert_eq!(direct, relayed, "{reply}");
         neighbour.ok("DO 1");
@@ -138,10 +143,17 @@ fn a_greeting_that_nobody_knows_is_relayed_and_the_rest_is_pumped() {
         let proxy = Proxy::start(peer.addr(), &["--log-level", "error"]);
         let mut stream = std::net::TcpStream::connect(proxy.addr()).unwrap();
         std::io::Write::write_all(&mut stream, b"whatever").unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
         let heard = read_to_end(&mut stream);
         let expected = [&expected[..], b"and the same again, unread"].concat();
-        assert!(heard == expected, "{} for {}", heard.escape_ascii(), expected.escape_ascii());
+        assert!(
+            heard == expected,
+            "{} for {}",
+            heard.escape_ascii(),
+            expected.escape_ascii()
+        );
     }
 }
 
@@ -149,12 +161,18 @@ fn a_greeting_that_nobody_knows_is_relayed_and_the_rest_is_pumped() {
 fn a_server_that_does_not_greet_holds_nobody_else_up() {
     let silent = Peer::start(|stage| stage.wait_for_end());
     let proxy = Proxy::start(silent.addr(), &["--log-level", "error"]);
-    let mut waiting: Vec<_> =
-        (0..20).map(|_| std::net::TcpStream::connect(proxy.addr()).unwrap()).collect();
+    let mut waiting: Vec<_> = (0..20)
+        .map(|_| std::net::TcpStream::connect(proxy.addr()).unwrap())
+        .collect();
     thread::sleep(Duration::from_millis(100));
     for stream in &mut waiting {
-        stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
-        assert!(std::io::Read::read(stream, &mut [0; 1]).is_err(), "neither greeted nor closed");
+        stream
+            .set_read_timeout(Some(Duration::from_millis(1)))
+            .unwrap();
+        assert!(
+            std::io::Read::read(stream, &mut [0; 1]).is_err(),
+            "neither greeted nor closed"
+        );
     }
     drop(waiting);
     let (status, log) = proxy.terminate();

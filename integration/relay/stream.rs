@@ -13,7 +13,9 @@ fn a_replica_reads_the_binary_log_through_headwater() {
         let database = Database::empty(server, "relay_binlog");
         let mut root = database.connect();
         root.ok("CREATE TABLE t (id int)");
-        let log = root.rows("SHOW BINARY LOGS").pop().unwrap()[0].clone().unwrap();
+        let log = root.rows("SHOW BINARY LOGS").pop().unwrap()[0]
+            .clone()
+            .unwrap();
         let proxy = Proxy::start(server.addr(), &[]);
         let mut replica = proxy.login(&Login::default());
         replica.query(
@@ -31,7 +33,10 @@ fn a_replica_reads_the_binary_log_through_headwater() {
             loop {
                 let event = replica.read_packet().unwrap().payload;
                 assert_eq!(event[0], 0, "{}", event.escape_ascii());
-                if event.windows(word.len()).any(|window| window == word.as_bytes()) {
+                if event
+                    .windows(word.len())
+                    .any(|window| window == word.as_bytes())
+                {
                     break;
                 }
             }

@@ -16,11 +16,17 @@ pub(super) struct Talk {
 impl Talk {
     /// Sends any command and takes its reply down.
     pub(super) fn command(&mut self, payload: &[u8]) {
-        let said = format!("{:#04x} {}", payload.first().unwrap_or(&0), shown(payload.get(1..)));
+        let said = format!(
+            "{:#04x} {}",
+            payload.first().unwrap_or(&0),
+            shown(payload.get(1..))
+        );
         match self.client.command(payload) {
             Ok(reply) => self.heard.push((said, reply.raw)),
             // By an end or a reset, as the timing falls.
-            Err(_) => self.heard.push((format!("{said}: the connection ended"), Vec::new())),
+            Err(_) => self
+                .heard
+                .push((format!("{said}: the connection ended"), Vec::new())),
         }
     }
 
@@ -37,7 +43,8 @@ impl Talk {
     /// Takes down everything up to the end of the connection.
     pub(super) fn to_the_end(&mut self) {
         let bytes = read_to_end(&mut self.client.stream);
-        self.heard.push(("until the connection ended".to_owned(), bytes));
+        self.heard
+            .push(("until the connection ended".to_owned(), bytes));
     }
 }
 
@@ -56,7 +63,10 @@ pub(super) fn same_through(
     script: impl Fn(&mut Talk),
 ) {
     let [direct, relayed] = [server, proxy.addr()].map(|addr| {
-        let mut talk = Talk { client: WireClient::login(addr, login), heard: Vec::new() };
+        let mut talk = Talk {
+            client: WireClient::login(addr, login),
+            heard: Vec::new(),
+        };
         let raw = talk.client.login_raw.clone();
         talk.heard("login", &without_scramble(raw));
         script(&mut talk);
@@ -79,7 +89,9 @@ pub(super) fn same_through(
 pub(super) fn bare(addr: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     use std::io::Write;
     let mut stream = std::net::TcpStream::connect(addr).unwrap();
-    stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+    stream
+        .set_read_timeout(Some(std::time::Duration::from_secs(60)))
+        .unwrap();
     crate::kit::wire_client::packet::Packet::read(&mut stream, &mut Vec::new()).unwrap();
     stream.write_all(bytes).unwrap();
     read_to_end(&mut stream)
@@ -105,6 +117,10 @@ fn without_scramble(mut raw: Vec<u8>) -> Vec<u8> {
 
 fn shown(bytes: Option<&[u8]>) -> String {
     let bytes = bytes.unwrap_or_default();
-    let text: String = bytes.iter().take(300).map(|byte| byte.escape_ascii().to_string()).collect();
+    let text: String = bytes
+        .iter()
+        .take(300)
+        .map(|byte| byte.escape_ascii().to_string())
+        .collect();
     format!("{text} ({} bytes)", bytes.len())
 }

@@ -56,7 +56,10 @@ impl Backend {
             .await
             .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         stream.set_nodelay(true)?;
-        Ok(Backend { stream, inbox: Vec::new() })
+        Ok(Backend {
+            stream,
+            inbox: Vec::new(),
+        })
     }
 
     /// Sends every query of the batch in one write and returns their answers, in order.
@@ -87,7 +90,9 @@ impl Backend {
         capabilities: Capabilities,
         limits: Limits,
     ) -> Result<Vec<Answer>, AskError> {
-        self.stream.write_all(&[batch.bytes(), packet].concat()).await?;
+        self.stream
+            .write_all(&[batch.bytes(), packet].concat())
+            .await?;
         self.answers(batch.count(), capabilities, limits).await
     }
 
@@ -120,7 +125,10 @@ impl Backend {
             }
             match step.event {
                 Some(Event::Done(outcome)) => {
-                    return Ok(ReadReply { bytes, outcome: Some(outcome) });
+                    return Ok(ReadReply {
+                        bytes,
+                        outcome: Some(outcome),
+                    });
                 }
                 None => {
                     if self.inbox.is_empty() || step.consumed == 0 {

@@ -3,6 +3,7 @@
 mod service;
 
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ pub use service::{Service, ServiceError};
 
 use crate::limits::Limits;
 use crate::statement::{Class, Classes};
-use crate::timeline::check::Verdict;
+use crate::timeline::check::{Reason, Verdict};
 use crate::timeline::definition::Definition;
 
 /// Definitions and verdicts, shared by all sessions.
@@ -24,6 +25,7 @@ pub struct Catalogue {
     /// The account that checks definitions, if there is one.
     pub service: Option<Service>,
     lifetime: Duration,
+    said_unseen: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -41,13 +43,18 @@ impl Catalogue {
         // The service account checks again every `recheck_ms`; a verdict may outlive one lost round.
         let rounds = if service.is_some() { 3 } else { 1 };
         Catalogue {
-            classes: Mutex::new(Classes::new(Arc::clone(&definitions), limits.statements)),
+            classes: Mutex::new(Classes::new(
+                Arc::clone(&definitions),
+                NonZeroUsize::new(limits.statements).unwrap_or(NonZeroUsize::MIN),
+                limits.statement_bytes,
+            )),
             verdicts: Mutex::new(LruCache::new(
                 NonZeroUsize::new(databases).unwrap_or(NonZeroUsize::MIN),
             )),
             definitions,
             service,
             lifetime: Duration::from_millis(limits.recheck_ms).saturating_mul(rounds),
+            said_unseen: AtomicBool::new(false),
         }
     }
 
@@ -74,7 +81,10 @@ impl Catalogue {
     /// Takes in a verdict, and says so in the log when it is new or another than before.
     pub fn record(&self, number: usize, database: &[u8], verdict: Verdict) -> Arc<Verdict> {
         let verdict = Arc::new(verdict);
-        let entry = Entry { verdict: Arc::clone(&verdict), checked: Instant::now() };
+        let entry = Entry {
+            verdict: Arc::clone(&verdict),
+            checked: Instant::now(),
+        };
         let before = lock(&self.verdicts).put((number, database.to_vec()), entry);
         let changed = before.is_none_or(|before| !before.verdict.is_alike(&verdict));
         if let (true, Some(definition)) = (changed, self.definitions.get(number)) {
@@ -82,7 +92,9 @@ impl Catalogue {
             let database = String::from_utf8_lossy(database);
             match &*verdict {
                 Verdict::Accelerate(facts) => {
-                    tracing::info!("definition {name} in database {database}: accelerated ({facts})");
+                    tracing::info!(
+                        "definition {name} in database {database}: accelerated ({facts})"
+                    );
                 }
                 Verdict::Relay(reason) => {
                     tracing::warn!("definition {name} in database {database}: relayed, {reason}");
@@ -90,6 +102,21 @@ impl Catalogue {
             }
         }
         verdict
+    }
+
+    /// Says once that a client's account sees too little of a definition to check it.
+    pub fn say_unseen(&self, number: usize, reason: &Reason) {
+        if self.said_unseen.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let name = self
+            .definitions
+            .get(number)
+            .map_or("", |definition| &definition.name);
+        tracing::warn!(
+            "definition {name}: a client's account cannot check it, its calls are relayed: {reason} \
+             (a service account could: --service-user, HEADWATER_SERVICE_USER, service.user)"
+        );
     }
 
     /// Forgets when verdicts were given: a statement passed that may have changed a definition.
@@ -105,14 +132,21 @@ impl Catalogue {
     /// The definitions and databases that have a verdict.
     #[must_use]
     pub fn known(&self) -> Vec<(usize, Vec<u8>)> {
-        lock(&self.verdicts).iter().map(|(key, _)| key.clone()).collect()
+        lock(&self.verdicts)
+            .iter()
+            .map(|(key, _)| key.clone())
+            .collect()
     }
 
     /// Has the service account check one definition in one database.
     ///
     /// # Errors
     /// When there is no service account, or it cannot ask.
-    pub async fn check(&self, number: usize, database: &[u8]) -> Result<Arc<Verdict>, ServiceError> {
+    pub async fn check(
+        &self,
+        number: usize,
+        database: &[u8],
+    ) -> Result<Arc<Verdict>, ServiceError> {
         let service = self.service.as_ref().ok_or(ServiceError::None)?;
         let definition = self.definitions.get(number).ok_or(ServiceError::None)?;
         let verdict = service.check(definition, database).await?;

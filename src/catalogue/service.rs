@@ -37,7 +37,10 @@ impl Service {
             .pass(Some(password))
             .prefer_socket(false)
             .into();
-        Service { options, connection: Mutex::new(None) }
+        Service {
+            options,
+            connection: Mutex::new(None),
+        }
     }
 
     /// Product and version as the server names them.
@@ -46,7 +49,11 @@ impl Service {
     /// When the server cannot be asked.
     pub async fn version(&self) -> Result<String, ServiceError> {
         let rows = self.ask(&["SELECT VERSION()".to_owned()]).await?;
-        let version = rows.into_iter().next().and_then(Result::ok).and_then(first_cell);
+        let version = rows
+            .into_iter()
+            .next()
+            .and_then(Result::ok)
+            .and_then(first_cell);
         Ok(String::from_utf8_lossy(&version.unwrap_or_default()).into_owned())
     }
 
@@ -59,9 +66,18 @@ impl Service {
         definition: &Definition,
         limit: usize,
     ) -> Result<Vec<Vec<u8>>, ServiceError> {
-        let answers = self.ask(&[check::databases_query(definition, limit)]).await?;
-        let rows = answers.into_iter().next().and_then(Result::ok).unwrap_or_default();
-        Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
+        let answers = self
+            .ask(&[check::databases_query(definition, limit)])
+            .await?;
+        let rows = answers
+            .into_iter()
+            .next()
+            .and_then(Result::ok)
+            .unwrap_or_default();
+        Ok(rows
+            .into_iter()
+            .filter_map(|row| row.into_iter().next().flatten())
+            .collect())
     }
 
     /// Checks a definition in a database.
@@ -73,9 +89,11 @@ impl Service {
         definition: &Definition,
         database: &[u8],
     ) -> Result<Verdict, ServiceError> {
-        let queries = check::queries(definition, database);
+        // A name that is no UTF-8 is replaced by one that names nothing: the verdict is to relay.
+        let database = String::from_utf8_lossy(database);
+        let queries = check::queries(definition, &database);
         let answers = self.ask(&queries).await?;
-        Ok(check::evaluate(definition, database, &answers))
+        Ok(check::evaluate(definition, &database, &answers))
     }
 
     async fn ask(&self, queries: &[String]) -> Result<Vec<Answered>, ServiceError> {

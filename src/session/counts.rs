@@ -65,7 +65,9 @@ impl Counts {
     /// How often an event was counted.
     #[must_use]
     pub fn of(&self, event: Event) -> u64 {
-        self.events.get(event as usize).map_or(0, |counter| counter.load(Ordering::Relaxed))
+        self.events
+            .get(event as usize)
+            .map_or(0, |counter| counter.load(Ordering::Relaxed))
     }
 
     /// Every counter as `name=value`, zeros left out but for sessions and owned calls.

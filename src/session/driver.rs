@@ -7,10 +7,12 @@
 use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
+use super::commands::Commands;
 use super::counts::{Counts, Event};
 use super::machine::{ClientStep, Machine, ServerStep};
 use crate::backend::{AskError, Backend};
@@ -22,6 +24,8 @@ use crate::statement::Class;
 const SCRATCH_BYTES: usize = 64 * 1024;
 /// What a session's idle buffers may keep allocated.
 const IDLE_BYTES: usize = 1024;
+/// How long the last bytes may take to reach a side that reads slowly.
+const FAREWELL_SECONDS: u64 = 10;
 
 thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; SCRATCH_BYTES]);
@@ -75,8 +79,10 @@ pub struct Session {
     to_client: Vec<u8>,
     to_server: Vec<u8>,
     holding: bool,
-    /// When the right to execute the procedure was last proved, and for which definition.
-    pub(super) execute_proven: Option<(usize, std::time::Instant)>,
+    /// When the right to execute the procedure was last proved.
+    pub(super) execute_proven: Option<Instant>,
+    /// When this account last looked at a definition and saw too little.
+    pub(super) checked_in_vain: Option<Instant>,
 }
 
 impl Session {
@@ -98,6 +104,7 @@ impl Session {
             to_server: Vec::new(),
             holding: false,
             execute_proven: None,
+            checked_in_vain: None,
         }
     }
 
@@ -210,7 +217,9 @@ impl Session {
                 return Ok(());
             }
             let passed = self.pass_server(bytes)?;
-            self.backend.inbox.extend_from_slice(bytes.get(passed..).unwrap_or_default());
+            self.backend
+                .inbox
+                .extend_from_slice(bytes.get(passed..).unwrap_or_default());
             Ok(())
         })
     }
@@ -241,6 +250,13 @@ impl Session {
                 }
             }
         }
+        if self
+            .machine
+            .commands()
+            .is_some_and(Commands::take_definition_touched)
+        {
+            self.shared.catalogue.expire();
+        }
         Ok(passed)
     }
 
@@ -265,12 +281,15 @@ impl Session {
             let _ = self.backend.stream.write_all(&self.to_server).await;
         };
         // A side that does not read is not waited for.
-        let _ = tokio::time::timeout(std::time::Duration::from_secs(1), farewell).await;
+        let _ =
+            tokio::time::timeout(std::time::Duration::from_secs(FAREWELL_SECONDS), farewell).await;
     }
 }
 
 fn step(machine: &mut Machine, shared: &Shared, input: &[u8]) -> ClientStep {
-    machine.client(input, &mut |text| -> Class { shared.catalogue.classify(text) })
+    machine.client(input, &mut |text| -> Class {
+        shared.catalogue.classify(text)
+    })
 }
 
 /// Writes what the socket takes; the rest joins the backlog.

@@ -46,7 +46,9 @@ pub fn judge_settings(rows: &Rows) -> Result<Settings, Reason> {
     let row = rows.iter().next().ok_or(Reason::Settings)?;
     let text = |column| row.cell(column).unwrap_or_default();
     // Oracle mode changes the grammar; a statement-based log would miss what the call writes to it.
-    let oracle = text(1).split(|byte| *byte == b',').any(|mode| mode.eq_ignore_ascii_case(b"ORACLE"));
+    let oracle = text(1)
+        .split(|byte| *byte == b',')
+        .any(|mode| mode.eq_ignore_ascii_case(b"ORACLE"));
     let numbers_ok = row.u64(3).is_some_and(|bytes| bytes >= HEAP_BYTES)
         && row.u64(4) == Some(u64::MAX)
         && row.u64(5) == Some(1);

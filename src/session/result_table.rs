@@ -83,7 +83,11 @@ impl ResultTables {
     /// A session that has just begun, or was reset: temporary tables are gone.
     #[must_use]
     pub fn none() -> Self {
-        ResultTables { result: Rows::Absent, heads: Rows::Absent, pending: None }
+        ResultTables {
+            result: Rows::Absent,
+            heads: Rows::Absent,
+            pending: None,
+        }
     }
 
     /// A command ran that may have created, filled or dropped tables.

@@ -117,8 +117,11 @@ impl Session {
             return false;
         }
         // How many rows a server-side read wrote is counted when it is needed.
-        commands.tables.result =
-            if pending.is_complete() { Rows::Counted(pending.total) } else { Rows::Unknown };
+        commands.tables.result = if pending.is_complete() {
+            Rows::Counted(pending.total)
+        } else {
+            Rows::Unknown
+        };
         if let Some(heads) = &pending.heads {
             commands.tables.heads = Rows::Counted(heads.len() as u64);
         }

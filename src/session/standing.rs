@@ -2,6 +2,7 @@
 
 use super::reason::Reason;
 use crate::statement::Effects;
+use crate::timeline::Form;
 use crate::wire::response::OkPacket;
 use crate::wire::status;
 
@@ -20,6 +21,8 @@ pub struct Standing {
     pub settings_proven: bool,
     /// No temporary table hides one of the definition's tables.
     pub tables_proven: bool,
+    /// The procedure (a definition's, in one of its forms) that the account was seen to be allowed to execute.
+    pub may_execute: Option<(usize, Form)>,
     /// A one-shot `SET TRANSACTION` may be in effect.
     pub one_shot: bool,
     /// Calls are relayed until the session is reset.
@@ -35,6 +38,7 @@ impl Standing {
             database,
             settings_proven: false,
             tables_proven: true,
+            may_execute: None,
             one_shot: false,
             barred: None,
         }
@@ -97,7 +101,10 @@ mod tests {
     use super::*;
 
     fn ok(status: u16) -> OkPacket {
-        OkPacket { status, ..OkPacket::default() }
+        OkPacket {
+            status,
+            ..OkPacket::default()
+        }
     }
 
     fn idle() -> Standing {
@@ -131,9 +138,15 @@ mod tests {
     fn a_change_of_settings_is_asked_about_and_a_told_database_is_believed() {
         let mut standing = idle();
         standing.settings_proven = true;
-        standing.disturb(Effects { settings: true, ..Effects::NONE });
+        standing.disturb(Effects {
+            settings: true,
+            ..Effects::NONE
+        });
         assert!(!standing.settings_proven && standing.tables_proven);
-        standing.observe(&OkPacket { schema: Some(b"other".to_vec()), ..ok(2) });
+        standing.observe(&OkPacket {
+            schema: Some(b"other".to_vec()),
+            ..ok(2)
+        });
         assert_eq!(standing.database.as_deref(), Some(&b"other"[..]));
     }
 
@@ -141,7 +154,10 @@ mod tests {
     fn stored_code_may_have_changed_settings_and_tables() {
         let mut standing = idle();
         standing.settings_proven = true;
-        standing.disturb(Effects { stored_code: true, ..Effects::NONE });
+        standing.disturb(Effects {
+            stored_code: true,
+            ..Effects::NONE
+        });
         assert!(!standing.settings_proven && !standing.tables_proven);
     }
 }

@@ -23,7 +23,8 @@ impl Session {
             let read = self.backend.read_reply(&mut reply, limit).await?;
             // A page shorter than its limit may lack an id that the rest of the result set has.
             let exact = whole || reply.rows() == tail.limit;
-            if let (Some(Outcome::Ok(ok)), Some(bytes), true) = (&read.outcome, &read.bytes, exact) {
+            if let (Some(Outcome::Ok(ok)), Some(bytes), true) = (&read.outcome, &read.bytes, exact)
+            {
                 if let Some(commands) = self.machine.commands() {
                     commands.standing.observe(ok);
                 }
@@ -40,13 +41,19 @@ impl Session {
     fn virtual_tail(&mut self, length: usize, tail: &Tail) -> Option<(Vec<u8>, bool)> {
         let commands = self.machine.commands()?;
         let pending = commands.tables.pending.as_deref()?;
-        if pending.definition != tail.definition || !commands.standing.settings_proven {
+        let definition = self.shared.catalogue.definitions().get(pending.definition);
+        if !definition.is_some_and(|definition| tail.fits(definition))
+            || !commands.standing.settings_proven
+        {
             return None;
         }
         let database = commands.standing.database.as_deref()?;
         // Two ids at least, even for `LIMIT 1`: with a single one the server plans otherwise.
         let ids = enough_ids(pending, tail.limit.max(2))?;
-        let verdict = self.shared.catalogue.verdict(tail.definition, database)?;
+        let verdict = self
+            .shared
+            .catalogue
+            .verdict(pending.definition, database)?;
         let Verdict::Accelerate(facts) = &*verdict else {
             return None;
         };
@@ -54,7 +61,7 @@ impl Session {
         let payload = self.client_in.get(HEADER_BYTES..length)?;
         let text = command::query_text(payload, commands.capabilities)?;
         let mut own = payload.get(..text.start)?.to_vec();
-        own.extend_from_slice(tail.rewrite(form, ids).as_bytes());
+        own.extend_from_slice(tail.rewrite(form, ids)?.as_bytes());
         let mut packet = Vec::with_capacity(own.len() + HEADER_BYTES);
         frame::encode(0, &own, &mut packet);
         Some((packet, ids.len() as u64 == pending.total))
@@ -78,7 +85,10 @@ fn form(facts: &Facts, rows: u64) -> Option<TailForm> {
         Product::Mysql if rows <= 1 => Some(TailForm::List),
         Product::Mysql => {
             let needed = MANY_MESSAGES.max(rows.saturating_mul(MESSAGES_PER_ROW));
-            (facts.message_rows >= needed).then_some(TailForm::BufferedList)
+            facts
+                .message_rows
+                .is_some_and(|messages| messages >= needed)
+                .then_some(TailForm::BufferedList)
         }
     }
 }
@@ -90,5 +100,8 @@ fn enough_ids(pending: &Pending, limit: u64) -> Option<&[u64]> {
     if wanted > known && !pending.is_complete() {
         return None;
     }
-    pending.ids.get(..wanted.min(known)).filter(|ids| !ids.is_empty())
+    pending
+        .ids
+        .get(..wanted.min(known))
+        .filter(|ids| !ids.is_empty())
 }

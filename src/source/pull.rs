@@ -42,18 +42,23 @@ pub struct Lookup<'a> {
 #[derive(Debug, Default)]
 pub struct Heads {
     /// Every head when the call is bounded; the greatest n otherwise. Descending.
-    heads: Vec<Head>,
+    pub(super) heads: Vec<Head>,
     /// The n authors with the greatest heads.
-    top: Vec<(Head, Known)>,
+    pub(super) top: Vec<(Head, Known)>,
 }
 
 /// What step 1 says of one of the top authors besides its head.
 #[derive(Debug)]
-enum Known {
+pub(super) enum Known {
     /// Its newest n ids.
     List(Vec<u64>),
     /// Its second and n-th newest id; `None` when it has fewer.
-    Marks { second: Option<u64>, nth: Option<u64> },
+    Marks {
+        second: Option<u64>,
+        nth: Option<u64>,
+    },
+    /// Nothing yet.
+    Nothing,
 }
 
 impl Heads {
@@ -83,7 +88,13 @@ impl Lookup<'_> {
     /// Statements whose answers show whether temporary tables hide the real ones.
     #[must_use]
     pub fn shadow_queries(&self) -> Vec<String> {
-        let Definition { follower, message, result, heads, .. } = self.definition;
+        let Definition {
+            follower,
+            message,
+            result,
+            heads,
+            ..
+        } = self.definition;
         [&follower.table, &message.table, &result.table, &heads.table]
             .map(|table| format!("SHOW CREATE TABLE {}", quoted(table)))
             .to_vec()
@@ -113,8 +124,13 @@ impl Lookup<'_> {
 
     /// True when the statement creates the table as the procedure does: these columns, no others.
     fn is_result_table(&self, result: bool, text: &[u8]) -> bool {
-        let Definition { result: ids, heads, .. } = self.definition;
-        let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).collect();
+        let Definition {
+            result: ids, heads, ..
+        } = self.definition;
+        let lines: Vec<&[u8]> = text
+            .split(|byte| *byte == b'\n')
+            .map(<[u8]>::trim_ascii)
+            .collect();
         let columns: Vec<String> = if result {
             vec![quoted(&ids.id)]
         } else {
@@ -122,21 +138,29 @@ impl Lookup<'_> {
         };
         let described = lines.iter().filter(|line| line.starts_with(b"`")).count();
         let key = lines.iter().any(|line| line.starts_with(b"PRIMARY KEY"));
-        let engine = lines.last().is_some_and(|line| line.starts_with(b") ENGINE=MEMORY"));
+        let engine = lines
+            .last()
+            .is_some_and(|line| line.starts_with(b") ENGINE=MEMORY"));
         described == columns.len()
             && key == result
             && engine
-            && columns.iter().zip(lines.iter().skip(1)).all(|(column, line)| {
-                line.starts_with(column.as_bytes())
-                    && contains(line, b" unsigned") == self.definition.id_type.is_unsigned()
-                    && contains(line, b"NOT NULL")
-            })
+            && columns
+                .iter()
+                .zip(lines.iter().skip(1))
+                .all(|(column, line)| {
+                    line.starts_with(column.as_bytes())
+                        && contains(line, b" unsigned") == self.definition.id_type.is_unsigned()
+                        && contains(line, b"NOT NULL")
+                })
     }
 
     /// A call without arguments: it tells who may execute the procedure, and runs nothing.
     #[must_use]
     pub fn execute_probe(&self) -> String {
-        format!("CALL {}()", self.name(self.definition.procedure(self.call.form)))
+        format!(
+            "CALL {}()",
+            self.name(self.definition.procedure(self.call.form))
+        )
     }
 
     /// Counts a result table's rows.
@@ -167,8 +191,10 @@ impl Lookup<'_> {
             );
         }
         // The heads table wants every author's head; the rest is computed for the greatest n alone.
-        let columns: Vec<String> =
-            details.iter().map(|column| format!("IF(hw_t.hw_r<={n},{column},NULL)")).collect();
+        let columns: Vec<String> = details
+            .iter()
+            .map(|column| format!("IF(hw_t.hw_r<={n},{column},NULL)"))
+            .collect();
         format!(
             "SELECT hw_t.hw_a,hw_t.hw_h,{} FROM (SELECT hw_g.hw_a,hw_g.hw_h,\
              ROW_NUMBER() OVER (ORDER BY hw_g.hw_h DESC) hw_r FROM ({heads}) hw_g) hw_t \
@@ -185,17 +211,25 @@ impl Lookup<'_> {
             Product::Mysql => {
                 let id = quoted(&self.definition.message.id);
                 let list = self.newest_ids("hw_t.hw_a", &format!("LIMIT {n}"));
-                vec![format!("(SELECT JSON_ARRAYAGG(hw_l.{id}) FROM ({list}) hw_l)")]
+                vec![format!(
+                    "(SELECT JSON_ARRAYAGG(hw_l.{id}) FROM ({list}) hw_l)"
+                )]
             }
             Product::Mariadb => {
-                vec![self.nth_newest(2, "hw_t.hw_a"), self.nth_newest(n, "hw_t.hw_a")]
+                vec![
+                    self.nth_newest(2, "hw_t.hw_a"),
+                    self.nth_newest(n, "hw_t.hw_a"),
+                ]
             }
         }
     }
 
     /// An author's k-th newest id at or below the bound.
     fn nth_newest(&self, k: u64, author: &str) -> String {
-        format!("({})", self.newest_ids(author, &format!("LIMIT {},1", k.saturating_sub(1))))
+        format!(
+            "({})",
+            self.newest_ids(author, &format!("LIMIT {},1", k.saturating_sub(1)))
+        )
     }
 
     /// An author's ids at or below the bound, newest first.
@@ -232,17 +266,31 @@ impl Lookup<'_> {
                 None => Ok(None),
                 Some(_) => number(column).map(Some),
             };
-            let head = Head { author: number(0)?, id: number(1)? };
+            let head = Head {
+                author: number(0)?,
+                id: number(1)?,
+            };
             let known = match self.facts.product {
                 Product::Mysql => Known::List(row.cell(2).map(read_list).unwrap_or_default()),
-                Product::Mariadb => Known::Marks { second: optional(2)?, nth: optional(3)? },
+                Product::Mariadb => Known::Marks {
+                    second: optional(2)?,
+                    nth: optional(3)?,
+                },
             };
             authors.push((head, known));
         }
+        Ok(self.rank(authors))
+    }
+
+    /// Orders heads; the n greatest are the top authors.
+    pub(super) fn rank(&self, mut authors: Vec<(Head, Known)>) -> Heads {
         authors.sort_unstable_by_key(|(head, _)| std::cmp::Reverse(head.id));
         let heads = authors.iter().map(|(head, _)| *head).collect();
         authors.truncate(self.n());
-        Ok(Heads { heads, top: authors })
+        Heads {
+            heads,
+            top: authors,
+        }
     }
 
     /// Step 2, where step 1 did not bring the lists: the page, and how many ids the authors have
@@ -253,8 +301,11 @@ impl Lookup<'_> {
             return Vec::new();
         };
         let message = &self.definition.message;
-        let (id, by, table) =
-            (quoted(&message.id), quoted(&message.author), self.name(&message.table));
+        let (id, by, table) = (
+            quoted(&message.id),
+            quoted(&message.author),
+            self.name(&message.table),
+        );
         let greatest = heads.heads.first().map_or(0, |head| head.id);
         let index = quoted(&self.facts.message_index);
         let all = heads.top.iter().map(|(head, _)| head.author);
@@ -296,7 +347,12 @@ impl Lookup<'_> {
     ///
     /// # Errors
     /// When an answer of step 2 is not what its statement returns.
-    pub fn found(&self, heads: Heads, page: Option<&Rows>, few: Option<&Rows>) -> Result<Found, Reason> {
+    pub fn found(
+        &self,
+        heads: Heads,
+        page: Option<&Rows>,
+        few: Option<&Rows>,
+    ) -> Result<Found, Reason> {
         let n = self.n();
         let all_heads = match self.call.form {
             Form::Newest => Vec::new(),
@@ -305,16 +361,25 @@ impl Lookup<'_> {
         let Some(page) = page else {
             let lists = heads.top.into_iter().filter_map(|(_, known)| match known {
                 Known::List(ids) => Some(ids),
-                Known::Marks { .. } => None,
+                Known::Marks { .. } | Known::Nothing => None,
             });
             let ids = merge::result_set(lists.collect());
             let total = ids.len() as u64;
-            return Ok(Found { ids, rest: Vec::new(), total, heads: all_heads });
+            return Ok(Found {
+                ids,
+                rest: Vec::new(),
+                total,
+                heads: all_heads,
+            });
         };
         let ids: Option<Vec<u64>> = page.iter().map(|row| row.u64(0)).collect();
         let ids = merge::newest(ids.ok_or(Reason::LookupFailed)?, n);
         let few_ids = match few {
-            Some(rows) => rows.iter().next().and_then(|row| row.u64(0)).ok_or(Reason::LookupFailed)?,
+            Some(rows) => rows
+                .iter()
+                .next()
+                .and_then(|row| row.u64(0))
+                .ok_or(Reason::LookupFailed)?,
             None => 0,
         };
         let full = heads.top.len() - heads.few().count();
@@ -323,27 +388,47 @@ impl Lookup<'_> {
             author: head.author,
             low: match known {
                 Known::Marks { nth, .. } => nth.unwrap_or(0),
-                Known::List(_) => 0,
+                Known::List(_) | Known::Nothing => 0,
             },
             high: head.id,
         });
-        let rest = if ids.len() as u64 >= total { Vec::new() } else { ranges.collect() };
-        Ok(Found { ids, rest, total, heads: all_heads })
+        let rest = if ids.len() as u64 >= total {
+            Vec::new()
+        } else {
+            ranges.collect()
+        };
+        Ok(Found {
+            ids,
+            rest,
+            total,
+            heads: all_heads,
+        })
     }
 
     /// How much an answer to one of these statements may hold.
     #[must_use]
     pub fn collect_limits(&self) -> Limits {
-        let max_rows = self.most.max(self.n().saturating_mul(self.n())).saturating_add(1);
-        Limits { max_rows, max_bytes: max_rows.saturating_mul(64).saturating_add(ROW_LIST_BYTES) }
+        let max_rows = self
+            .most
+            .max(self.n().saturating_mul(self.n()))
+            .saturating_add(1);
+        Limits {
+            max_rows,
+            max_bytes: max_rows.saturating_mul(64).saturating_add(ROW_LIST_BYTES),
+        }
     }
 
     fn n(&self) -> usize {
         self.definition.n as usize
     }
 
-    fn name(&self, table: &str) -> String {
-        format!("{}.{}", quoted(&String::from_utf8_lossy(self.database)), quoted(table))
+    /// A table's name with its database, quoted.
+    pub(super) fn name(&self, table: &str) -> String {
+        format!(
+            "{}.{}",
+            quoted(&String::from_utf8_lossy(self.database)),
+            quoted(table)
+        )
     }
 }
 
@@ -352,7 +437,10 @@ fn contains(line: &[u8], part: &[u8]) -> bool {
 }
 
 fn joined(numbers: impl Iterator<Item = u64>) -> String {
-    numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(",")
+    numbers
+        .map(|number| number.to_string())
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 /// The numbers of a JSON array of numbers.
@@ -374,7 +462,9 @@ pub fn answered(answer: Answer) -> Answered {
         Answer::Rows(rows) => {
             let columns = rows.columns().len();
             let cells = |row: Row<'_>| {
-                (0..columns).map(|column| row.cell(column).map(<[u8]>::to_vec)).collect()
+                (0..columns)
+                    .map(|column| row.cell(column).map(<[u8]>::to_vec))
+                    .collect()
             };
             Ok(rows.iter().map(cells).collect())
         }

@@ -5,7 +5,12 @@ use crate::timeline::definition::{Definition, quoted};
 
 /// What must run, in order, so that the server's tables hold what the procedure would have left.
 #[must_use]
-pub fn statements(definition: &Definition, pending: &Pending, result: Rows, heads: Rows) -> Vec<String> {
+pub fn statements(
+    definition: &Definition,
+    pending: &Pending,
+    result: Rows,
+    heads: Rows,
+) -> Vec<String> {
     let table = quoted(&definition.result.table);
     let id = quoted(&definition.result.id);
     let id_type = definition.id_type.sql();
@@ -22,7 +27,10 @@ pub fn statements(definition: &Definition, pending: &Pending, result: Rows, head
             ranges(definition, &pending.rest)
         ));
     } else if !pending.ids.is_empty() {
-        statements.push(format!("INSERT INTO {table} VALUES {}", values(&pending.ids)));
+        statements.push(format!(
+            "INSERT INTO {table} VALUES {}",
+            values(&pending.ids)
+        ));
     }
     if let Some(rows) = &pending.heads {
         write_heads(definition, rows, heads, &mut statements);
@@ -44,8 +52,10 @@ fn write_heads(definition: &Definition, rows: &[Head], heads: Rows, statements: 
         statements.push(format!("DELETE FROM {table}"));
     }
     if !rows.is_empty() {
-        let rows: Vec<String> =
-            rows.iter().map(|head| format!("({},{})", head.author, head.id)).collect();
+        let rows: Vec<String> = rows
+            .iter()
+            .map(|head| format!("({},{})", head.author, head.id))
+            .collect();
         statements.push(format!("INSERT INTO {table} VALUES {}", rows.join(",")));
     }
 }
@@ -57,10 +67,17 @@ fn ranges(definition: &Definition, ranges: &[AuthorRange]) -> String {
     let conditions: Vec<String> = ranges
         .iter()
         .map(|range| {
-            format!("({author}={} AND {id} BETWEEN {} AND {})", range.author, range.low, range.high)
+            format!(
+                "({author}={} AND {id} BETWEEN {} AND {})",
+                range.author, range.low, range.high
+            )
         })
         .collect();
-    format!("SELECT {id} FROM {} WHERE {}", quoted(&message.table), conditions.join(" OR "))
+    format!(
+        "SELECT {id} FROM {} WHERE {}",
+        quoted(&message.table),
+        conditions.join(" OR ")
+    )
 }
 
 fn values(ids: &[u64]) -> String {

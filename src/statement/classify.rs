@@ -12,7 +12,7 @@ use crate::timeline::Definition;
 pub enum Class {
     /// A call that may be answered.
     Call(Call),
-    /// A SELECT that joins a result table with the messages.
+    /// A tail. Where it is relayed as it is, it reads the result table and no more.
     Tail(Arc<Tail>),
     /// Any other text, and what it may do to the session.
     Other(Effects),
@@ -20,8 +20,33 @@ pub enum Class {
 
 /// Classifies a text. Never fails, never panics; a text that is not understood is [`Class::Other`] with all effects.
 pub fn classify(text: &[u8], definitions: &[Definition]) -> Class {
-    match Call::parse(text, definitions) {
-        Some(call) => Class::Call(call),
-        None => Class::Other(Effects::of(text, definitions)),
+    if let Some(call) = Call::parse(text, definitions) {
+        return Class::Call(call);
     }
+    if names_a_result(text, definitions)
+        && let Some(tail) = Tail::parse(text, definitions)
+    {
+        return Class::Tail(Arc::new(tail));
+    }
+    other(text, definitions)
+}
+
+pub(super) fn other(text: &[u8], definitions: &[Definition]) -> Class {
+    Class::Other(Effects::of(text, definitions))
+}
+
+/// Without a result table's name in it, a text is no tail.
+pub(super) fn names_a_result(text: &[u8], definitions: &[Definition]) -> bool {
+    definitions.iter().any(|definition| {
+        let first_part = definition
+            .result
+            .table
+            .split('`')
+            .next()
+            .unwrap_or_default()
+            .as_bytes();
+        text.windows(first_part.len().max(1))
+            .any(|part| part == first_part)
+            || first_part.is_empty()
+    })
 }

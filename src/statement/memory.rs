@@ -1,4 +1,4 @@
-//! Remembers which texts are tails: an app sends the same one after each call.
+//! Classes of texts that were dear to find out, remembered.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -6,74 +6,55 @@ use std::sync::Arc;
 use lru::LruCache;
 
 use super::call::Call;
-use super::classify::Class;
+use super::classify::{Class, names_a_result, other};
 use super::effects::Effects;
 use super::tail::Tail;
 use crate::timeline::Definition;
 
-/// Longest text that is remembered, in bytes; longer ones are read anew each time.
-const TEXT_BYTES: usize = 4 * 1024;
-
-/// Classifies statements, and remembers those that took a parser.
+/// Classifies texts as [`super::classify`] does, and remembers of each that names a result table whether it is a tail.
+///
+/// It is bound to the definitions that it was made with. Calls differ in their numbers and are read each time; what other texts
+/// may do is found in one pass.
 #[derive(Debug)]
 pub struct Classes {
     definitions: Arc<[Definition]>,
-    /// `None`: the text names a result table and is no tail.
     tails: LruCache<Box<[u8]>, Option<Arc<Tail>>>,
+    statement_bytes: usize,
 }
 
 impl Classes {
-    /// Remembers at most `entries` texts.
-    #[must_use]
-    pub fn new(definitions: Arc<[Definition]>, entries: usize) -> Self {
-        let entries = NonZeroUsize::new(entries).unwrap_or(NonZeroUsize::MIN);
-        Classes { definitions, tails: LruCache::new(entries) }
+    /// Remembers up to `entries` texts, and looks at no text longer than `statement_bytes`: such ones may do anything.
+    pub fn new(
+        definitions: Arc<[Definition]>,
+        entries: NonZeroUsize,
+        statement_bytes: usize,
+    ) -> Self {
+        Self {
+            definitions,
+            tails: LruCache::new(entries),
+            statement_bytes,
+        }
     }
 
-    /// What a text means. Total: whatever is in doubt is [`Class::Other`].
+    /// What a text means.
     pub fn classify(&mut self, text: &[u8]) -> Class {
+        if text.len() > self.statement_bytes {
+            return Class::Other(Effects::ALL);
+        }
         if let Some(call) = Call::parse(text, &self.definitions) {
             return Class::Call(call);
         }
-        match self.tail(text) {
-            Some(tail) => Class::Tail(tail),
-            None => Class::Other(Effects::of(text, &self.definitions)),
+        if !names_a_result(text, &self.definitions) {
+            return other(text, &self.definitions);
         }
-    }
-
-    fn tail(&mut self, text: &[u8]) -> Option<Arc<Tail>> {
-        let names = |definition: &Definition| {
-            let name = definition.result.table.as_bytes();
-            text.windows(name.len().max(1)).any(|part| part == name)
+        let known = match self.tails.get(text) {
+            Some(known) => known.clone(),
+            None => {
+                let found = Tail::parse(text, &self.definitions).map(Arc::new);
+                self.tails.push(text.into(), found.clone());
+                found
+            }
         };
-        if !self.definitions.iter().any(names) {
-            return None;
-        }
-        if let Some(known) = self.tails.get(text) {
-            return known.clone();
-        }
-        let tail = Tail::parse(text, &self.definitions).map(Arc::new);
-        if text.len() <= TEXT_BYTES {
-            self.tails.put(text.into(), tail.clone());
-        }
-        tail
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_are_remembered_up_to_the_limit() {
-        let mut classes = Classes::new([Definition::classic()].into(), 2);
-        for limit in 1..=5 {
-            let text = format!(
-                "SELECT body FROM message JOIN fetch_timeline_tt USING(id) ORDER BY message.id DESC LIMIT {limit}"
-            );
-            assert!(matches!(classes.classify(text.as_bytes()), Class::Tail(_)), "{text}");
-            assert!(matches!(classes.classify(text.as_bytes()), Class::Tail(_)), "{text}");
-        }
-        assert_eq!(classes.tails.len(), 2);
+        known.map_or_else(|| other(text, &self.definitions), Class::Tail)
     }
 }

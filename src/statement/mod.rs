@@ -4,12 +4,16 @@ pub mod classify;
 pub mod effects;
 pub mod lexer;
 pub mod memory;
+pub mod rewrite;
 pub mod tail;
 
 mod keyword;
+#[cfg(test)]
+mod tests;
 
 pub use call::Call;
 pub use classify::{Class, classify};
 pub use effects::{Effects, Locks};
 pub use memory::Classes;
-pub use tail::{Tail, TailForm};
+pub use rewrite::TailForm;
+pub use tail::Tail;

@@ -1,0 +1,141 @@
+//! The data set, the accounts and `headwater demo`: what a newcomer meets first.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+
+use headwater::demo::dataset::Size;
+use headwater::demo::private_server::Kind;
+use headwater::demo::{accounts, load};
+use mysql_async::{Conn, OptsBuilder};
+use nix::sys::signal::{self, Signal};
+use nix::unistd::Pid;
+
+use crate::kit::servers::{Server, on_each_server};
+use crate::kit::wire_client::{Login, WireClient};
+
+const TAIL: &str = "SELECT message.id, user_id, body FROM message \
+    INNER JOIN fetch_timeline_tt USING(id) ORDER BY message.id DESC LIMIT 20";
+
+#[test]
+fn a_loaded_data_set_answers_an_app_and_shows_its_procedures_to_the_service_account() {
+    on_each_server(|server| {
+        let size = Size {
+            users: 300,
+            messages: 20_000,
+            mean_follows: 30.0,
+            seed: 1,
+        };
+        load_with_accounts(server, "hw_data", size);
+
+        let login = Login::default().database("hw_data").user(accounts::APP);
+        let mut app = WireClient::login(server.addr(), &login);
+        assert_eq!(app.column("SELECT COUNT(*) FROM follower"), ["9000"]);
+        assert_eq!(app.column("SELECT MAX(id) FROM message"), ["20000"]);
+        app.ok("CALL fetch_timeline_ids(17)");
+        let page = app.column(TAIL);
+        let newest = "SELECT message.id FROM message JOIN follower \
+            ON follower.follower_id = message.user_id WHERE follower.user_id = 17 \
+            ORDER BY message.id DESC LIMIT 20";
+        assert_eq!(page, app.column(newest));
+        assert_eq!(page.len(), 20);
+
+        let login = Login::default().user(accounts::SERVICE);
+        let mut service = WireClient::login(server.addr(), &login);
+        for procedure in [
+            "fetch_timeline_ids",
+            "fetch_timeline_ids2",
+            "build_max_ids_of_followers",
+        ] {
+            let shown = service.rows(&format!("SHOW CREATE PROCEDURE hw_data.{procedure}"));
+            let body = shown[0][2].as_deref().unwrap_or_default();
+            assert!(body.contains("BEGIN"), "{procedure}: {body:?}");
+        }
+    });
+}
+
+#[test]
+fn the_demo_shows_a_timeline_stays_until_interrupted_and_leaves_nothing() {
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_headwater"))
+        .args([
+            "demo",
+            "--users=200",
+            "--messages=5000",
+            "--mean-follows=20",
+        ])
+        .args(["--listen", "127.0.0.1:0"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(demo.stdout.take().unwrap());
+    let mut shown = String::new();
+    while !shown.contains("Ctrl-C stops") {
+        let read = output.read_line(&mut shown).unwrap();
+        assert!(read > 0, "it ended by itself:\n{shown}");
+    }
+    assert!(shown.contains("4000 follows"), "{shown}");
+
+    // Do as we are told.
+    let proxy: SocketAddr = after(&shown, "Headwater on ")
+        .trim_end_matches(',')
+        .parse()
+        .unwrap();
+    let call = shown
+        .lines()
+        .find_map(|line| line.trim().strip_suffix(';'))
+        .unwrap();
+    let login = Login::default().database("timeline").user(accounts::APP);
+    let mut client = WireClient::login(proxy, &login);
+    client.ok(call);
+    assert_eq!(client.column(TAIL).len(), 20);
+
+    let pid = demo.id();
+    signal::kill(Pid::from_raw(pid as i32), Signal::SIGINT).unwrap();
+    let status = demo.wait().unwrap();
+    output.read_to_string(&mut shown).unwrap();
+    assert!(status.success(), "{status}:\n{shown}");
+    let left: Vec<_> = std::fs::read_dir(std::env::temp_dir())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with("headwater-") && name.contains(&format!("-{pid}-")))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+fn load_with_accounts(server: &Server, database: &str, size: Size) {
+    let addr = server.addr();
+    let kind = if server.is_mariadb() {
+        Kind::Mariadb
+    } else {
+        Kind::Mysql
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let options = OptsBuilder::default()
+            .ip_or_hostname(addr.ip().to_string())
+            .tcp_port(addr.port())
+            .prefer_socket(false)
+            .user(Some("root"));
+        let mut conn = Conn::new(options).await.unwrap();
+        let mut rows = 0;
+        load::load(&mut conn, database, size, |progress| rows = progress.rows)
+            .await
+            .unwrap();
+        assert_eq!(rows, size.follows() + size.messages);
+        accounts::create(&mut conn, kind, database).await.unwrap();
+        conn.disconnect().await.unwrap();
+    });
+}
+
+/// The first word behind `mark`.
+fn after<'a>(text: &'a str, mark: &str) -> &'a str {
+    let (_, rest) = text
+        .split_once(mark)
+        .unwrap_or_else(|| panic!("no {mark:?} in:\n{text}"));
+    rest.split_whitespace().next().unwrap_or_default()
+}

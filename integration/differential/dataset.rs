@@ -1,0 +1,173 @@
+//! Random data sets, each with something that a timeline could get wrong.
+
+use std::collections::BTreeSet;
+
+use crate::kit::database::Database;
+use crate::kit::random::Random;
+use crate::kit::timeline::{Timeline, insert};
+
+/// What is drawn at random, and within which bounds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) name: &'static str,
+    pub(crate) timeline: Timeline,
+    pub(crate) users: u64,
+    pub(crate) messages: u64,
+    /// The greatest number of authors that a reader follows.
+    pub(crate) follows: u64,
+    /// User and message ids are counted down from their type's greatest values.
+    pub(crate) at_the_limit: bool,
+    /// One author wrote this many messages more, all newer than anybody else's.
+    pub(crate) prolific: u64,
+}
+
+/// A data set on a server, and what may be asked of it.
+#[derive(Debug)]
+pub(crate) struct DataSet {
+    pub(crate) users: Vec<u64>,
+    /// Ids that were written; some are deleted.
+    pub(crate) ids: Vec<u64>,
+    pub(crate) max_id: u64,
+    pub(crate) max_user: u64,
+}
+
+/// The greatest value of an integer type.
+fn greatest(sql_type: &str) -> u64 {
+    match sql_type {
+        "int" => 0x7fff_ffff,
+        "int unsigned" => 0xffff_ffff,
+        "bigint" => 0x7fff_ffff_ffff_ffff,
+        "bigint unsigned" => u64::MAX,
+        other => panic!("{other} is no type of ids"),
+    }
+}
+
+impl Shape {
+    /// Makes tables and procedures, and fills them.
+    #[track_caller]
+    pub(crate) fn load(&self, database: &Database, random: &mut Random) -> DataSet {
+        let mut client = database.connect();
+        self.timeline.create(&mut client);
+        let (max_id, max_user) = (
+            greatest(self.timeline.id_type),
+            greatest(self.timeline.user_type),
+        );
+        let users = self.users(max_user);
+        let follows = self.follows(&users, random);
+        insert(&mut client, "follower", &follows, |(reader, author)| {
+            format!("({reader},{author})")
+        });
+
+        let mut messages = self.messages(&users, max_id, random);
+        let ids: Vec<u64> = messages.iter().map(|message| message.0).collect();
+        // Committed in another order than their ids'.
+        random.shuffle(&mut messages);
+        insert(&mut client, "message", &messages, |(id, author)| {
+            format!("({id},{author},'message {id}')")
+        });
+        for _ in 0..ids.len() / 20 {
+            client.ok(&format!(
+                "DELETE FROM message WHERE id = {}",
+                random.pick(&ids)
+            ));
+        }
+        client.query("ANALYZE TABLE message, follower");
+        DataSet {
+            users,
+            ids,
+            max_id,
+            max_user,
+        }
+    }
+
+    fn users(&self, max: u64) -> Vec<u64> {
+        let number = |at| {
+            if self.at_the_limit {
+                max - at * 3
+            } else {
+                1 + at
+            }
+        };
+        (0..self.users).map(number).collect()
+    }
+
+    /// Some follow nobody, some follow themselves, some follow authors that do not exist.
+    fn follows(&self, users: &[u64], random: &mut Random) -> Vec<(u64, u64)> {
+        let mut follows = BTreeSet::new();
+        for &reader in users {
+            if random.one_in(8) {
+                continue;
+            }
+            for _ in 0..random.below(self.follows + 1) {
+                follows.insert((reader, *random.pick(users)));
+            }
+            if random.one_in(5) {
+                follows.insert((reader, reader));
+            }
+            if random.one_in(9) {
+                follows.insert((reader, random.below(users.len() as u64) + 1_000_000));
+            }
+            if self.prolific > 0 && random.one_in(2) {
+                follows.insert((reader, users[0]));
+            }
+        }
+        follows.into_iter().collect()
+    }
+
+    /// Most authors wrote little, a few much, a quarter nothing. Ids have gaps.
+    fn messages(&self, users: &[u64], max: u64, random: &mut Random) -> Vec<(u64, u64)> {
+        let total = self.messages + self.prolific;
+        let mut id = if self.at_the_limit {
+            max - total * 2
+        } else {
+            0
+        };
+        let authors: Vec<u64> = users
+            .iter()
+            .copied()
+            .skip(1)
+            .filter(|_| !random.one_in(4))
+            .collect();
+        let mut messages = Vec::new();
+        for _ in 0..self.messages {
+            let skewed = random.below(authors.len() as u64 * 2);
+            let author = authors
+                .get(random.below(skewed + 1) as usize)
+                .or(authors.first());
+            messages.push((id, author.copied().unwrap_or(users[0])));
+            id += 1 + random.below(2);
+        }
+        for _ in 0..self.prolific {
+            messages.push((id, users[0]));
+            id += 1;
+        }
+        if self.at_the_limit && !messages.is_empty() {
+            messages.push((max, users[users.len() / 2]));
+        }
+        messages
+    }
+}
+
+impl DataSet {
+    /// A call's text: any reader, known or not, and any bound.
+    pub(crate) fn call(&self, random: &mut Random) -> String {
+        let reader = match random.below(20) {
+            0 => 0,
+            1 => self.max_user,
+            2 => random.below(self.max_user),
+            _ => *random.pick(&self.users),
+        };
+        if random.one_in(2) {
+            return format!("CALL fetch_timeline_ids({reader})");
+        }
+        let bound = match random.below(20) {
+            0 => 0,
+            1 => self.max_id,
+            2 => random.below(self.max_id),
+            3 => self.ids.first().copied().unwrap_or(1),
+            _ if self.ids.is_empty() => 1,
+            _ => random.pick(&self.ids).saturating_sub(random.below(2)),
+        };
+        format!("CALL fetch_timeline_ids2({reader}, {bound})")
+    }
+}

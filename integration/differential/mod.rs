@@ -1,0 +1,214 @@
+//! The same calls to the procedure and to Headwater, at random: every reply must be equal.
+
+mod asked;
+mod dataset;
+
+use std::io::Write as _;
+
+use self::asked::Asked;
+use self::dataset::Shape;
+use crate::kit::database::Database;
+use crate::kit::proxy::Proxy;
+use crate::kit::random::Random;
+use crate::kit::servers::{Server, mariadb, mysql};
+use crate::kit::timeline::Timeline;
+use crate::kit::twin::Twin;
+use crate::kit::wire_client::{Login, capability};
+
+/// Over all data sets of one server.
+const CALLS: u64 = 10_000;
+/// So many calls and then new sessions.
+const CALLS_A_SESSION: u64 = 50;
+
+const CLASSIC: Shape = Shape {
+    name: "classic",
+    timeline: Timeline::CLASSIC,
+    users: 40,
+    messages: 900,
+    follows: 30,
+    at_the_limit: false,
+    prolific: 0,
+};
+
+const SHAPES: &[Shape] = &[
+    CLASSIC,
+    Shape {
+        name: "few",
+        users: 6,
+        messages: 25,
+        follows: 4,
+        ..CLASSIC
+    },
+    Shape {
+        name: "none",
+        users: 4,
+        messages: 0,
+        follows: 4,
+        ..CLASSIC
+    },
+    Shape {
+        name: "prolific",
+        users: 50,
+        messages: 1_500,
+        follows: 25,
+        prolific: 4_000,
+        ..CLASSIC
+    },
+    Shape {
+        name: "five",
+        timeline: Timeline {
+            n: 5,
+            ..Timeline::SILENT
+        },
+        users: 60,
+        messages: 800,
+        follows: 20,
+        ..CLASSIC
+    },
+    Shape {
+        name: "one",
+        timeline: Timeline {
+            n: 1,
+            ..Timeline::SILENT
+        },
+        users: 20,
+        messages: 200,
+        ..CLASSIC
+    },
+    Shape {
+        name: "limits",
+        timeline: Timeline {
+            n: 7,
+            ..Timeline::CLASSIC
+        },
+        at_the_limit: true,
+        ..CLASSIC
+    },
+    Shape {
+        name: "wide",
+        timeline: Timeline {
+            id_type: "bigint unsigned",
+            user_type: "bigint unsigned",
+            ..Timeline::SILENT
+        },
+        at_the_limit: true,
+        ..CLASSIC
+    },
+    Shape {
+        name: "mixed",
+        timeline: Timeline {
+            n: 33,
+            id_type: "bigint",
+            user_type: "int",
+            ..Timeline::CLASSIC
+        },
+        at_the_limit: true,
+        ..CLASSIC
+    },
+    // Big enough that the optimizer's choice of plan for the tail is certain.
+    Shape {
+        name: "large",
+        users: 300,
+        messages: 22_000,
+        follows: 60,
+        ..CLASSIC
+    },
+];
+
+#[test]
+fn ten_thousand_calls_leave_what_the_procedure_leaves_on_mariadb() {
+    compare(mariadb(), 1);
+}
+
+#[test]
+fn ten_thousand_calls_leave_what_the_procedure_leaves_on_mysql() {
+    if let Some(server) = mysql() {
+        compare(server, 2);
+    }
+}
+
+#[track_caller]
+fn compare(server: &'static Server, seed: u64) {
+    let seed = std::env::var("HEADWATER_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or(seed);
+    let calls = CALLS / SHAPES.len() as u64;
+    let (mut owned, mut in_statement) = (0, 0);
+    for (at, shape) in SHAPES.iter().enumerate() {
+        let mut random = Random(seed + ((at as u64) << 32));
+        // With and without the service account, in turn.
+        let service = at % 2 == 0;
+        eprintln!(
+            "data set {}, HEADWATER_SEED={seed}, service account: {service}",
+            shape.name
+        );
+        let counts = compare_shape(server, shape, service, calls, &mut random);
+        eprintln!("  {counts:?}");
+        owned += counts.of("calls_owned");
+        in_statement += counts.of("tails_virtual");
+    }
+    // Were nothing owned, all this would prove nothing.
+    assert!(
+        owned * 10 > CALLS * 9,
+        "{owned} of {CALLS} calls were owned"
+    );
+    assert!(
+        in_statement * 20 > CALLS,
+        "{in_statement} tails were answered with the ids in the statement"
+    );
+}
+
+#[track_caller]
+fn compare_shape(
+    server: &'static Server,
+    shape: &Shape,
+    service: bool,
+    calls: u64,
+    random: &mut Random,
+) -> crate::kit::proxy::Counts {
+    let database = Database::empty(server, &format!("diff_{}", shape.name));
+    let data = shape.load(&database, random);
+    let mut settings = tempfile::NamedTempFile::new().unwrap();
+    settings
+        .write_all(shape.timeline.toml().as_bytes())
+        .unwrap();
+    let path = settings.path().to_str().unwrap();
+    let mut flags = vec!["--config", path];
+    if service {
+        flags.extend(["--service-user", "root", "--service-password", ""]);
+    }
+    let proxy = Proxy::start(server.addr(), &flags);
+    let mut told = 0;
+    while told < calls {
+        let mut twin = Twin::new(server, &proxy, &some_login(&database, random));
+        if !shape.timeline.parse_warns() {
+            twin = twin.parse_is_silent();
+        }
+        let mut asked = Asked::new(&shape.timeline);
+        for _ in 0..CALLS_A_SESSION {
+            twin.run(&data.call(random));
+            asked.after_call(&mut twin, random);
+        }
+        told += CALLS_A_SESSION;
+    }
+    proxy.counts()
+}
+
+/// Whatever the client and the server agreed on.
+fn some_login(database: &Database, random: &mut Random) -> Login {
+    let mut login = database.login();
+    for optional in [
+        capability::SESSION_TRACK,
+        capability::QUERY_ATTRIBUTES,
+        capability::MARIADB_CACHE_METADATA,
+    ] {
+        if random.one_in(2) {
+            login = login.with(optional);
+        }
+    }
+    if random.one_in(3) {
+        login = login.without(capability::DEPRECATE_EOF);
+    }
+    login
+}

@@ -1,0 +1,359 @@
+//! Two sessions told the same, one straight to the server and one through Headwater: their replies
+//! must be equal, packet by packet.
+
+use super::proxy::Proxy;
+use super::servers::Server;
+use super::wire_client::answer::{answers, ends_rows};
+use super::wire_client::packet::{Packet, Values};
+use super::wire_client::{
+    Answer, COM_CHANGE_USER, COM_INIT_DB, COM_PING, COM_QUERY, COM_RESET_CONNECTION,
+    COM_STMT_EXECUTE, Login, Reply, WireClient, capability,
+};
+
+/// Status bits that tell of the plan (no index used) or are left over from a cursor inside the
+/// procedure: they differ from run to run of the same statement on one server.
+const NOISE: u16 = 0x20 | 0x40 | 0x80;
+
+/// What a difference is reported with: so many of the statements before it.
+const TOLD: usize = 25;
+
+/// Two sessions in step.
+#[derive(Debug)]
+pub(crate) struct Twin {
+    pub(crate) direct: WireClient,
+    pub(crate) proxied: WireClient,
+    names: Option<[String; 2]>,
+    told: Vec<String>,
+    parse_warns: bool,
+}
+
+impl Twin {
+    /// Both in the login's database.
+    #[track_caller]
+    pub(crate) fn new(server: &Server, proxy: &Proxy, login: &Login) -> Twin {
+        Twin::of(
+            WireClient::login(server.addr(), login),
+            proxy.login(login),
+            None,
+        )
+    }
+
+    /// Each in a database of its own, of the same content and with names of one length. `{db}` in a
+    /// statement is the side's own database.
+    #[track_caller]
+    pub(crate) fn apart(server: &Server, proxy: &Proxy, login: &Login, names: [&str; 2]) -> Twin {
+        let [direct, proxied] = names.map(|name| login.clone().database(name));
+        assert_eq!(names[0].len(), names[1].len());
+        Twin::of(
+            WireClient::login(server.addr(), &direct),
+            proxy.login(&proxied),
+            Some(names.map(str::to_owned)),
+        )
+    }
+
+    fn of(direct: WireClient, proxied: WireClient, names: Option<[String; 2]>) -> Twin {
+        let parse_warns = !direct.greeting.is_mariadb();
+        Twin {
+            direct,
+            proxied,
+            names,
+            told: Vec::new(),
+            parse_warns,
+        }
+    }
+
+    /// The procedures' bodies hold nothing that MySQL warns of when it parses them (3719, `utf8`),
+    /// so the warning counts of calls are compared as well.
+    pub(crate) fn parse_is_silent(mut self) -> Twin {
+        self.parse_warns = false;
+        self
+    }
+
+    /// The direct side's answers to a text, when the other side's are the same.
+    #[track_caller]
+    pub(crate) fn run(&mut self, sql: &str) -> Vec<Answer> {
+        self.told.push(sql.to_owned());
+        let text = self.texts(sql);
+        let payloads = [
+            self.direct.query_payload(text[0].as_bytes(), &[]),
+            self.proxied.query_payload(text[1].as_bytes(), &[]),
+        ];
+        let masked = self.parses_procedure(sql);
+        let reply = self.exchange(payloads, masked, false);
+        answers(&reply.packets, self.direct.capabilities)
+    }
+
+    /// As [`Twin::run`], rows in any order.
+    #[track_caller]
+    pub(crate) fn run_unordered(&mut self, sql: &str) {
+        self.told.push(sql.to_owned());
+        let text = self.texts(sql);
+        let payloads = [
+            self.direct.query_payload(text[0].as_bytes(), &[]),
+            self.proxied.query_payload(text[1].as_bytes(), &[]),
+        ];
+        self.exchange(payloads, false, true);
+    }
+
+    /// The one OK.
+    #[track_caller]
+    pub(crate) fn ok(&mut self, sql: &str) {
+        let answers = self.run(sql);
+        assert!(
+            matches!(answers[..], [Answer::Ok(_)]),
+            "{answers:?} to: {sql}"
+        );
+    }
+
+    /// The error's code, which both sides gave.
+    #[track_caller]
+    pub(crate) fn error(&mut self, sql: &str) -> u16 {
+        match self.run(sql).pop() {
+            Some(Answer::Err(error)) => error.code,
+            other => panic!("no error but {other:?} to: {sql}"),
+        }
+    }
+
+    /// The rows, which both sides gave.
+    #[track_caller]
+    pub(crate) fn rows(&mut self, sql: &str) -> Vec<Vec<Option<String>>> {
+        match self.run(sql).pop() {
+            Some(Answer::Rows(rows)) => rows.rows,
+            other => panic!("no rows but {other:?} to: {sql}"),
+        }
+    }
+
+    /// Any command, the same bytes to both.
+    #[track_caller]
+    pub(crate) fn command(&mut self, payload: &[u8]) -> Reply {
+        self.told.push(format!("command {payload:02x?}"));
+        self.exchange([payload.to_vec(), payload.to_vec()], false, false)
+    }
+
+    /// A text with query attributes.
+    #[track_caller]
+    pub(crate) fn attributed(&mut self, sql: &str, attributes: &[(&str, &str)]) -> Reply {
+        self.told.push(format!("{sql} with {attributes:?}"));
+        let text = self.texts(sql);
+        let payloads = [
+            self.direct.query_payload(text[0].as_bytes(), attributes),
+            self.proxied.query_payload(text[1].as_bytes(), attributes),
+        ];
+        let masked = self.parses_procedure(sql);
+        self.exchange(payloads, masked, false)
+    }
+
+    /// Prepares on both sides.
+    #[track_caller]
+    pub(crate) fn prepare(&mut self, sql: &str) -> [u32; 2] {
+        self.told.push(format!("prepare {sql}"));
+        let text = self.texts(sql);
+        [
+            self.direct.prepare(&text[0]),
+            self.proxied.prepare(&text[1]),
+        ]
+    }
+
+    /// Executes what [`Twin::prepare`] returned.
+    #[track_caller]
+    pub(crate) fn execute(&mut self, statement: [u32; 2], params: &[Option<&str>]) -> Reply {
+        self.told.push(format!("execute {statement:?} {params:?}"));
+        let payloads = [
+            self.direct.execute_payload(statement[0], params, 0),
+            self.proxied.execute_payload(statement[1], params, 0),
+        ];
+        self.exchange(payloads, self.parse_warns, false)
+    }
+
+    /// Says something to each server's side that is no part of the comparison.
+    #[track_caller]
+    pub(crate) fn aside(&mut self, client: &mut WireClient, sql: &str) {
+        self.told.push(format!("meanwhile {sql}"));
+        for text in self.texts(sql) {
+            client.query(&text);
+        }
+    }
+
+    /// The statements told last.
+    pub(crate) fn story(&self) -> String {
+        let from = self.told.len().saturating_sub(TOLD);
+        self.told[from..].join(";\n")
+    }
+
+    fn texts(&self, sql: &str) -> [String; 2] {
+        match &self.names {
+            Some([direct, proxied]) => [sql.replace("{db}", direct), sql.replace("{db}", proxied)],
+            None => [sql.to_owned(), sql.to_owned()],
+        }
+    }
+
+    #[track_caller]
+    fn exchange(
+        &mut self,
+        payloads: [Vec<u8>; 2],
+        warnings_masked: bool,
+        unordered: bool,
+    ) -> Reply {
+        let [first, second] = payloads;
+        let command = first.first().copied().unwrap_or_default();
+        let direct = self.direct.command(&first);
+        let proxied = self.proxied.command(&second);
+        let (direct, mut proxied) = match (direct, proxied) {
+            (Ok(direct), Ok(proxied)) => (direct, proxied),
+            (Err(_), Err(_)) => return Reply::default(),
+            (direct, proxied) => panic!(
+                "the connection ended on one side alone\ndirect {direct:?}\nproxied {proxied:?}\nafter:\n{}",
+                self.story()
+            ),
+        };
+        if let Some([name, other]) = &self.names {
+            for packet in &mut proxied.packets {
+                replace(&mut packet.payload, other.as_bytes(), name.as_bytes());
+            }
+        }
+        let capabilities = self.direct.capabilities;
+        let mask = Mask {
+            command,
+            capabilities,
+            warnings_masked,
+            unordered,
+        };
+        let (expected, found) = (mask.apply(&direct), mask.apply(&proxied));
+        if expected != found {
+            let place = expected.iter().zip(&found).position(|(a, b)| a != b);
+            let place = place.unwrap_or(expected.len().min(found.len()));
+            let show = |packets: &[Packet]| packets.get(place).map(shown);
+            panic!(
+                "packet {place} differs ({} and {} packets)\n direct {:?}\nproxied {:?}\n\
+                 as told: direct {}\n        proxied {}\nafter:\n{}",
+                expected.len(),
+                found.len(),
+                show(&expected),
+                show(&found),
+                described(command, &direct, capabilities),
+                described(command, &proxied, capabilities),
+                self.story()
+            );
+        }
+        direct
+    }
+
+    /// MySQL parses a body at a session's first call of it, and again whenever any procedure was
+    /// made or dropped on the server: only then, out of the session's sight, does it warn.
+    fn parses_procedure(&self, sql: &str) -> bool {
+        let sql = sql.to_ascii_lowercase();
+        self.parse_warns && sql.contains("call") && sql.contains("fetch_timeline_ids")
+    }
+}
+
+/// The one place that names what two replies may differ in.
+struct Mask {
+    command: u8,
+    capabilities: u64,
+    warnings_masked: bool,
+    unordered: bool,
+}
+
+impl Mask {
+    fn apply(&self, reply: &Reply) -> Vec<Packet> {
+        let mut packets = reply.packets.clone();
+        match self.command {
+            COM_QUERY | COM_STMT_EXECUTE => self.results(&mut packets),
+            COM_PING | COM_INIT_DB | COM_RESET_CONNECTION | COM_CHANGE_USER => {
+                packets.iter_mut().for_each(|packet| self.ok(packet));
+            }
+            _ => {}
+        }
+        packets
+    }
+
+    fn results(&self, packets: &mut [Packet]) {
+        let deprecate_eof = self.capabilities & capability::DEPRECATE_EOF != 0;
+        let mut at = 0;
+        while at < packets.len() {
+            if matches!(packets[at].first_byte(), Some(0x00 | 0xff | 0xfb)) {
+                self.ok(&mut packets[at]);
+                at += 1;
+                continue;
+            }
+            let mut values = Values(&packets[at].payload);
+            let columns = values.lenenc() as usize;
+            at += 1 + if values.0.first() == Some(&0) {
+                0
+            } else {
+                columns
+            };
+            if !deprecate_eof {
+                self.end(&mut packets[at]);
+                at += 1;
+            }
+            let rows = at;
+            while packets[at].first_byte() != Some(0xff)
+                && !ends_rows(&packets[at], self.capabilities)
+            {
+                at += 1;
+            }
+            if self.unordered {
+                let mut sorted: Vec<Vec<u8>> = packets[rows..at]
+                    .iter()
+                    .map(|row| row.payload.clone())
+                    .collect();
+                sorted.sort();
+                for (packet, row) in packets[rows..at].iter_mut().zip(sorted) {
+                    packet.first_part = row.len();
+                    packet.payload = row;
+                }
+            }
+            self.end(&mut packets[at]);
+            at += 1;
+        }
+    }
+
+    fn end(&self, packet: &mut Packet) {
+        if self.capabilities & capability::DEPRECATE_EOF != 0 {
+            self.ok(packet);
+        } else if packet.first_byte() == Some(0xfe) {
+            packet.payload[3] &= !(NOISE as u8);
+        }
+    }
+
+    fn ok(&self, packet: &mut Packet) {
+        if !matches!(packet.first_byte(), Some(0x00 | 0xfe)) {
+            return;
+        }
+        let mut values = Values(&packet.payload[1..]);
+        values.lenenc();
+        values.lenenc();
+        let status = packet.payload.len() - values.0.len();
+        packet.payload[status] &= !(NOISE as u8);
+        if self.warnings_masked {
+            packet.payload[status + 2..status + 4].fill(0);
+        }
+    }
+}
+
+/// Names of one length, so that no length in front of them changes.
+fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
+    let mut at = 0;
+    while at + from.len() <= bytes.len() {
+        if bytes[at..].starts_with(from) {
+            bytes[at..at + to.len()].copy_from_slice(to);
+        }
+        at += 1;
+    }
+}
+
+fn shown(packet: &Packet) -> String {
+    let bytes = &packet.payload[..packet.payload.len().min(200)];
+    format!("#{} {}", packet.seq, bytes.escape_ascii())
+}
+
+fn described(command: u8, reply: &Reply, capabilities: u64) -> String {
+    match command {
+        COM_QUERY => {
+            let text = format!("{:?}", answers(&reply.packets, capabilities));
+            text.chars().take(1_500).collect()
+        }
+        _ => format!("{} packets", reply.packets.len()),
+    }
+}

@@ -1,0 +1,178 @@
+//! Looks into answers that are not the procedure's: has the data moved on, or is the answer wrong?
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::client::{Client, ClientError};
+use super::way::{Form, Task, Way};
+use super::work::{Work, messages};
+
+/// How often an unexpected answer is asked for again, with the procedure before and behind it.
+const ATTEMPTS: usize = 3;
+
+/// An unexpected answer, as a slice found it.
+#[derive(Debug)]
+pub struct Wrong {
+    index: usize,
+    rows: Vec<u8>,
+    times: u64,
+}
+
+impl Wrong {
+    /// Notes an answer to the work of this index; of several to the same, the first is kept.
+    pub fn note(noted: &mut Vec<Wrong>, index: usize, rows: &[u8]) {
+        match noted.iter_mut().find(|wrong| wrong.index == index) {
+            Some(wrong) => wrong.times += 1,
+            None => noted.push(Wrong {
+                index,
+                rows: rows.to_vec(),
+                times: 1,
+            }),
+        }
+    }
+}
+
+/// An answer that differs from the procedure's.
+#[derive(Clone, Debug, Serialize)]
+pub struct Difference {
+    /// Who gave it.
+    pub way: Way,
+    /// What was asked for.
+    pub task: Task,
+    /// How often it was given in the slice that found it.
+    pub times: u64,
+    /// The answer: id and body of each message, or its bytes where it holds no messages.
+    pub answer: Vec<String>,
+    /// The procedure's.
+    pub procedure: Vec<String>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Task { reader, bound } = self.task;
+        write!(f, "reader {reader}")?;
+        if let Some(bound) = bound {
+            write!(f, ", ids up to {bound}")?;
+        }
+        for (who, lines) in [
+            ("the procedure", &self.procedure),
+            (self.way.label(), &self.answer),
+        ] {
+            write!(f, "\n  {who}, {} messages:", lines.len())?;
+            for line in lines {
+                write!(f, "\n    {line}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Judges what a slice noted. `client` is one that gave such answers, `direct` asks the procedure.
+///
+/// Where the data has changed since the expected answer was taken, the new one is expected from now on. A message that
+/// came and went between two looks can still show up as a difference: the bench is meant for data that rests.
+///
+/// # Errors
+/// When a connection fails.
+pub fn judge(
+    way: Way,
+    noted: Vec<Wrong>,
+    works: &mut [Work],
+    client: &mut Client,
+    direct: &mut Client,
+) -> Result<Vec<Difference>, ClientError> {
+    let mut differences = Vec::new();
+    let mut moved_on = Vec::new();
+    for wrong in noted {
+        let Some(work) = works.get_mut(wrong.index) else {
+            continue;
+        };
+        let (mut before, mut answer) = (Vec::new(), Vec::new());
+        work.ask(Form::CallAndTail, direct, &mut before)?;
+        // Where the procedure still answers as of old, nobody has written: the answer was wrong.
+        let moved = before != work.expected || moved_on.contains(&wrong.index);
+        let mut right = before == wrong.rows;
+        for _ in 0..ATTEMPTS {
+            if right || !moved {
+                break;
+            }
+            let form = if way.form == Form::Call {
+                Form::CallAndTail
+            } else {
+                way.form
+            };
+            let mut after = Vec::new();
+            work.ask(form, client, &mut answer)?;
+            work.ask(Form::CallAndTail, direct, &mut after)?;
+            right = answer == before || answer == after || way.form == Form::Bodies;
+            before = after;
+        }
+        if right {
+            moved_on.push(wrong.index);
+            work.expect(before)?;
+        } else {
+            differences.push(Difference {
+                way,
+                task: work.task,
+                times: wrong.times,
+                answer: lines(&wrong.rows),
+                procedure: lines(&before),
+            });
+        }
+    }
+    Ok(differences)
+}
+
+fn lines(rows: &[u8]) -> Vec<String> {
+    match messages(rows) {
+        Ok(messages) => messages
+            .into_iter()
+            .map(|message| format!("{} {}", message.id, message.body))
+            .collect(),
+        Err(_) => vec![format!("not a page: {:?}", String::from_utf8_lossy(rows))],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::way::Route;
+
+    #[test]
+    fn the_same_answer_again_is_counted_and_not_kept() {
+        let mut noted = Vec::new();
+        for index in [3, 5, 3] {
+            Wrong::note(&mut noted, index, b"x");
+        }
+        let times: Vec<_> = noted
+            .iter()
+            .map(|wrong| (wrong.index, wrong.times))
+            .collect();
+        assert_eq!(times, [(3, 2), (5, 1)]);
+    }
+
+    #[test]
+    fn a_difference_shows_both_answers() {
+        let difference = Difference {
+            way: Way::new(Route::Headwater, Form::CallAndTail),
+            task: Task {
+                reader: 7,
+                bound: Some(9),
+            },
+            times: 1,
+            answer: lines(b"\x018\x011\x02hi"),
+            procedure: lines(b"\x019\x011\x02ho"),
+        };
+        let shown = difference.to_string();
+        assert!(shown.contains("reader 7, ids up to 9"), "{shown}");
+        assert!(
+            shown.contains("procedure, 1 messages:\n    9 ho"),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("CALL + tail, 1 messages:\n    8 hi"),
+            "{shown}"
+        );
+    }
+}

@@ -1,0 +1,157 @@
+//! The measuring client: one blocking socket, one statement at a time, and as little work as possible.
+//!
+//! It shares two or more cores with the server and the proxy, so what it spends is missing there. A blocking thread
+//! for each connection wakes up most cheaply, and rows are copied into one buffer and never taken apart.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use super::login::{self, Account};
+use crate::wire::capability::Capabilities;
+use crate::wire::command::Command;
+use crate::wire::cursor::Malformed;
+use crate::wire::frame::{self, HEADER_BYTES, Header};
+use crate::wire::handshake::Greeting;
+use crate::wire::reply::{Event, Outcome, Walk, What};
+use crate::wire::response::{EOF, ERR, ErrPacket, OK};
+
+const BUFFER_BYTES: usize = 16 * 1024;
+/// Longer than the slowest statement of the bench should ever take.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// The server knows the account and the password was right.
+const FAST_AUTH_OK: &[u8] = &[1, 3];
+/// The server wants the password itself.
+const FULL_AUTH: &[u8] = &[1, 4];
+
+/// A logged-in connection.
+#[derive(Debug)]
+pub struct Client {
+    stream: TcpStream,
+    capabilities: Capabilities,
+    buffer: Box<[u8]>,
+}
+
+/// Why a statement has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The connection failed, or nothing came for a minute.
+    #[error("the connection failed: {0}")]
+    Io(#[from] io::Error),
+    /// The server (or Headwater) refused.
+    #[error("refused with error {0}")]
+    Refused(ErrPacket),
+    /// What came is not the protocol.
+    #[error("the reply is malformed")]
+    Reply,
+    /// What came is not the protocol.
+    #[error("the reply is malformed: {0}")]
+    Malformed(#[from] Malformed),
+    /// The account's way of logging in is not known to this client.
+    #[error("this client logs in by mysql_native_password and caching_sha2_password only")]
+    Plugin,
+    /// The server has not seen the account's password since it started.
+    #[error("the server has forgotten this account's password: log in once with another client")]
+    Forgotten,
+    /// A thread of the bench ended early.
+    #[error("a measuring thread ended early")]
+    Thread,
+}
+
+impl Client {
+    /// Connects to `HOST:PORT` and logs in.
+    ///
+    /// # Errors
+    /// When the connection or the login fails.
+    pub fn connect(address: &str, account: &Account) -> Result<Client, ClientError> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        let mut client = Client {
+            stream,
+            capabilities: Capabilities::NONE,
+            buffer: vec![0; BUFFER_BYTES].into(),
+        };
+        client.log_in(account)?;
+        Ok(client)
+    }
+
+    /// Sends a statement and reads its answer to the end. The payloads of its rows are left in `rows`, one behind the
+    /// other: equal bytes are equal rows, as long as the columns are of one number.
+    ///
+    /// # Errors
+    /// When the connection fails, the answer is an ERR packet, or it cannot be followed.
+    pub fn ask(&mut self, packet: &[u8], rows: &mut Vec<u8>) -> Result<(), ClientError> {
+        rows.clear();
+        self.stream.write_all(packet)?;
+        let mut walk = Walk::new(Command::Query, self.capabilities);
+        loop {
+            let read = self.stream.read(&mut self.buffer)?;
+            let mut left = self.buffer.get(..read).unwrap_or_default();
+            if left.is_empty() {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
+            loop {
+                let walked = walk.next(left);
+                left = left.get(walked.consumed..).unwrap_or_default();
+                match walked.what {
+                    What::Row { body, .. } => rows.extend_from_slice(body),
+                    What::Event(Event::Done(Outcome::Err(packet))) => {
+                        return Err(ClientError::Refused(packet));
+                    }
+                    What::Event(Event::Done(_)) => return Ok(()),
+                    What::Event(_) => return Err(ClientError::Reply),
+                    _ if walked.consumed == 0 => break,
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn log_in(&mut self, account: &Account) -> Result<(), ClientError> {
+        let (_, payload) = self.packet()?;
+        if payload.first() == Some(&ERR) {
+            return Err(ClientError::Refused(ErrPacket::parse(&payload)?));
+        }
+        let greeting = Greeting::parse(&payload)?;
+        let (response, capabilities) = login::response(&greeting, account);
+        self.capabilities = capabilities;
+        self.send(1, &response)?;
+        loop {
+            let (seq, payload) = self.packet()?;
+            match payload.first() {
+                Some(&OK) => return Ok(()),
+                Some(&ERR) => return Err(ClientError::Refused(ErrPacket::parse(&payload)?)),
+                Some(&EOF) => {
+                    let proof = login::switched(&payload, &account.password)?;
+                    self.send(seq.wrapping_add(1), &proof.ok_or(ClientError::Plugin)?)?;
+                }
+                _ if payload == FAST_AUTH_OK => {}
+                _ if payload == FULL_AUTH => return Err(ClientError::Forgotten),
+                _ => return Err(ClientError::Plugin),
+            }
+        }
+    }
+
+    /// One short packet of the login: its sequence number and its payload.
+    fn packet(&mut self) -> Result<(u8, Vec<u8>), ClientError> {
+        let mut header = [0; HEADER_BYTES];
+        self.stream.read_exact(&mut header)?;
+        let Header { len, seq } = Header::parse(&header).ok_or(ClientError::Reply)?;
+        let mut payload = vec![0; len];
+        self.stream.read_exact(&mut payload)?;
+        Ok((seq, payload))
+    }
+
+    fn send(&mut self, seq: u8, payload: &[u8]) -> Result<(), ClientError> {
+        let mut packet = Vec::new();
+        frame::encode(seq, payload, &mut packet);
+        Ok(self.stream.write_all(&packet)?)
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.send(0, &[Command::Quit.byte()]);
+    }
+}

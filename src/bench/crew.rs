@@ -1,0 +1,128 @@
+//! The connections of a bench: as many as the largest number measured, on each route.
+
+use super::BenchError;
+use super::child::Proxy;
+use super::client::Client;
+use super::flags::BenchFlags;
+use super::login::Account;
+use super::way::{Route, Way};
+
+/// Open connections by route, and the Headwaters that some of them go through.
+#[derive(Debug)]
+pub struct Crew {
+    lines: Vec<Line>,
+    proxies: Vec<(Route, Proxy)>,
+    /// Asks the procedure when an answer is doubted.
+    pub direct: Client,
+}
+
+/// The connections of a route.
+#[derive(Debug)]
+struct Line {
+    route: Route,
+    address: String,
+    clients: Vec<Client>,
+}
+
+/// What a Headwater said of itself.
+#[derive(Debug, Default)]
+pub struct Said {
+    /// Log lines on definitions.
+    pub log: Vec<String>,
+    /// The counters it printed at its end.
+    pub counts: Option<String>,
+}
+
+impl Crew {
+    /// Starts what has to be started, and logs in.
+    ///
+    /// # Errors
+    /// When a Headwater does not come up, or a login fails.
+    pub fn gather(flags: &BenchFlags, account: &Account) -> Result<Crew, BenchError> {
+        let connections = flags.connections.iter().copied().max().unwrap_or(1);
+        let connect =
+            |address: &str| Client::connect(address, account).map_err(BenchError::at(address));
+        let line = |route, address: String| {
+            let clients = (0..connections)
+                .map(|_| connect(&address))
+                .collect::<Result<Vec<_>, _>>()?;
+            Ok::<_, BenchError>(Line {
+                route,
+                address,
+                clients,
+            })
+        };
+        let mut crew = Crew {
+            lines: vec![line(Route::Direct, flags.upstream.clone())?],
+            proxies: Vec::new(),
+            direct: connect(&flags.upstream)?,
+        };
+        if let Some(proxy) = &flags.proxy {
+            crew.lines.push(line(Route::Headwater, proxy.clone())?);
+            return Ok(crew);
+        }
+        for (route, relay_only) in [(Route::Headwater, false), (Route::Relay, true)] {
+            let proxy = Proxy::start(flags, relay_only)?;
+            let address = proxy.address();
+            crew.proxies.push((route, proxy));
+            crew.lines.push(line(route, address)?);
+        }
+        Ok(crew)
+    }
+
+    /// The ways that can be measured with these connections.
+    #[must_use]
+    pub fn ways(&self, lateral: bool) -> Vec<Way> {
+        let has = |way: &Way| self.lines.iter().any(|line| line.route == way.route);
+        Way::ALL
+            .into_iter()
+            .filter(has)
+            .filter(|way| lateral || way.form != super::way::Form::Lateral)
+            .collect()
+    }
+
+    /// The first connections of a route, and the connection to the procedure.
+    pub fn clients(&mut self, route: Route, connections: usize) -> (&mut [Client], &mut Client) {
+        let line = self.lines.iter_mut().find(|line| line.route == route);
+        let clients = line.map_or(Default::default(), |line| line.clients.as_mut_slice());
+        let connections = connections.min(clients.len());
+        (
+            clients.get_mut(..connections).unwrap_or_default(),
+            &mut self.direct,
+        )
+    }
+
+    /// Where a route leads.
+    #[must_use]
+    pub fn address(&self, route: Route) -> &str {
+        self.lines
+            .iter()
+            .find(|line| line.route == route)
+            .map_or("", |line| &line.address)
+    }
+
+    /// Logs out and stops what was started.
+    #[must_use]
+    pub fn dismiss(self) -> Said {
+        drop(self.lines);
+        let mut said = Said::default();
+        for (route, proxy) in self.proxies {
+            let (log, counts) = proxy.stop();
+            if route == Route::Headwater {
+                said.log = log
+                    .iter()
+                    .filter_map(|line| on_a_definition(line))
+                    .collect();
+                said.counts = Some(counts);
+            }
+        }
+        said
+    }
+}
+
+/// What a log line says of a definition, without its time and level.
+fn on_a_definition(line: &str) -> Option<String> {
+    line.find("definition ")
+        .and_then(|at| line.get(at..))
+        .map(str::to_owned)
+}

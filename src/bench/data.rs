@@ -1,0 +1,205 @@
+//! Asks the server who it is, which readers there are, and where their deep pages begin.
+
+use indicatif::ProgressBar;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, OptsBuilder};
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::{Rng, SeedableRng};
+use serde::Serialize;
+
+use super::flags::BenchFlags;
+use super::way::{PAGE, Task};
+
+/// What the server said.
+#[derive(Debug)]
+pub struct Data {
+    /// Who it is.
+    pub server: Server,
+    /// The pages to ask for, as the flags name them; those that nobody has are left out.
+    pub pages: Vec<Page>,
+}
+
+/// The server's own words on itself.
+#[derive(Clone, Debug, Serialize)]
+pub struct Server {
+    /// `VERSION()`.
+    pub version: String,
+    /// `@@version_comment`.
+    pub comment: String,
+    /// True for MariaDB.
+    pub mariadb: bool,
+    /// True when it has LATERAL.
+    pub lateral: bool,
+    /// Connections that it would still take.
+    pub free_connections: usize,
+}
+
+/// A page of the timeline, and the readers who are asked for it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Page {
+    /// 1 is the newest.
+    pub number: u32,
+    /// Readers who are asked for it.
+    pub asked: usize,
+    /// Readers who have such a page, and a full one.
+    pub eligible: usize,
+    /// Readers who follow somebody.
+    pub readers: usize,
+    /// The readers who are asked, and where their page begins: the seed gives the same on the same data.
+    #[serde(skip)]
+    pub tasks: Vec<Task>,
+}
+
+/// Asks all this with the bench's account, which makes the server remember its password too.
+///
+/// # Errors
+/// When the server cannot be reached, or lacks a table.
+pub async fn prepare(flags: &BenchFlags) -> Result<Data, mysql_async::Error> {
+    let (host, port) = flags
+        .upstream
+        .rsplit_once(':')
+        .unwrap_or((&flags.upstream, "3306"));
+    let options = OptsBuilder::default()
+        .ip_or_hostname(host.trim_start_matches('[').trim_end_matches(']'))
+        .tcp_port(port.parse().unwrap_or(3306))
+        .user(Some(&flags.user))
+        .pass(Some(&flags.password))
+        .db_name(Some(&flags.database))
+        .prefer_socket(false);
+    let mut conn = Conn::new(options).await?;
+    let server = server(&mut conn).await?;
+    let lengths = lengths(&mut conn, flags.seed).await?;
+    let mut pages = Vec::new();
+    for number in &flags.pages {
+        pages.push(page(&mut conn, *number, &lengths, flags.readers).await?);
+    }
+    conn.disconnect().await?;
+    pages.retain(|page| !page.tasks.is_empty());
+    Ok(Data { server, pages })
+}
+
+async fn server(conn: &mut Conn) -> Result<Server, mysql_async::Error> {
+    let facts = "SELECT VERSION(), @@version_comment, @@max_connections";
+    let (version, comment, connections): (String, String, usize) =
+        conn.query_first(facts).await?.unwrap_or_default();
+    let status = "SHOW GLOBAL STATUS LIKE 'Threads_connected'";
+    let (_, used): (String, usize) = conn.query_first(status).await?.unwrap_or_default();
+    let nobody = Task {
+        reader: 0,
+        bound: None,
+    };
+    let lateral = match conn.query_drop(nobody.lateral()).await {
+        Ok(()) => true,
+        Err(mysql_async::Error::Server(_)) => false,
+        Err(error) => return Err(error),
+    };
+    Ok(Server {
+        mariadb: version.to_ascii_lowercase().contains("mariadb"),
+        version,
+        comment,
+        lateral,
+        free_connections: connections.saturating_sub(used),
+    })
+}
+
+/// Every reader who follows somebody who writes, with the length of the timeline in messages, in the seed's order.
+async fn lengths(conn: &mut Conn, seed: u64) -> Result<Vec<(u64, u64)>, mysql_async::Error> {
+    let spinner = ProgressBar::new_spinner().with_message("how long every reader's timeline is");
+    spinner.enable_steady_tick(std::time::Duration::from_millis(100));
+    let mut lengths: Vec<(u64, u64)> = conn
+        .query(
+            "SELECT follower.user_id, CAST(SUM(posted.n) AS UNSIGNED) FROM follower \
+             INNER JOIN (SELECT user_id, COUNT(*) AS n FROM message GROUP BY user_id) posted \
+             ON posted.user_id=follower.follower_id GROUP BY follower.user_id ORDER BY follower.user_id",
+        )
+        .await?;
+    spinner.finish_and_clear();
+    shuffle(&mut lengths, seed);
+    Ok(lengths)
+}
+
+/// Fisher and Yates's shuffle.
+fn shuffle<T>(items: &mut [T], seed: u64) {
+    let mut random = Pcg64::seed_from_u64(seed);
+    for last in (1..items.len()).rev() {
+        let among = u64::try_from(last + 1).unwrap_or(u64::MAX);
+        let chosen = usize::try_from(random.next_u64() % among).unwrap_or(last);
+        items.swap(last, chosen);
+    }
+}
+
+async fn page(
+    conn: &mut Conn,
+    number: u32,
+    lengths: &[(u64, u64)],
+    readers: usize,
+) -> Result<Page, mysql_async::Error> {
+    let full = u64::from(number) * u64::from(PAGE);
+    let above = full - u64::from(PAGE);
+    let eligible: Vec<u64> = lengths
+        .iter()
+        .filter(|(_, length)| *length >= full)
+        .map(|(reader, _)| *reader)
+        .collect();
+    let chosen = eligible.get(..readers).unwrap_or(&eligible);
+    let progress = ProgressBar::new(u64::try_from(chosen.len()).unwrap_or(u64::MAX))
+        .with_message(format!("where page {number} begins"));
+    let mut tasks = Vec::with_capacity(chosen.len());
+    for reader in chosen {
+        let bound = if above == 0 {
+            None
+        } else {
+            bound(conn, *reader, above).await?
+        };
+        if above == 0 || bound.is_some() {
+            tasks.push(Task {
+                reader: *reader,
+                bound,
+            });
+        }
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    Ok(Page {
+        number,
+        asked: tasks.len(),
+        eligible: eligible.len(),
+        readers: lengths.len(),
+        tasks,
+    })
+}
+
+/// One less than the last id of the `above` newest messages: the procedure's bound is inclusive.
+async fn bound(
+    conn: &mut Conn,
+    reader: u64,
+    above: u64,
+) -> Result<Option<u64>, mysql_async::Error> {
+    let last: Option<u64> = conn
+        .query_first(format!(
+            "SELECT message.id FROM message INNER JOIN follower ON message.user_id=follower.follower_id \
+             WHERE follower.user_id={reader} ORDER BY message.id DESC LIMIT {},1",
+            above - 1
+        ))
+        .await?;
+    Ok(last.map(|id| id.saturating_sub(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_its_own_order_and_loses_nobody() {
+        let shuffled = |seed| {
+            let mut readers: Vec<u32> = (0..100).collect();
+            shuffle(&mut readers, seed);
+            readers
+        };
+        assert_eq!(shuffled(1), shuffled(1));
+        assert_ne!(shuffled(1), shuffled(2));
+        let mut all = shuffled(3);
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..100));
+    }
+}

@@ -1,0 +1,120 @@
+//! What can be said to `headwater bench`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+/// Flags of `headwater bench`.
+#[derive(Args, Clone, Debug)]
+pub struct BenchFlags {
+    /// Address of the MySQL or MariaDB server that holds the data
+    #[arg(
+        long,
+        env = "HEADWATER_UPSTREAM",
+        value_name = "ADDR",
+        default_value = "127.0.0.1:3306"
+    )]
+    pub upstream: String,
+    /// Account that asks; it needs SELECT, EXECUTE and what the procedures need
+    #[arg(long, value_name = "USER")]
+    pub user: String,
+    /// Its password. Prefer the environment: flags are visible to others
+    #[arg(
+        long,
+        env = "HEADWATER_BENCH_PASSWORD",
+        value_name = "PASSWORD",
+        hide_env_values = true,
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub password: String,
+    /// Database with the tables `follower` and `message` and the two procedures
+    #[arg(long, value_name = "NAME", default_value = "tl")]
+    pub database: String,
+    /// Time for each way of asking, at each page and number of connections, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]
+    pub seconds: Duration,
+    /// Numbers of connections, with commas between
+    #[arg(long, value_name = "LIST", default_value = "1,4,8", value_delimiter = ',',
+          value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub connections: Vec<u16>,
+    /// Pages of the timeline, with commas between; 1 is the newest
+    #[arg(long, value_name = "LIST", default_value = "1,10,500", value_delimiter = ',',
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub pages: Vec<u32>,
+    /// Readers whose timelines are asked for, at each page
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub readers: usize,
+    /// Which readers: the same number gives the same readers on the same data
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Sessions to open for the memory figure, as far as the server and the limit on open files let; 0: leave it out
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    pub idle_sessions: usize,
+    /// Write every figure to this file
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write a chart of the first page's rates to this file, as SVG
+    #[arg(long, value_name = "FILE.svg")]
+    pub chart: Option<PathBuf>,
+    /// Measure the Headwater that runs there; without it, the bench starts its own on free ports, and stops them
+    #[arg(long, value_name = "ADDR")]
+    pub proxy: Option<String>,
+    /// Service account for the Headwater that the bench starts
+    #[arg(long, env = "HEADWATER_SERVICE_USER", value_name = "USER")]
+    pub service_user: Option<String>,
+    /// Password of the service account; may be empty
+    #[arg(
+        long,
+        env = "HEADWATER_SERVICE_PASSWORD",
+        value_name = "PASSWORD",
+        hide_env_values = true,
+        num_args = 0..=1,
+        default_missing_value = ""
+    )]
+    pub service_password: Option<String>,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    text.parse()
+        .ok()
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .filter(|time| !time.is_zero())
+        .ok_or_else(|| "write a number of seconds above 0, such as 3 or 0.5".to_owned())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        flags: BenchFlags,
+    }
+
+    #[test]
+    fn lists_and_fractions_of_seconds_are_understood() {
+        let words = "bench --user u --connections 1,2 --pages 3 --seconds 0.5";
+        let Line { flags } = Line::try_parse_from(words.split(' ')).unwrap();
+        assert_eq!(flags.connections, [1, 2]);
+        assert_eq!(flags.pages, [3]);
+        assert_eq!(flags.seconds, Duration::from_millis(500));
+    }
+
+    #[test]
+    fn no_connections_and_no_time_are_refused() {
+        for words in [
+            "bench --user u --connections 0",
+            "bench --user u --pages 0",
+            "bench --user u --seconds 0",
+            "bench --user u --seconds -1",
+            "bench",
+        ] {
+            assert!(Line::try_parse_from(words.split(' ')).is_err(), "{words}");
+        }
+    }
+}

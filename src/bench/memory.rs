@@ -1,0 +1,123 @@
+//! What an idle session costs: resident memory of a Headwater before and behind many logins.
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::BenchError;
+use super::child::Proxy;
+use super::client::Client;
+use super::data::Server;
+use super::flags::BenchFlags;
+use super::login::Account;
+use super::way::Task;
+use super::work::Work;
+
+/// Sessions that come first, so that code and caches are there before the first look.
+const FIRST: usize = 8;
+/// Connections of the server that are left to others.
+const SPARED: usize = 10;
+/// Open files of a Headwater besides its sessions' two each.
+const OTHER_FILES: usize = 64;
+/// Time for the last bytes to be dealt with.
+const SETTLE: Duration = Duration::from_millis(300);
+
+/// What idle sessions cost.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Idle {
+    /// How many were open.
+    pub sessions: usize,
+    /// Resident memory of each, logged in and no more, in bytes.
+    pub logged_in_bytes: f64,
+    /// Resident memory of each that has asked for a timeline and waits again, in bytes.
+    pub after_a_timeline_bytes: f64,
+}
+
+/// Opens sessions through a Headwater that nobody used before; `None` when there is no room for any.
+///
+/// # Errors
+/// When a session fails, or the system does not say how much memory is resident.
+pub fn measure(
+    flags: &BenchFlags,
+    account: &Account,
+    server: &Server,
+    task: Task,
+) -> Result<Option<Idle>, BenchError> {
+    let by_server = server.free_connections.saturating_sub(SPARED + FIRST);
+    let by_files = open_files()?.saturating_sub(OTHER_FILES) / 2;
+    let sessions = flags
+        .idle_sessions
+        .min(by_server)
+        .min(by_files.saturating_sub(FIRST));
+    if sessions == 0 {
+        return Ok(None);
+    }
+    let proxy = Proxy::start(flags, false)?;
+    let address = proxy.address();
+    let connect = || Client::connect(&address, account).map_err(BenchError::at(&address));
+    let mut first = (0..FIRST)
+        .map(|_| connect())
+        .collect::<Result<Vec<_>, _>>()?;
+    let timeline = |client: &mut Client| {
+        Work::new(task, client)
+            .map(drop)
+            .map_err(BenchError::at(&address))
+    };
+    first.iter_mut().try_for_each(timeline)?;
+    let before = resident_bytes(proxy.pid())?;
+    let mut idle = (0..sessions)
+        .map(|_| connect())
+        .collect::<Result<Vec<_>, _>>()?;
+    let logged_in = resident_bytes(proxy.pid())?;
+    idle.iter_mut().try_for_each(timeline)?;
+    let used = resident_bytes(proxy.pid())?;
+    let each = |now: u64| now.saturating_sub(before) as f64 / sessions as f64;
+    Ok(Some(Idle {
+        sessions,
+        logged_in_bytes: each(logged_in),
+        after_a_timeline_bytes: each(used),
+    }))
+}
+
+fn resident_bytes(pid: u32) -> Result<u64, BenchError> {
+    thread::sleep(SETTLE);
+    let status = read(format!("/proc/{pid}/status"))?;
+    Ok(number_behind(&status, "VmRSS:").unwrap_or_default() * 1024)
+}
+
+/// How many files this process and its children may have open.
+fn open_files() -> Result<usize, BenchError> {
+    let limits = read("/proc/self/limits".to_owned())?;
+    let files = number_behind(&limits, "Max open files").unwrap_or(u64::MAX);
+    Ok(usize::try_from(files).unwrap_or(usize::MAX))
+}
+
+fn read(path: String) -> Result<String, BenchError> {
+    fs::read_to_string(&path).map_err(|source| BenchError::Read {
+        path: path.into(),
+        source,
+    })
+}
+
+/// The first number of the line that starts so.
+fn number_behind(text: &str, start: &str) -> Option<u64> {
+    let behind = text.lines().find_map(|line| line.strip_prefix(start))?;
+    behind.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_systems_lines_are_read() {
+        let status = "Name:\theadwater\nVmRSS:\t   14280 kB\nThreads:\t3\n";
+        assert_eq!(number_behind(status, "VmRSS:"), Some(14_280));
+        let limits = "Max open files            20000                20000                files\n";
+        assert_eq!(number_behind(limits, "Max open files"), Some(20_000));
+        let limits = "Max open files            unlimited            unlimited            files\n";
+        assert_eq!(number_behind(limits, "Max open files"), None);
+    }
+}

@@ -1,0 +1,195 @@
+//! `headwater bench`: the same timelines side by side, by plain SQL, the procedure and Headwater.
+//!
+//! [`data`] chooses readers and pages, [`run`] lets every [`way`] take turns ([`measure`]) and compares each answer
+//! with the procedure's ([`check`]), [`report`] holds the figures, [`table`] and [`chart`] show them.
+
+pub mod chart;
+pub mod check;
+pub mod child;
+pub mod client;
+pub mod crew;
+pub mod data;
+pub mod flags;
+pub mod login;
+pub mod measure;
+pub mod memory;
+pub mod report;
+pub mod run;
+pub mod table;
+pub mod targets;
+pub mod way;
+pub mod work;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::signal::unix::{SignalKind, signal};
+
+pub use flags::BenchFlags;
+use report::Report;
+
+/// Why the bench ended without good figures.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The server cannot be asked for the data.
+    #[error("cannot prepare the bench on {upstream}: {source}")]
+    Prepare {
+        /// The server.
+        upstream: String,
+        /// Why.
+        source: mysql_async::Error,
+    },
+    /// There is nothing to ask for.
+    #[error("nobody in {database} has any of these pages: see --pages")]
+    NoReaders {
+        /// The database.
+        database: String,
+    },
+    /// A statement that was to be measured failed.
+    #[error("{address}: {source}")]
+    Client {
+        /// Who was asked.
+        address: String,
+        /// Why.
+        source: client::ClientError,
+    },
+    /// Headwater could not be started.
+    #[error(transparent)]
+    Proxy(#[from] child::ProxyError),
+    /// The figures cannot be counted.
+    #[error("latencies cannot be counted: {0}")]
+    Histogram(#[from] hdrhistogram::errors::CreationError),
+    /// The figures cannot be added up.
+    #[error("latencies cannot be added up: {0}")]
+    Addition(#[from] hdrhistogram::errors::AdditionError),
+    /// A file of the system cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file cannot be written.
+    #[error("cannot write {path}: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The signals that stop it cannot be waited for.
+    #[error("cannot wait for signals: {0}")]
+    Signals(io::Error),
+    /// The measuring thread ended early.
+    #[error("the measuring thread ended early: {0}")]
+    Thread(#[from] tokio::task::JoinError),
+    /// SIGINT or SIGTERM came.
+    #[error("stopped before the end")]
+    Stopped,
+    /// Answers were not the procedure's.
+    #[error("{count} answers differ from the procedure's: they are listed above")]
+    Differences {
+        /// How many.
+        count: usize,
+    },
+}
+
+impl BenchError {
+    /// Names who was asked.
+    pub fn at(address: &str) -> impl Fn(client::ClientError) -> BenchError + use<> {
+        let address = address.to_owned();
+        move |source| BenchError::Client {
+            address: address.clone(),
+            source,
+        }
+    }
+}
+
+/// Whether the bench was asked to stop: it looks between two statements.
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// True from the first signal on.
+    #[must_use]
+    pub fn asked(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn ask(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Measures, prints the figures, and writes the files that the flags name. Whatever it started is stopped behind it.
+///
+/// # Errors
+/// When something fails on the way, and when an answer was not the procedure's, once everything is printed.
+pub async fn run(flags: BenchFlags) -> Result<(), BenchError> {
+    let data = data::prepare(&flags)
+        .await
+        .map_err(|source| BenchError::Prepare {
+            upstream: flags.upstream.clone(),
+            source,
+        })?;
+    if data.pages.is_empty() {
+        return Err(BenchError::NoReaders {
+            database: flags.database,
+        });
+    }
+    let stop = Stop::default();
+    let signals = tokio::spawn(stop_on_signals(stop.clone()));
+    let asked = stop.clone();
+    let (json, chart) = (flags.json.clone(), flags.chart.clone());
+    let measured = tokio::task::spawn_blocking(move || run::run(&flags, data, &stop)).await?;
+    signals.abort();
+    // A signal at the terminal also reaches what we measure, so errors are to be expected then.
+    let report = if asked.asked() {
+        Err(BenchError::Stopped)
+    } else {
+        measured
+    }?;
+    show(&report, json.as_deref(), chart.as_deref())?;
+    match report.differences.len() {
+        0 => Ok(()),
+        count => Err(BenchError::Differences { count }),
+    }
+}
+
+async fn stop_on_signals(stop: Stop) -> Result<(), BenchError> {
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(BenchError::Signals)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(BenchError::Signals)?;
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    stop.ask();
+    Ok(())
+}
+
+fn show(report: &Report, json: Option<&Path>, chart: Option<&Path>) -> Result<(), BenchError> {
+    print!("{}", table::table(report));
+    let write = |path: &Path, text: String| {
+        std::fs::write(path, text).map_err(|source| BenchError::Write {
+            path: path.to_owned(),
+            source,
+        })
+    };
+    if let Some(path) = json {
+        let text = serde_json::to_string_pretty(report).map_err(|error| BenchError::Write {
+            path: path.to_owned(),
+            source: error.into(),
+        })?;
+        write(path, text + "\n")?;
+    }
+    if let Some(path) = chart {
+        match chart::chart(report) {
+            Some(text) => write(path, text)?,
+            None => eprintln!("no chart: the newest page was not measured"),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! Every figure of a bench, as its JSON file has it.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::BenchError;
+use super::check::Difference;
+use super::crew::Said;
+use super::data::{Page, Server};
+use super::flags::BenchFlags;
+use super::measure::Lane;
+use super::memory::Idle;
+use super::targets::{Target, targets};
+use super::way::Way;
+
+/// A bench that ran to its end.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Version of this Headwater.
+    pub headwater: &'static str,
+    /// When it ended, in seconds since 1970.
+    pub at: u64,
+    /// Where it ran.
+    pub machine: Machine,
+    /// What it ran against.
+    pub server: Server,
+    /// What it was told.
+    pub settings: Settings,
+    /// The figures.
+    pub cells: Vec<Cell>,
+    /// What is aimed at, and what was reached.
+    pub targets: Vec<Target>,
+    /// What an idle session costs; `None` where it was not measured.
+    pub idle: Option<Idle>,
+    /// Answers that are not the procedure's.
+    pub differences: Vec<Difference>,
+    /// What the Headwater under measurement logged on definitions.
+    pub log: Vec<String>,
+    /// What it counted, over all pages and numbers of connections.
+    pub counts: Option<String>,
+    /// The pages, and who was asked for them.
+    pub pages: Vec<Page>,
+}
+
+/// The machine: server, Headwater and bench share it when the server is here too.
+#[derive(Debug, Serialize)]
+pub struct Machine {
+    /// Cores that this process may use.
+    pub cores: usize,
+    /// The processor's name, where the system tells it.
+    pub processor: Option<String>,
+}
+
+/// The flags that matter for the figures.
+#[derive(Debug, Serialize)]
+pub struct Settings {
+    /// The server.
+    pub upstream: String,
+    /// True when the Headwater under measurement was there before.
+    pub running_proxy: bool,
+    /// Time for each cell, in seconds.
+    pub seconds: f64,
+    /// Numbers of connections.
+    pub connections: Vec<u16>,
+    /// Readers a page, at most.
+    pub readers: usize,
+    /// Which readers.
+    pub seed: u64,
+}
+
+/// One way at one page and number of connections.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    /// 1 is the newest.
+    pub page: u32,
+    /// Connections that asked at the same time.
+    pub connections: usize,
+    /// How was asked.
+    #[serde(flatten)]
+    pub way: Way,
+    /// Timelines that were answered.
+    pub answers: u64,
+    /// Timelines a second.
+    pub rate: f64,
+    /// By the rate of the procedure, asked directly in the same form; `None` where that was not measured.
+    pub ratio: Option<f64>,
+    /// Median latency of a timeline, in microseconds.
+    pub p50_us: u64,
+    /// The latency that one in a hundred exceeds, in microseconds.
+    pub p99_us: u64,
+    /// The greatest latency, in microseconds.
+    pub max_us: u64,
+}
+
+impl Cell {
+    /// Adds up the lanes of a way.
+    ///
+    /// # Errors
+    /// Never, as long as all lanes count alike.
+    pub fn new(
+        page: u32,
+        connections: usize,
+        way: Way,
+        lanes: &[Lane],
+    ) -> Result<Cell, BenchError> {
+        let mut all = Histogram::<u64>::new(3)?;
+        let mut rate = 0.0;
+        for lane in lanes.iter().filter(|lane| !lane.busy.is_zero()) {
+            all.add(&lane.latencies)?;
+            rate += lane.answers as f64 / lane.busy.as_secs_f64();
+        }
+        Ok(Cell {
+            page,
+            connections,
+            way,
+            answers: all.len(),
+            rate,
+            ratio: None,
+            p50_us: all.value_at_quantile(0.5),
+            p99_us: all.value_at_quantile(0.99),
+            max_us: all.max(),
+        })
+    }
+}
+
+impl Report {
+    /// Puts it all together.
+    #[must_use]
+    pub fn new(
+        flags: &BenchFlags,
+        server: Server,
+        pages: Vec<Page>,
+        mut cells: Vec<Cell>,
+        differences: Vec<Difference>,
+        idle: Option<Idle>,
+        said: Said,
+    ) -> Report {
+        let ratios: Vec<_> = cells
+            .iter()
+            .map(|cell| ratio(&cells, cell.page, cell.connections, cell.way))
+            .collect();
+        for (cell, ratio) in cells.iter_mut().zip(ratios) {
+            cell.ratio = ratio;
+        }
+        Report {
+            headwater: env!("CARGO_PKG_VERSION"),
+            at: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |time| time.as_secs()),
+            machine: Machine {
+                cores: std::thread::available_parallelism().map_or(0, usize::from),
+                processor: processor(),
+            },
+            settings: Settings {
+                upstream: flags.upstream.clone(),
+                running_proxy: flags.proxy.is_some(),
+                seconds: flags.seconds.as_secs_f64(),
+                connections: flags.connections.clone(),
+                readers: flags.readers,
+                seed: flags.seed,
+            },
+            targets: targets(&cells, &pages, idle.as_ref(), server.mariadb),
+            server,
+            cells,
+            idle,
+            differences,
+            log: said.log,
+            counts: said.counts,
+            pages,
+        }
+    }
+}
+
+/// A way's rate by that of the procedure asked in the same form, page and connections.
+#[must_use]
+pub fn ratio(cells: &[Cell], page: u32, connections: usize, way: Way) -> Option<f64> {
+    let rate = |way| {
+        let is = |cell: &&Cell| (cell.page, cell.connections, cell.way) == (page, connections, way);
+        cells.iter().find(is).map(|cell| cell.rate)
+    };
+    let measure = rate(way.measure()).filter(|rate| *rate > 0.0)?;
+    Some(rate(way)? / measure)
+}
+
+fn processor() -> Option<String> {
+    let facts = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = facts.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}

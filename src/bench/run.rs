@@ -1,0 +1,172 @@
+//! The course of a bench: pages, numbers of connections, rounds, and in each round every way once.
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::check::{Difference, judge};
+use super::crew::Crew;
+use super::data::{Data, Page};
+use super::flags::BenchFlags;
+use super::login::Account;
+use super::measure::{Lane, SLICE, slice};
+use super::report::{Cell, Report};
+use super::way::Way;
+use super::work::Work;
+use super::{BenchError, Stop, memory};
+
+/// Differences that are printed in full as they are found.
+const SHOWN: usize = 5;
+
+/// Measures everything; blocks.
+///
+/// # Errors
+/// When something fails on the way. Differences are no error here.
+pub fn run(flags: &BenchFlags, data: Data, stop: &Stop) -> Result<Report, BenchError> {
+    let account = Account {
+        user: flags.user.clone(),
+        password: flags.password.clone(),
+        database: flags.database.clone(),
+    };
+    let Data { server, pages } = data;
+    for Page {
+        number,
+        asked,
+        eligible,
+        readers,
+        ..
+    } in &pages
+    {
+        eprintln!(
+            "page {number}: {asked} of the {eligible} readers who have it, of {readers} in all"
+        );
+    }
+    let idle = match pages.first().and_then(|page| page.tasks.first()) {
+        Some(task) if flags.proxy.is_none() => memory::measure(flags, &account, &server, *task)?,
+        _ => None,
+    };
+    let mut crew = Crew::gather(flags, &account)?;
+    let ways = crew.ways(server.lateral);
+    let mut course = Course {
+        progress: progress(flags, &pages, &ways),
+        differences: Vec::new(),
+        cells: Vec::new(),
+        ways,
+        rounds: rounds(flags),
+        stop,
+    };
+    for page in &pages {
+        course.page(page, flags, &mut crew)?;
+    }
+    course.progress.finish_and_clear();
+    let Course {
+        cells, differences, ..
+    } = course;
+    Ok(Report::new(
+        flags,
+        server,
+        pages,
+        cells,
+        differences,
+        idle,
+        crew.dismiss(),
+    ))
+}
+
+/// What has been measured so far, and how it goes on.
+struct Course<'a> {
+    progress: ProgressBar,
+    differences: Vec<Difference>,
+    cells: Vec<Cell>,
+    ways: Vec<Way>,
+    rounds: u32,
+    stop: &'a Stop,
+}
+
+impl Course<'_> {
+    fn page(&mut self, page: &Page, flags: &BenchFlags, crew: &mut Crew) -> Result<(), BenchError> {
+        let at = BenchError::at(&flags.upstream);
+        let mut works = Vec::with_capacity(page.tasks.len());
+        for task in &page.tasks {
+            works.push(Work::new(*task, &mut crew.direct).map_err(&at)?);
+        }
+        for connections in &flags.connections {
+            self.cells(page.number, usize::from(*connections), crew, &mut works)?;
+        }
+        Ok(())
+    }
+
+    fn cells(
+        &mut self,
+        page: u32,
+        connections: usize,
+        crew: &mut Crew,
+        works: &mut [Work],
+    ) -> Result<(), BenchError> {
+        let mut lanes = Vec::new();
+        for way in &self.ways {
+            lanes.push((*way, Lane::several(connections, works.len())?));
+        }
+        // Round 0 warms up and does not count.
+        for round in 0..=self.rounds {
+            for (way, lanes) in &mut lanes {
+                self.progress.set_message(format!(
+                    "page {page}, {connections} connections: {}",
+                    way.label()
+                ));
+                self.turn(*way, connections, crew, lanes, works)?;
+                if round == 0 {
+                    lanes.iter_mut().for_each(Lane::forget);
+                }
+                self.progress.inc(1);
+            }
+        }
+        for (way, lanes) in lanes {
+            self.cells.push(Cell::new(page, connections, way, &lanes)?);
+        }
+        Ok(())
+    }
+
+    fn turn(
+        &mut self,
+        way: Way,
+        connections: usize,
+        crew: &mut Crew,
+        lanes: &mut [Lane],
+        works: &mut [Work],
+    ) -> Result<(), BenchError> {
+        if self.stop.asked() {
+            return Err(BenchError::Stopped);
+        }
+        let at = BenchError::at(crew.address(way.route));
+        let (clients, direct) = crew.clients(way.route, connections);
+        let noted = slice(way, SLICE, clients, lanes, works, self.stop).map_err(&at)?;
+        let Some(client) = clients.first_mut() else {
+            return Ok(());
+        };
+        for difference in judge(way, noted, works, client, direct).map_err(&at)? {
+            if self.differences.len() < SHOWN {
+                self.progress
+                    .suspend(|| eprintln!("DIFFERENT: {difference}"));
+            }
+            self.differences.push(difference);
+        }
+        Ok(())
+    }
+}
+
+/// As many as fill the time that each way is given, the last not cut short.
+fn rounds(flags: &BenchFlags) -> u32 {
+    let rounds = flags.seconds.as_nanos().div_ceil(SLICE.as_nanos());
+    u32::try_from(rounds).unwrap_or(u32::MAX - 1)
+}
+
+fn progress(flags: &BenchFlags, pages: &[Page], ways: &[Way]) -> ProgressBar {
+    let turns = pages.len() * flags.connections.len() * ways.len();
+    let turns = u64::try_from(turns).unwrap_or(u64::MAX) * (u64::from(rounds(flags)) + 1);
+    let progress = ProgressBar::new(turns);
+    if let Ok(style) =
+        ProgressStyle::with_template("{bar:30} {percent}% {eta_precise} to go, {msg}")
+    {
+        progress.set_style(style);
+    }
+    progress
+}

@@ -1,0 +1,132 @@
+//! One task ready to be asked in every form, with the answer that the procedure gives.
+
+use super::client::{Client, ClientError};
+use super::way::{Form, TAIL, Task, bodies, packet};
+use crate::wire::cursor::{Cursor, Malformed};
+
+/// A task's statements as packets, and its right answer.
+#[derive(Debug)]
+pub struct Work {
+    /// What is asked for.
+    pub task: Task,
+    /// The payloads of the rows of the procedure's page, one behind the other.
+    pub expected: Vec<u8>,
+    join: Vec<u8>,
+    lateral: Vec<u8>,
+    bodies: Vec<u8>,
+    call: Vec<u8>,
+    tail: Vec<u8>,
+}
+
+/// A message as the page shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// `message.id`.
+    pub id: u64,
+    /// `message.body`, as text.
+    pub body: String,
+}
+
+impl Work {
+    /// Asks the procedure, on a direct connection, and writes every statement of the task.
+    ///
+    /// # Errors
+    /// When the procedure gives no answer.
+    pub fn new(task: Task, direct: &mut Client) -> Result<Work, ClientError> {
+        let mut work = Work {
+            task,
+            expected: Vec::new(),
+            join: packet(&task.join()),
+            lateral: packet(&task.lateral()),
+            bodies: Vec::new(),
+            call: packet(&task.call()),
+            tail: packet(TAIL),
+        };
+        let mut rows = Vec::new();
+        work.ask(Form::CallAndTail, direct, &mut rows)?;
+        work.expect(rows)?;
+        Ok(work)
+    }
+
+    /// Asks in one form. After [`Form::Call`] there are no rows.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub fn ask(
+        &self,
+        form: Form,
+        client: &mut Client,
+        rows: &mut Vec<u8>,
+    ) -> Result<(), ClientError> {
+        match form {
+            Form::Join => client.ask(&self.join, rows),
+            Form::Lateral => client.ask(&self.lateral, rows),
+            Form::Bodies => client.ask(&self.bodies, rows),
+            Form::Call => client.ask(&self.call, rows),
+            Form::CallAndTail => {
+                client.ask(&self.call, rows)?;
+                self.ask_tail(client, rows)
+            }
+        }
+    }
+
+    /// Asks for what the last CALL of this connection left.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub fn ask_tail(&self, client: &mut Client, rows: &mut Vec<u8>) -> Result<(), ClientError> {
+        client.ask(&self.tail, rows)
+    }
+
+    /// Takes rows as the right answer.
+    ///
+    /// # Errors
+    /// When they are no rows of a page.
+    pub fn expect(&mut self, rows: Vec<u8>) -> Result<(), ClientError> {
+        let ids: Vec<u64> = messages(&rows)?.iter().map(|message| message.id).collect();
+        self.bodies = packet(&bodies(&ids));
+        self.expected = rows;
+        Ok(())
+    }
+}
+
+/// Takes the rows of a page apart: id, author, body.
+///
+/// # Errors
+/// When they are something else.
+pub fn messages(rows: &[u8]) -> Result<Vec<Message>, Malformed> {
+    let mut cursor = Cursor::new(rows);
+    let mut messages = Vec::new();
+    while !cursor.is_empty() {
+        let at = cursor.position();
+        let id = std::str::from_utf8(cursor.lenenc_bytes()?)
+            .ok()
+            .and_then(|id| id.parse().ok());
+        cursor.lenenc_bytes()?;
+        let body = String::from_utf8_lossy(cursor.lenenc_bytes()?).into_owned();
+        messages.push(Message {
+            id: id.ok_or(Malformed::Unexpected { at, value: 0 })?,
+            body,
+        });
+    }
+    Ok(messages)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_taken_apart_and_strange_ones_refused() {
+        let message = |id, body: &str| Message {
+            id,
+            body: body.to_owned(),
+        };
+        let rows = b"\x0212\x011\x02hi\x019\x013\x00";
+        assert_eq!(messages(rows).unwrap(), [message(12, "hi"), message(9, "")]);
+        assert_eq!(messages(b"").unwrap(), []);
+        messages(b"\x01x\x011\x00").unwrap_err();
+        messages(b"\x0212\x011").unwrap_err();
+    }
+}

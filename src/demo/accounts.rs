@@ -1,0 +1,42 @@
+//! The accounts of a private server: one for apps, one for Headwater itself.
+
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
+
+use super::load::LoadError;
+use super::private_server::Kind;
+
+/// What an app would have: it reads and writes the database and runs its procedures.
+pub const APP: &str = "app";
+/// What Headwater's service connection needs: to see the procedures' bodies, and the tables.
+pub const SERVICE: &str = "headwater";
+
+/// Makes both accounts anew, with empty passwords, for use in `database`. An empty password needs
+/// no TLS under either product's default authentication.
+///
+/// # Errors
+/// The server's.
+pub async fn create(conn: &mut Conn, kind: Kind, database: &str) -> Result<(), LoadError> {
+    // The right to see a body that another account defined has a different name in each.
+    let see_bodies = match kind {
+        Kind::Mariadb => "SELECT ON mysql.proc",
+        Kind::Mysql => "SHOW_ROUTINE ON *.*",
+    };
+    let app_rights = "SELECT, INSERT, UPDATE, DELETE, EXECUTE, CREATE TEMPORARY TABLES";
+    let mut statements = Vec::new();
+    for user in [APP, SERVICE] {
+        statements.push(format!("DROP USER IF EXISTS '{user}'@'%'"));
+        statements.push(format!("CREATE USER '{user}'@'%' IDENTIFIED BY ''"));
+    }
+    statements.push(format!(
+        "GRANT {app_rights} ON `{database}`.* TO '{APP}'@'%'"
+    ));
+    statements.push(format!("GRANT SELECT ON `{database}`.* TO '{SERVICE}'@'%'"));
+    statements.push(format!("GRANT {see_bodies} TO '{SERVICE}'@'%'"));
+    for sql in statements {
+        let doing = "make the accounts";
+        let result = conn.query_drop(sql).await;
+        result.map_err(|source| LoadError { doing, source })?;
+    }
+    Ok(())
+}

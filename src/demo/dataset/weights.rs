@@ -1,0 +1,65 @@
+//! How unequal users are, and drawing them by it.
+
+use super::random::Random;
+
+/// The weight of the user at rank r of n is `(r / n + offset) ^ -exponent`: a power law whose head
+/// is bent by `offset`, so that the first does not tower over all. The last `silent` share has 0.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Skew {
+    pub(super) exponent: f64,
+    pub(super) offset: f64,
+    pub(super) silent: f64,
+}
+
+impl Skew {
+    /// By user, given the rank of each.
+    pub(super) fn weights(&self, ranks: &[u32]) -> Weighted {
+        let users = ranks.len().max(1) as f64;
+        let weight = |&rank: &u32| {
+            let place = f64::from(rank) / users;
+            if rank > 0 && place >= 1.0 - self.silent {
+                return 0;
+            }
+            // In whole millionths, so that nothing after this depends on how floats are rounded.
+            // Between 10^5 and 10^10.
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let millionths = (1e6 * (place + self.offset).powf(-self.exponent)).round() as u64;
+            millionths
+        };
+        let sums = ranks.iter().map(weight).scan(0_u64, |sum, weight| {
+            *sum += weight;
+            Some(*sum)
+        });
+        Weighted {
+            sums: sums.collect(),
+        }
+    }
+}
+
+/// Running sums of weights; users count from 0 here.
+#[derive(Debug)]
+pub(super) struct Weighted {
+    sums: Vec<u64>,
+}
+
+impl Weighted {
+    /// A user, drawn by weight; `None` if there are none.
+    pub(super) fn draw(&self, random: &mut Random) -> Option<u32> {
+        let point = random.below(*self.sums.last()?);
+        u32::try_from(self.sums.partition_point(|&sum| sum <= point)).ok()
+    }
+
+    /// What the users up to and including `user` get of `total` when it is dealt out by weight.
+    pub(super) fn share_up_to(&self, user: u32, total: u64) -> u64 {
+        let sum = usize::try_from(user)
+            .ok()
+            .and_then(|user| self.sums.get(user));
+        match (sum, self.sums.last()) {
+            (Some(&sum), Some(&all)) if all > 0 => {
+                let share = u128::from(total) * u128::from(sum) / u128::from(all);
+                u64::try_from(share).unwrap_or(total)
+            }
+            _ => 0,
+        }
+    }
+}

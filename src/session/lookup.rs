@@ -1,0 +1,253 @@
+//! The lookups of an owned call: proofs and heads in one write, then what is left of the page.
+
+use super::driver::Session;
+use super::owned::{DENIED, INTERRUPTED, Owned, Refusal, failed};
+use super::probe;
+use super::reason::Reason;
+use super::result_table::{self, Pending};
+use crate::backend::Batch;
+use crate::source::pull::{Found, Heads, Lookup};
+use crate::statement::Call;
+use crate::timeline::check::{Facts, Product};
+use crate::timeline::definition::{Definition, Form};
+use crate::wire::response::ErrPacket;
+use crate::wire::resultset::{Answer, Rows};
+use crate::wire::status;
+
+/// What goes into the first write of an owned call besides the heads.
+struct Plan {
+    settings: bool,
+    tables: bool,
+    execute: bool,
+}
+
+impl Session {
+    pub(super) async fn look_up(
+        &mut self,
+        call: &Call,
+        payload: &[u8],
+        definition: &Definition,
+        facts: &Facts,
+        database: &[u8],
+    ) -> Result<Owned, Refusal> {
+        let limits = self.shared.limits;
+        let lookup = Lookup {
+            definition,
+            facts,
+            database,
+            call,
+            most: limits.pending_ids,
+        };
+        let prove_execute = self.execute_is_due(call);
+        let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
+        let capabilities = commands.capabilities;
+        let plan = Plan {
+            settings: !commands.standing.settings_proven,
+            tables: !commands.standing.tables_proven,
+            execute: prove_execute,
+        };
+        // Only MariaDB's OK packet counts the rows that the call deletes.
+        let counts = facts.product == Product::Mariadb;
+        let count_result = counts && commands.tables.result.known().is_none();
+        let count_heads = counts && commands.tables.heads.known().is_none();
+
+        let mut batch = Batch::new(capabilities);
+        if plan.settings {
+            batch.query(probe::settings_query(commands.server.mariadb));
+        }
+        if plan.tables {
+            for query in lookup.shadow_queries() {
+                batch.query(&query);
+            }
+        }
+        if plan.execute {
+            batch.query(&lookup.execute_probe());
+        }
+        if count_result {
+            batch.query(&lookup.count_query(&definition.result.table));
+        }
+        if count_heads {
+            batch.query(&lookup.count_query(&definition.heads.table));
+        }
+        let deep = lookup.is_deep();
+        batch.query(&if deep {
+            lookup.authors_query()
+        } else {
+            lookup.heads_query()
+        });
+        let answers = self
+            .backend
+            .ask(&batch, capabilities, lookup.collect_limits())
+            .await?;
+        let mut answers = answers.into_iter();
+
+        if plan.settings {
+            self.take_settings(answers.next().as_ref())?;
+            let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
+            if commands.standing.database.as_deref() != Some(database) {
+                return Err(Reason::OtherDatabase.into());
+            }
+        }
+        if plan.tables {
+            let shadows: Vec<Answer> = answers
+                .by_ref()
+                .take(lookup.shadow_queries().len())
+                .collect();
+            lookup.judge_shadows(&shadows)?;
+        }
+        if plan.execute {
+            self.take_execute(answers.next(), call, facts)?;
+        }
+        let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
+        commands.standing.tables_proven = true;
+        if count_result {
+            commands.tables.result = counted(answers.next())?;
+        }
+        if count_heads {
+            commands.tables.heads = counted(answers.next())?;
+        }
+        let rows = match answers.next() {
+            Some(Answer::Rows(rows)) => rows,
+            Some(Answer::Err(error)) => return Err(self.lookup_failed(&error)),
+            _ => return Err(Reason::LookupFailed.into()),
+        };
+        let found = if deep {
+            self.find_deep(&lookup, &rows).await?
+        } else {
+            self.find_page(&lookup, lookup.read_heads(&rows)?).await?
+        };
+        self.conclude(call, payload, facts, found)
+    }
+
+    /// The page behind its heads, where those did not bring the lists along.
+    async fn find_page(&mut self, lookup: &Lookup<'_>, heads: Heads) -> Result<Found, Refusal> {
+        let pages = self.read(lookup, &lookup.page_queries(&heads)).await?;
+        Ok(lookup.found(heads, pages.first(), pages.get(1))?)
+    }
+
+    /// A page far below the newest: each head and each list by itself.
+    async fn find_deep(&mut self, lookup: &Lookup<'_>, authors: &Rows) -> Result<Found, Refusal> {
+        let Some(query) = lookup.each_head_query(authors)? else {
+            if authors.is_empty() {
+                return Ok(Found::default());
+            }
+            let rows = self.read(lookup, &[lookup.heads_query()]).await?;
+            let heads = lookup.read_heads(rows.first().ok_or(Reason::LookupFailed)?)?;
+            return self.find_page(lookup, heads).await;
+        };
+        let rows = self.read(lookup, &[query]).await?;
+        let heads = lookup.read_each_head(rows.first().ok_or(Reason::LookupFailed)?)?;
+        let query = lookup.each_list_query(&heads);
+        let lists = self.read(lookup, query.as_slice()).await?;
+        Ok(lookup.found_lists(heads, lists.first())?)
+    }
+
+    /// The rows of lookups, sent in one write.
+    async fn read(
+        &mut self,
+        lookup: &Lookup<'_>,
+        queries: &[String],
+    ) -> Result<Vec<Rows>, Refusal> {
+        let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
+        let capabilities = commands.capabilities;
+        let mut batch = Batch::new(capabilities);
+        for query in queries {
+            batch.query(query);
+        }
+        let mut all = Vec::with_capacity(queries.len());
+        if queries.is_empty() {
+            return Ok(all);
+        }
+        for answer in self
+            .backend
+            .ask(&batch, capabilities, lookup.collect_limits())
+            .await?
+        {
+            match answer {
+                Answer::Rows(rows) => all.push(rows),
+                Answer::Err(error) => return Err(self.lookup_failed(&error)),
+                Answer::Ok(_) => return Err(Reason::LookupFailed.into()),
+            }
+        }
+        Ok(all)
+    }
+
+    fn conclude(
+        &mut self,
+        call: &Call,
+        payload: &[u8],
+        facts: &Facts,
+        found: Found,
+    ) -> Result<Owned, Refusal> {
+        if found.ids.len() + found.heads.len() > self.shared.limits.pending_ids {
+            return Err(Reason::TooManyIds.into());
+        }
+        let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
+        let before = commands.tables.pending.take();
+        let mut rows_before = match &before {
+            Some(pending) => pending.total,
+            None => commands.tables.result.known().unwrap_or(0),
+        };
+        let heads = match call.form {
+            Form::Newest => before.and_then(|pending| pending.heads),
+            Form::Bounded => {
+                let pending = before.and_then(|pending| pending.heads);
+                rows_before += pending.map_or_else(
+                    || commands.tables.heads.known().unwrap_or(0),
+                    |heads| heads.len() as u64,
+                );
+                Some(found.heads)
+            }
+        };
+        let new_heads = if call.form == Form::Bounded {
+            heads.as_ref().map_or(0, Vec::len)
+        } else {
+            0
+        };
+        let affected_rows = match facts.product {
+            Product::Mariadb => rows_before + found.total + new_heads as u64,
+            Product::Mysql => 0,
+        };
+        let flags = commands.standing.status.unwrap_or(status::AUTOCOMMIT);
+        let kept = flags & (status::AUTOCOMMIT | status::NO_BACKSLASH_ESCAPES);
+        let noise = match facts.product {
+            Product::Mariadb => status::NO_INDEX,
+            Product::Mysql => status::NO_INDEX | status::CURSOR_EXISTS | status::LAST_ROW_SENT,
+        };
+        Ok(Owned {
+            pending: Pending {
+                definition: call.definition,
+                call: payload.to_vec(),
+                ids: found.ids,
+                total: found.total,
+                rest: found.rest,
+                heads,
+            },
+            affected_rows,
+            status: kept | noise,
+        })
+    }
+
+    fn lookup_failed(&mut self, error: &ErrPacket) -> Refusal {
+        if DENIED.contains(&error.code) {
+            if let Some(commands) = self.machine.commands() {
+                commands.standing.barred = Some(Reason::LookupDenied);
+            }
+            return Reason::LookupDenied.into();
+        }
+        failed(error)
+    }
+}
+
+/// The rows of a table that may not exist.
+fn counted(answer: Option<Answer>) -> Result<result_table::Rows, Refusal> {
+    match answer {
+        Some(Answer::Rows(rows)) => {
+            let count = rows.iter().next().and_then(|row| row.u64(0));
+            Ok(count.map_or(result_table::Rows::Unknown, result_table::Rows::Counted))
+        }
+        Some(Answer::Err(error)) if error.code == INTERRUPTED => Err(failed(&error)),
+        Some(Answer::Err(_)) => Ok(result_table::Rows::Absent),
+        _ => Err(Reason::LookupFailed.into()),
+    }
+}

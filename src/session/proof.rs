@@ -1,0 +1,139 @@
+//! Proofs before a call is owned: the session's settings, the definition, the right to execute.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::driver::Session;
+use super::owned::{ASK_LIMITS, INTERRUPTED, Refusal, failed};
+use super::probe;
+use super::reason::Reason;
+use crate::backend::Batch;
+use crate::source::pull;
+use crate::statement::Call;
+use crate::timeline::check::{self, Facts, Procedure, Verdict};
+use crate::timeline::definition::Definition;
+use crate::wire::resultset::Answer;
+
+/// ER_SP_WRONG_NO_OF_ARGS: the answer to a call that may be executed, but has no arguments.
+const WRONG_ARGUMENT_COUNT: u16 = 1318;
+/// ER_SP_DOES_NOT_EXIST.
+const NO_PROCEDURE: u16 = 1305;
+
+impl Session {
+    /// Asks for the settings alone, where reading a table could disturb the session.
+    pub(super) async fn ask_settings(&mut self) -> Result<(), Refusal> {
+        let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
+        let (capabilities, mariadb) = (commands.capabilities, commands.server.mariadb);
+        let mut batch = Batch::new(capabilities);
+        batch.query(probe::settings_query(mariadb));
+        let answers = self.backend.ask(&batch, capabilities, ASK_LIMITS).await?;
+        self.take_settings(answers.first()).map(|_| ())
+    }
+
+    pub(super) fn take_settings(&mut self, answer: Option<&Answer>) -> Result<(), Refusal> {
+        let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
+        let rows = match answer {
+            Some(Answer::Rows(rows)) => rows,
+            Some(Answer::Err(error)) => return Err(failed(error)),
+            _ => return Err(Reason::Settings.into()),
+        };
+        commands.standing.observe(rows.end());
+        let settings = probe::judge_settings(rows)?;
+        commands.standing.database = settings.database;
+        commands.standing.settings_proven = true;
+        Ok(())
+    }
+
+    /// The verdict on the definition; asks the service account, or this session, when it is due.
+    pub(super) async fn verdict(
+        &mut self,
+        number: usize,
+        definition: &Definition,
+        database: &[u8],
+    ) -> Result<Arc<Verdict>, Refusal> {
+        let shared = Arc::clone(&self.shared);
+        if let Some(verdict) = shared.catalogue.verdict(number, database) {
+            return Ok(verdict);
+        }
+        if shared.catalogue.service.is_some() {
+            match shared.catalogue.check(number, database).await {
+                Ok(verdict) => return Ok(verdict),
+                Err(error) => tracing::warn!("{error}; a client session is asked instead"),
+            }
+        }
+        self.check_here(number, definition, database).await
+    }
+
+    /// Checks the definition on this session's connection, with its account's eyes.
+    async fn check_here(
+        &mut self,
+        number: usize,
+        definition: &Definition,
+        database: &[u8],
+    ) -> Result<Arc<Verdict>, Refusal> {
+        let lifetime = Duration::from_millis(self.shared.limits.recheck_ms);
+        if self
+            .checked_in_vain
+            .is_some_and(|at| at.elapsed() < lifetime)
+        {
+            return Err(Reason::Unchecked.into());
+        }
+        let name = std::str::from_utf8(database).map_err(|_| Reason::OtherDatabase)?;
+        let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
+        let capabilities = commands.capabilities;
+        let mut batch = Batch::new(capabilities);
+        for query in check::queries(definition, name) {
+            batch.query(&query);
+        }
+        let answers = self.backend.ask(&batch, capabilities, ASK_LIMITS).await?;
+        let answered: Vec<_> = answers.into_iter().map(pull::answered).collect();
+        let catalogue = &self.shared.catalogue;
+        match check::evaluate(definition, name, &answered) {
+            // Another account may see more: what this one does not see is no verdict.
+            Verdict::Relay(reason) if reason.may_be_blindness() => {
+                catalogue.say_unseen(number, &reason);
+                self.checked_in_vain = Some(Instant::now());
+                Err(Reason::Unchecked.into())
+            }
+            verdict => Ok(catalogue.record(number, database, verdict)),
+        }
+    }
+
+    /// True when the right to execute is not proven for this account, or was so too long ago.
+    pub(super) fn execute_is_due(&mut self, call: &Call) -> bool {
+        let lifetime = Duration::from_millis(self.shared.limits.privilege_ms);
+        let recent = self
+            .execute_proven
+            .is_some_and(|at| at.elapsed() < lifetime);
+        let proven = self
+            .machine
+            .commands()
+            .and_then(|commands| commands.standing.may_execute);
+        !(recent && proven == Some((call.definition, call.form)))
+    }
+
+    /// Judges the answer to a call without arguments: only who may execute it is told of those.
+    pub(super) fn take_execute(
+        &mut self,
+        answer: Option<Answer>,
+        call: &Call,
+        facts: &Facts,
+    ) -> Result<(), Refusal> {
+        match answer {
+            Some(Answer::Err(error)) if error.code == WRONG_ARGUMENT_COUNT => {}
+            Some(Answer::Err(error)) if error.code == INTERRUPTED => return Err(failed(&error)),
+            // A server that never had the procedure is served from the definition.
+            Some(Answer::Err(_)) if facts.form(call.form) == &Ok(Procedure::Absent) => {}
+            Some(Answer::Err(error)) if error.code == NO_PROCEDURE => {
+                self.shared.catalogue.expire();
+                return Err(Reason::Definition.into());
+            }
+            _ => return Err(Reason::NoExecute.into()),
+        }
+        self.execute_proven = Some(Instant::now());
+        if let Some(commands) = self.machine.commands() {
+            commands.standing.may_execute = Some((call.definition, call.form));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,6 @@
+//! Stories, corpora and laws of statements.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+mod corpus;
+mod laws;
+mod stories;

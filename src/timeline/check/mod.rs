@@ -1,0 +1,281 @@
+//! Whether a database has the timeline as its definition says: pure, from the answers to a list of queries.
+//!
+//! The caller sends [`queries`] in order on any connection, and hands all answers to [`evaluate`]. A query that fails does not
+//! stop the others: MariaDB, MySQL and look-alikes each lack something.
+
+use std::fmt;
+
+use super::body::{self, Routine, Security};
+use super::definition::{Definition, Form};
+
+pub use answers::{Answered, ServerError};
+pub use reason::Reason;
+
+mod answers;
+mod queries;
+mod reason;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use queries::{databases_query, queries};
+
+use answers::Answers;
+use queries::Question;
+
+/// What is to be done with the calls of a definition in a database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// At least one of the two forms may be answered.
+    Accelerate(Box<Facts>),
+    /// Both are relayed, for this reason.
+    Relay(Reason),
+}
+
+/// What the check found out on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Which server it is.
+    pub product: Product,
+    /// What the server says of its version.
+    pub version: String,
+    /// Whether `CALL fetch_timeline_ids(N)` may be answered.
+    pub newest: Result<Procedure, Reason>,
+    /// Whether `CALL fetch_timeline_ids2(N, M)` may be answered.
+    pub bounded: Result<Procedure, Reason>,
+    /// The message table's columns, in order.
+    pub message_columns: Vec<String>,
+    /// The index on (author, id) that lookups use.
+    pub message_index: String,
+    /// Messages of an author, on average, by the index statistics. For choosing a plan only.
+    pub messages_per_author: Option<u64>,
+    /// The greatest message id. For choosing a plan only.
+    pub newest_id: Option<u64>,
+    /// The optimizer's estimate of the message table's rows, where MySQL tells it to the account.
+    pub message_rows: Option<u64>,
+}
+
+/// The two families of servers, which differ in what a CALL answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Product {
+    /// MySQL and all that is not MariaDB.
+    Mysql,
+    /// MariaDB.
+    Mariadb,
+}
+
+/// How a form's procedure stands on a server where it may be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Procedure {
+    /// It is there and does what Headwater knows, with these privileges.
+    Known(Security),
+    /// It is there or not, and by `trust_unseen_body` does what Headwater knows.
+    Trusted,
+    /// It is not there: a CALL is served from the definition.
+    Absent,
+}
+
+impl Facts {
+    /// How a form stands, or why it is relayed.
+    pub fn form(&self, form: Form) -> &Result<Procedure, Reason> {
+        match form {
+            Form::Newest => &self.newest,
+            Form::Bounded => &self.bounded,
+        }
+    }
+}
+
+impl fmt::Display for Facts {
+    /// For a log line: how each form stands.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let forms = [
+            ("newest page", &self.newest),
+            ("bounded page", &self.bounded),
+        ];
+        for (place, (form, stands)) in forms.into_iter().enumerate() {
+            let comma = if place == 0 { "" } else { ", " };
+            match stands {
+                Ok(Procedure::Known(_)) => write!(f, "{comma}{form}: procedure as known")?,
+                Ok(Procedure::Trusted) => write!(f, "{comma}{form}: procedure trusted unseen")?,
+                Ok(Procedure::Absent) => write!(f, "{comma}{form}: served without a procedure")?,
+                Err(reason) => write!(f, "{comma}{form}: relayed, {reason}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Verdict {
+    /// True when the other verdict says the same of what is accelerated.
+    #[must_use]
+    pub fn is_alike(&self, other: &Verdict) -> bool {
+        match (self, other) {
+            (Verdict::Accelerate(a), Verdict::Accelerate(b)) => {
+                (a.product, &a.newest, &a.bounded) == (b.product, &b.newest, &b.bounded)
+            }
+            (a, b) => a == b,
+        }
+    }
+}
+
+impl Product {
+    /// The family by what the server says of its version.
+    pub fn of(version: &str) -> Self {
+        if version.to_ascii_lowercase().contains("mariadb") {
+            Self::Mariadb
+        } else {
+            Self::Mysql
+        }
+    }
+}
+
+/// Judges the answers to [`queries`], in their order.
+pub fn evaluate(definition: &Definition, database: &str, answers: &[Answered]) -> Verdict {
+    let answers = Answers::new(answers);
+    match facts(definition, database, answers) {
+        Ok(facts) => match (&facts.newest, &facts.bounded) {
+            (Err(reason), Err(_)) => Verdict::Relay(reason.clone()),
+            _ => Verdict::Accelerate(Box::new(facts)),
+        },
+        Err(reason) => Verdict::Relay(reason),
+    }
+}
+
+fn facts(definition: &Definition, database: &str, answers: Answers<'_>) -> Result<Facts, Reason> {
+    let version = answers
+        .value(Question::Version)?
+        .ok_or(Reason::Unanswered {
+            question: "the version",
+        })?;
+    let init = match answers.value(Question::InitConnect) {
+        Ok(init) => init.unwrap_or_default(),
+        Err(Reason::Failed {
+            code: UNKNOWN_VARIABLE,
+            ..
+        }) => String::new(),
+        Err(reason) => return Err(reason),
+    };
+    let words = ["TEMPORARY", "CALL", "EXECUTE", "PREPARE"];
+    if let Some(word) = words
+        .into_iter()
+        .find(|word| init.to_ascii_uppercase().contains(word))
+    {
+        return Err(Reason::InitConnect { word });
+    }
+    if !definition.serves(database.as_bytes()) {
+        return Err(Reason::OtherDatabase {
+            database: database.into(),
+        });
+    }
+    let message_index = tables::check(definition, answers)?;
+
+    let newest = routine(definition, Routine::Newest, answers);
+    let bounded = match routine(definition, Routine::Bounded, answers) {
+        // It calls the helper, so the helper has to be there and as expected.
+        Ok(Procedure::Known(security)) => match routine(definition, Routine::Heads, answers) {
+            Ok(Procedure::Absent) => Err(Reason::NoHelper {
+                procedure: definition.procedures.heads.clone(),
+            }),
+            Ok(Procedure::Known(_) | Procedure::Trusted) => Ok(Procedure::Known(security)),
+            Err(reason) => Err(reason),
+        },
+        other => other,
+    };
+    Ok(Facts {
+        product: Product::of(&version),
+        version,
+        newest,
+        bounded,
+        message_columns: tables::message_columns(definition, answers)?,
+        messages_per_author: tables::messages_per_author(definition, &message_index, answers),
+        newest_id: tables::newest_id(answers),
+        message_index,
+        message_rows: tables::message_rows(answers),
+    })
+}
+
+fn routine(
+    definition: &Definition,
+    routine: Routine,
+    answers: Answers<'_>,
+) -> Result<Procedure, Reason> {
+    let unseen = || {
+        if definition.trust_unseen_body {
+            return Ok(Procedure::Trusted);
+        }
+        Err(Reason::BodyUnseen {
+            procedure: routine.name(definition).into(),
+            timeline: definition.name.clone(),
+        })
+    };
+    let rows = match answers.rows(Question::ShowCreate(routine)) {
+        Ok(rows) => rows,
+        Err(Reason::Failed {
+            code: NO_SUCH_ROUTINE,
+            ..
+        }) => {
+            return if surely_absent(definition, routine, answers) {
+                Ok(Procedure::Absent)
+            } else {
+                unseen()
+            };
+        }
+        Err(Reason::Failed {
+            code: SYNTAX | NOT_SUPPORTED,
+            ..
+        }) => return Ok(Procedure::Absent),
+        Err(reason) => return Err(reason),
+    };
+    // The columns: name, sql_mode, the text (NULL where the account may not see it), character sets.
+    let Some(text) = rows.first().and_then(|row| row.bytes(2)) else {
+        return unseen();
+    };
+    let mode = rows.first().and_then(|row| row.text(1)).unwrap_or_default();
+    if mode
+        .split(',')
+        .any(|mode| mode.eq_ignore_ascii_case("ORACLE"))
+    {
+        return Err(Reason::SqlMode {
+            procedure: routine.name(definition).into(),
+            mode: "ORACLE",
+        });
+    }
+    Ok(Procedure::Known(
+        body::compare(definition, routine, text)?.security,
+    ))
+}
+
+/// The server gives one error for a procedure that is not there and for one that the account may know nothing of. It is the
+/// first where the list of routines has none of that name and the account has a right by which each routine is listed.
+fn surely_absent(definition: &Definition, routine: Routine, answers: Answers<'_>) -> bool {
+    let (Ok(routines), Ok(rights)) = (
+        answers.rows(Question::Routines),
+        answers.rows(Question::Rights),
+    ) else {
+        return false;
+    };
+    let named = |name: String| name.eq_ignore_ascii_case(routine.name(definition));
+    if routines.iter().any(|row| row.text(0).is_none_or(named)) {
+        return false;
+    }
+    let partial = answers.rows(Question::PartialRevokes);
+    let whole = partial.is_ok_and(|rows| {
+        rows.iter()
+            .all(|row| row.text(1).is_some_and(|value| value == "OFF"))
+    });
+    rights.iter().any(|row| {
+        let listed = row
+            .text(0)
+            .is_some_and(|right| LISTS_ROUTINES.contains(&right.to_ascii_uppercase().as_str()));
+        let scope = row.text(1).unwrap_or_default();
+        listed && (scope == "database" || (scope == "global" && whole))
+    })
+}
+
+/// MySQL manual, information_schema.ROUTINES; MariaDB, `check_some_routine_access` in `sql_parse.cc`.
+const LISTS_ROUTINES: &[&str] = &["EXECUTE", "ALTER ROUTINE", "CREATE ROUTINE"];
+
+const UNKNOWN_VARIABLE: u16 = 1193;
+const NO_SUCH_ROUTINE: u16 = 1305;
+const SYNTAX: u16 = 1064;
+const NOT_SUPPORTED: u16 = 1235;
