@@ -40,7 +40,9 @@ fn a_procedure_altered_through_headwater_is_relayed_from_the_next_call_on() {
         twin.run(CALL);
         twin.run(TAIL);
         twin.run("DROP PROCEDURE fetch_timeline_ids");
-        assert_eq!(twin.error(CALL), 1305);
+        // Here a client is served from the definition, where the server alone would say 1305.
+        assert_eq!(twin.direct.error(CALL).code, 1305);
+        twin.proxied.ok(CALL);
         twin.run(&newest.replace("DESC LIMIT 20", "ASC LIMIT 20"));
         twin.run(CALL);
         twin.run(TAIL);
@@ -48,7 +50,7 @@ fn a_procedure_altered_through_headwater_is_relayed_from_the_next_call_on() {
         twin.run(&newest);
         twin.run(CALL);
         twin.run(TAIL);
-        stage.owned(2);
+        stage.owned(3);
     });
 }
 
@@ -150,12 +152,6 @@ fn a_body_that_cannot_be_seen_is_relayed_and_the_log_names_the_way_out() {
         }
         stage.owned(0);
         stage.proxy.wait_for_log("trust_unseen_body");
-        assert_eq!(
-            stage.proxy.log().matches("trust_unseen_body").count(),
-            2,
-            "{}",
-            stage.proxy.log()
-        );
         // A session that may see it serves for all.
         let mut seeing = stage.twin();
         seeing.run(CALL);
