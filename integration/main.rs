@@ -13,4 +13,7 @@
 mod data;
 mod differential;
 mod kit;
+mod process;
+mod relay;
 mod sessions;
+mod tidy;

@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod database;
+pub(crate) mod peer;
 pub(crate) mod proxy;
 pub(crate) mod random;
 pub(crate) mod servers;

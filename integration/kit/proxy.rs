@@ -21,34 +21,84 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 pub(crate) struct Proxy {
     child: Child,
     addr: SocketAddr,
-    log: Arc<Mutex<String>>,
-    readers: Vec<JoinHandle<()>>,
+    log: Written,
+    output: Written,
+}
+
+/// What the process wrote to one of its streams so far, line by line.
+#[derive(Debug)]
+struct Written {
+    text: Arc<Mutex<String>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Written {
+    fn follow(stream: impl Read + Send + 'static) -> Written {
+        let text = Arc::new(Mutex::new(String::new()));
+        let written = Arc::clone(&text);
+        let reader = thread::spawn(move || {
+            for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                let mut text = written.lock().unwrap();
+                text.push_str(&line);
+                text.push('\n');
+            }
+        });
+        Written {
+            text,
+            reader: Some(reader),
+        }
+    }
+
+    fn so_far(&self) -> String {
+        self.text.lock().unwrap().clone()
+    }
+
+    /// Everything, once the process has closed the stream.
+    fn to_the_end(&mut self) -> String {
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
+        self.so_far()
+    }
+}
+
+/// How a process ended, and all that it ever wrote.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) log: String,
+    pub(crate) output: String,
 }
 
 impl Proxy {
     /// In front of `upstream` with further flags of `serve`, once it takes connections.
     #[track_caller]
     pub(crate) fn start(upstream: SocketAddr, flags: &[&str]) -> Proxy {
+        let mut flags = flags.to_vec();
+        let upstream = upstream.to_string();
+        flags.extend(["--upstream", &upstream]);
+        Proxy::start_with(&flags, &[])
+    }
+
+    /// With these flags and environment variables alone; `--listen` is added.
+    #[track_caller]
+    pub(crate) fn start_with(flags: &[&str], environment: &[(&str, &str)]) -> Proxy {
         let addr = free_addr();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_headwater"))
+        let mut child = headwater(environment)
             .args(["serve", "--listen", &addr.to_string()])
-            .args(["--upstream", &upstream.to_string()])
             .args(flags)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("headwater starts");
-        let log = Arc::new(Mutex::new(String::new()));
-        let readers = vec![
-            follow(child.stdout.take().unwrap(), &log),
-            follow(child.stderr.take().unwrap(), &log),
-        ];
+        let log = Written::follow(child.stderr.take().unwrap());
+        let output = Written::follow(child.stdout.take().unwrap());
         let mut proxy = Proxy {
             child,
             addr,
             log,
-            readers,
+            output,
         };
         let deadline = Instant::now() + START_TIMEOUT;
         while TcpStream::connect(addr).is_err() {
@@ -76,9 +126,14 @@ impl Proxy {
         WireClient::login(self.addr, login)
     }
 
-    /// All it wrote so far, to its standard output and its standard error.
+    /// All it wrote to its standard error so far.
     pub(crate) fn log(&self) -> String {
-        self.log.lock().unwrap().clone()
+        self.log.so_far()
+    }
+
+    /// All it wrote to its standard output so far: the counters.
+    pub(crate) fn output(&self) -> String {
+        self.output.so_far()
     }
 
     /// Waits until the log holds `text`; its messages come from another process.
@@ -94,28 +149,38 @@ impl Proxy {
     /// Its counters now, by name.
     #[track_caller]
     pub(crate) fn counts(&self) -> Counts {
-        let printed = |log: &str| log.matches("counts: ").count();
-        let before = printed(&self.log());
+        let printed = |output: &str| output.matches("counts: ").count();
+        let before = printed(&self.output());
         self.signal(Signal::SIGUSR1);
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
-            let log = self.log();
-            if printed(&log) > before {
-                let (_, last) = log.rsplit_once("counts: ").unwrap();
+            let output = self.output();
+            if printed(&output) > before {
+                let (_, last) = output.rsplit_once("counts: ").unwrap();
                 return Counts::read(last.lines().next().unwrap());
             }
-            assert!(Instant::now() < deadline, "no counts in:\n{log}");
+            assert!(
+                Instant::now() < deadline,
+                "no counts in:\n{output}{}",
+                self.log()
+            );
             thread::sleep(Duration::from_millis(2));
         }
     }
 
     /// Resident memory in KiB.
     pub(crate) fn resident_kib(&self) -> u64 {
+        self.memory_kib("VmRSS:")
+    }
+
+    /// The most that its resident memory ever was, in KiB.
+    pub(crate) fn peak_kib(&self) -> u64 {
+        self.memory_kib("VmHWM:")
+    }
+
+    fn memory_kib(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
-        let line = status
-            .lines()
-            .find(|line| line.starts_with("VmRSS:"))
-            .unwrap();
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
@@ -125,8 +190,15 @@ impl Proxy {
 
     /// SIGTERM, then how it ended and all it ever wrote.
     #[track_caller]
-    pub(crate) fn terminate(mut self) -> (ExitStatus, String) {
+    pub(crate) fn terminate(self) -> (ExitStatus, String) {
         self.signal(Signal::SIGTERM);
+        let ended = self.wait();
+        (ended.status, ended.log + &ended.output)
+    }
+
+    /// Waits until the process has ended.
+    #[track_caller]
+    pub(crate) fn wait(mut self) -> Ended {
         let deadline = Instant::now() + STOP_TIMEOUT;
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -139,11 +211,11 @@ impl Proxy {
             );
             thread::sleep(Duration::from_millis(5));
         };
-        // The pipes are closed now, so the readers come to their end.
-        for reader in std::mem::take(&mut self.readers) {
-            reader.join().unwrap();
+        Ended {
+            status,
+            log: self.log.to_the_end(),
+            output: self.output.to_the_end(),
         }
-        (status, self.log())
     }
 }
 
@@ -152,6 +224,18 @@ impl Drop for Proxy {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The program, with these environment variables and none else that are settings of its own.
+pub(crate) fn headwater(environment: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("HEADWATER_") {
+            command.env_remove(name);
+        }
+    }
+    command.envs(environment.iter().copied());
+    command
 }
 
 /// What a process counted: `name=value`, those at zero left out.
@@ -181,20 +265,8 @@ impl Counts {
     }
 }
 
-/// Gathers what the process writes to a pipe, line by line.
-fn follow(pipe: impl Read + Send + 'static, log: &Arc<Mutex<String>>) -> JoinHandle<()> {
-    let log = Arc::clone(log);
-    thread::spawn(move || {
-        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-            let mut log = log.lock().unwrap();
-            log.push_str(&line);
-            log.push('\n');
-        }
-    })
-}
-
 /// Nobody listens there now; nor will anyone soon, as the system deals out others first.
-fn free_addr() -> SocketAddr {
+pub(crate) fn free_addr() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listener.local_addr().unwrap()
 }

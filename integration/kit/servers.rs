@@ -8,7 +8,11 @@ use headwater::demo::private_server::{Kind, PrivateServer, PrivateServerError};
 use super::wire_client::WireClient;
 
 /// The server's largest, so that stories about big packets need no server of their own.
-const OPTIONS: &[&str] = &["--max-allowed-packet=1G", "--innodb-buffer-pool-size=256M"];
+const OPTIONS: &[&str] = &[
+    "--max-allowed-packet=1G",
+    "--innodb-buffer-pool-size=256M",
+    "--max-connections=1500",
+];
 
 /// One shared server. Stories keep to databases of their own (see [`super::database`]), and start
 /// a server of their own ([`PrivateServer::start`]) to stop it or to change its global settings.

@@ -215,6 +215,14 @@ impl Machine {
             return ClientStep::Pass(length);
         };
         self.phase = match Login::parse(packet) {
+            // A client that takes what was not offered: server and client may agree on it, we cannot follow.
+            Ok(Login::Response(response))
+                if response
+                    .capabilities
+                    .intersects(Capabilities::not_carried()) =>
+            {
+                Phase::Pump
+            }
             Ok(Login::Response(response)) => {
                 let server = Server {
                     mariadb: greeting.is_mariadb(),

@@ -1,0 +1,1 @@
+//! Stories of the process: start, settings, limits, signals.

@@ -1,0 +1,142 @@
+//! Sizes: packets that end at the edge of 16 MiB, statements and results far beyond any buffer.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::talk::same_with_and_without;
+use crate::kit::database::Database;
+use crate::kit::peer::Peer;
+use crate::kit::proxy::Proxy;
+use crate::kit::servers::on_each_server;
+use crate::kit::wire_client::packet::MAX_PART;
+use crate::kit::wire_client::{COM_QUERY, Login, WireClient};
+
+/// What a session may add to the process's memory, whatever flows through it, in KiB: its bound of
+/// 1 MiB of buffers, and as much again for what the allocator keeps.
+const SESSION_KIB: u64 = 2 * 1024;
+const MIB: usize = 1024 * 1024;
+
+#[test]
+fn packets_at_the_edge_of_16_mib_pass_both_ways() {
+    on_each_server(|server| {
+        same_with_and_without(server, &Login::default(), |talk| {
+            for length in [MAX_PART - 1, MAX_PART, MAX_PART + 1, 2 * MAX_PART] {
+                // A row of one column has four bytes of length in front, or nine.
+                let prefix = if length < 2 * MAX_PART { 4 } else { 9 };
+                talk.query(&format!(
+                    "SELECT repeat('a', {}); SELECT 2",
+                    length - prefix
+                ));
+                let (head, tail) = ("\u{3}SELECT length('", "')");
+                let text = "b".repeat(length - head.len() - tail.len());
+                talk.command(format!("{head}{text}{tail}").as_bytes());
+                talk.query("SELECT 'still in step'");
+            }
+        });
+    });
+}
+
+#[test]
+fn a_64_mib_insert_passes_without_being_held() {
+    on_each_server(|server| {
+        let database = Database::empty(server, "relay_insert");
+        database
+            .connect()
+            .ok("CREATE TABLE t (body longblob) ENGINE = MyISAM");
+        let proxy = warm(server.addr());
+        let mut client = proxy.login(&database.login());
+        let before = proxy.resident_kib();
+        let body = "x".repeat(64 * MIB);
+        assert_eq!(
+            client
+                .ok(&format!("INSERT INTO t VALUES ('{body}')"))
+                .affected_rows,
+            1
+        );
+        let grown = proxy.peak_kib().saturating_sub(before);
+        assert!(grown < SESSION_KIB, "grew by {grown} KiB");
+        assert_eq!(
+            client.column("SELECT length(body) FROM t"),
+            [(64 * MIB).to_string()]
+        );
+    });
+}
+
+#[test]
+fn a_slow_reader_slows_the_server_and_does_not_grow_the_proxy() {
+    const ROWS: usize = 256;
+    on_each_server(|server| {
+        let proxy = warm(server.addr());
+        let mut client = proxy.login(&Login::default());
+        let before = proxy.resident_kib();
+        let sql = format!(
+            "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS}) \
+             SELECT repeat('x', {MIB}) FROM n"
+        );
+        client
+            .send(&client.query_payload(sql.as_bytes(), &[]))
+            .unwrap();
+        let id = client.greeting.thread_id;
+        thread::sleep(Duration::from_millis(700));
+        let command = format!("SELECT command FROM information_schema.processlist WHERE id = {id}");
+        assert_eq!(
+            server.connect().column(&command),
+            ["Query"],
+            "the server is done already"
+        );
+        let mut packets = 0;
+        // Column count, definition, rows, end.
+        while packets < ROWS + 3 {
+            client.read_packet().unwrap();
+            packets += 1;
+            if packets % 64 == 0 {
+                thread::sleep(Duration::from_millis(50));
+            }
+        }
+        assert_eq!(client.column("SELECT 'still in step'"), ["still in step"]);
+        let grown = proxy.peak_kib().saturating_sub(before);
+        assert!(grown < SESSION_KIB, "grew by {grown} KiB");
+    });
+}
+
+/// The other way round: who cannot write is not read from.
+#[test]
+fn a_server_that_does_not_read_slows_the_client() {
+    let peer = Peer::start(|stage| {
+        stage.let_in()?;
+        thread::sleep(Duration::from_secs(2));
+        stage.wait_for_end()
+    });
+    let proxy = warm(peer.addr());
+    let before = proxy.resident_kib();
+    let mut client = WireClient::connect(proxy.addr());
+    client
+        .stream
+        .set_write_timeout(Some(Duration::from_millis(500)))
+        .unwrap();
+    let mut payload = vec![COM_QUERY];
+    payload.resize(256 * MIB, b'x');
+    let started = Instant::now();
+    assert!(client.send(&payload).is_err(), "256 MiB went somewhere");
+    assert!(started.elapsed() < Duration::from_secs(10));
+    let grown = proxy.peak_kib().saturating_sub(before);
+    assert!(grown < SESSION_KIB, "grew by {grown} KiB");
+}
+
+/// Its threads have their scratch buffers, and its allocator what it keeps.
+fn warm(upstream: std::net::SocketAddr) -> Proxy {
+    let proxy = Proxy::start(upstream, &[]);
+    let clients: Vec<_> = (0..8)
+        .map(|_| {
+            thread::spawn({
+                let addr = proxy.addr();
+                move || WireClient::connect(addr).command(&[0x0e]).map(|_| ())
+            })
+        })
+        .collect();
+    for client in clients {
+        // A scripted server may not answer.
+        let _ = client.join().unwrap();
+    }
+    proxy
+}

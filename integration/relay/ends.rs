@@ -1,0 +1,182 @@
+//! How sessions end: killed, timed out, refused, too big, or with their server.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use headwater::demo::private_server::{Kind, PrivateServer};
+
+use super::talk::{read_to_end, same_with_and_without};
+use crate::kit::peer::Peer;
+use crate::kit::proxy::{Proxy, free_addr};
+use crate::kit::servers::{Server, on_each_server};
+use crate::kit::wire_client::packet::encode;
+use crate::kit::wire_client::{Login, ServerError, WireClient};
+
+#[test]
+fn a_session_is_killed_by_the_thread_id_its_client_saw() {
+    on_each_server(|server| {
+        let proxy = Proxy::start(server.addr(), &[]);
+        let mut client = proxy.login(&Login::default());
+        let id = client.greeting.thread_id;
+        assert_eq!(client.column("SELECT CONNECTION_ID()"), [id.to_string()]);
+        // A query alone first: the session goes on.
+        client
+            .send(&client.query_payload(b"SELECT SLEEP(60)", &[]))
+            .unwrap();
+        thread::sleep(Duration::from_millis(200));
+        server.connect().ok(&format!("KILL QUERY {id}"));
+        client.reply(3).unwrap();
+        assert_eq!(client.column("SELECT 1"), ["1"]);
+        server.connect().ok(&format!("KILL {id}"));
+        let mut until_end = String::from_utf8_lossy(&read_to_end(&mut client.stream)).into_owned();
+        until_end.retain(|letter| letter.is_ascii_alphabetic());
+        assert!(!until_end.contains("Headwater"), "{until_end}");
+    });
+}
+
+#[test]
+fn a_session_that_idles_too_long_hears_the_servers_good_bye() {
+    on_each_server(|server| {
+        same_with_and_without(server, &Login::default(), |talk| {
+            talk.query("SET SESSION wait_timeout = 1");
+            talk.to_the_end();
+        });
+    });
+}
+
+/// A server with small limits of its own, for what the shared ones never do.
+fn small_server(server: &Server) -> PrivateServer {
+    let kind = if server.is_mariadb() {
+        Kind::Mariadb
+    } else {
+        Kind::Mysql
+    };
+    let options = ["--max-allowed-packet=1M", "--max-connections=4"];
+    PrivateServer::start(kind, &options).unwrap()
+}
+
+#[test]
+fn a_server_at_its_limits_and_beyond() {
+    on_each_server(|server| {
+        let mut small = small_server(server);
+        let proxy = Proxy::start(small.addr(), &[]);
+        too_big(&small, &proxy);
+        too_many(&small, &proxy);
+        gone_and_back(&mut small, &proxy);
+        let (status, log) = proxy.terminate();
+        assert!(status.success(), "{log}");
+    });
+}
+
+/// The server answers in the middle of the packet, and closes; the client is still writing.
+fn too_big(small: &PrivateServer, proxy: &Proxy) {
+    for length in [1 << 20, 3 << 20, 40 << 20] {
+        let mut heard = Vec::new();
+        for addr in [small.addr(), proxy.addr()] {
+            let mut client = WireClient::connect(addr);
+            let sql = format!("SELECT length('{}')", "x".repeat(length));
+            let mut writer = client.stream.try_clone().unwrap();
+            let packet = encode(0, &client.query_payload(sql.as_bytes(), &[]));
+            let writing = thread::spawn(move || {
+                use std::io::Write;
+                // Fails as soon as the server has closed.
+                let _ = writer.write_all(&packet);
+            });
+            let error = client
+                .read_packet()
+                .map(|packet| ServerError::parse(&packet.payload).code);
+            heard.push(error.ok());
+            drop(client);
+            writing.join().unwrap();
+        }
+        // Straight from the server the error may be lost to the reset behind it.
+        assert_eq!(
+            heard[1],
+            Some(1153),
+            "{length} bytes, and without Headwater {:?}",
+            heard[0]
+        );
+    }
+}
+
+fn too_many(small: &PrivateServer, proxy: &Proxy) {
+    let mut guests = Vec::new();
+    let refused = loop {
+        match WireClient::try_login(small.addr(), &Login::default()).unwrap() {
+            Ok(guest) => guests.push(guest),
+            Err(error) => break error,
+        }
+        assert!(guests.len() < 20, "no limit in sight");
+    };
+    assert_eq!(refused.code, 1040);
+    let relayed = WireClient::try_login(proxy.addr(), &Login::default())
+        .unwrap()
+        .unwrap_err();
+    assert_eq!(relayed, refused);
+    drop(guests);
+}
+
+fn gone_and_back(small: &mut PrivateServer, proxy: &Proxy) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let mut client = loop {
+        match WireClient::try_login(proxy.addr(), &Login::default()) {
+            Ok(Ok(client)) => break client,
+            _ => assert!(Instant::now() < deadline, "the guests' places stay taken"),
+        }
+    };
+    client
+        .send(&client.query_payload(b"SELECT SLEEP(60)", &[]))
+        .unwrap();
+    small.kill();
+    assert_eq!(read_to_end(&mut client.stream), b"");
+
+    let error = WireClient::try_login(proxy.addr(), &Login::default())
+        .unwrap()
+        .unwrap_err();
+    assert_eq!((error.code, error.sqlstate.as_str()), (2003, ""));
+    assert!(
+        error.message.contains(&small.addr().to_string()),
+        "{error:?}"
+    );
+
+    small.restart().unwrap();
+    assert_eq!(proxy.login(&Login::default()).column("SELECT 1"), ["1"]);
+}
+
+#[test]
+fn a_server_that_is_not_there_is_named() {
+    let upstream = free_addr();
+    let proxy = Proxy::start(upstream, &[]);
+    let error = WireClient::try_login(proxy.addr(), &Login::default())
+        .unwrap()
+        .unwrap_err();
+    assert_eq!(error.code, 2003);
+    assert!(error.message.contains(&upstream.to_string()), "{error:?}");
+    assert!(proxy.log().contains("--upstream"), "{}", proxy.log());
+}
+
+/// What the server said last reaches a client that takes its time.
+#[test]
+fn the_last_words_of_a_server_wait_for_their_client() {
+    const ROW: usize = 60_000;
+    const ROWS: usize = 400;
+    let peer = Peer::start(|stage| {
+        stage.let_in()?;
+        stage.read()?;
+        stage.packet(1, &[1])?;
+        stage.packet(2, b"\x03def\0\0\0\x01a\0\x0c\x2d\0\0\0\0\0\xfd\0\0\0\0\0")?;
+        for row in 0..ROWS {
+            let mut payload = vec![0xfc];
+            payload.extend((ROW as u16).to_le_bytes());
+            payload.resize(ROW + 3, b'x');
+            stage.packet(row as u8 + 3, &payload)?;
+        }
+        stage.packet(200, b"\xff\x1d\x05#70100Query execution was interrupted")
+    });
+    let proxy = Proxy::start(peer.addr(), &[]);
+    let mut client = proxy.login(&Login::default());
+    client.send(b"\x03SELECT a").unwrap();
+    thread::sleep(Duration::from_millis(2_500));
+    let heard = read_to_end(&mut client.stream);
+    assert!(heard.ends_with(b"was interrupted"), "{} bytes", heard.len());
+}

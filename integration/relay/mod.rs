@@ -1,0 +1,13 @@
+//! Stories of the relay: what a client and its server say to each other is what they would say alone.
+
+mod big;
+mod commands;
+mod ends;
+mod idle;
+mod logins;
+mod pipelines;
+mod prepared;
+mod strange_clients;
+mod strange_servers;
+mod stream;
+mod talk;
