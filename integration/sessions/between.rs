@@ -198,11 +198,13 @@ fn kill_query_during_a_call_interrupts_it_and_no_more() {
         });
         let mut interrupted = 0;
         for round in 0..400 {
+            // An interrupted call may leave any part of its rows.
             for statement in [CALLS[round % 2], TAIL] {
                 match client.query(statement).pop() {
                     Some(Answer::Err(error)) => {
                         assert!(interruptions.contains(&error.code), "{error:?}");
                         interrupted += 1;
+                        break;
                     }
                     Some(Answer::Rows(page)) if round % 2 == 0 => assert_eq!(page.rows, expected),
                     _ => {}

@@ -2,6 +2,7 @@
 
 use super::counts::Event;
 use super::driver::{Ended, Session};
+use super::owned::INTERRUPTED;
 use super::result_table::Pending;
 use crate::statement::{Tail, TailForm};
 use crate::timeline::check::{Facts, Product, Verdict};
@@ -34,6 +35,15 @@ impl Session {
                 }
                 self.shared.counts.add(Event::TailVirtual);
                 return self.tell_client(bytes);
+            }
+            if let (Some(Outcome::Err(error)), Some(bytes)) = (&read.outcome, &read.bytes) {
+                if error.code == INTERRUPTED {
+                    if let Some(commands) = self.machine.commands() {
+                        commands.standing.observe_error();
+                    }
+                    self.client_in.drain(..length);
+                    return self.tell_client(bytes);
+                }
             }
             self.shared.counts.add(Event::TailRetried);
         }
