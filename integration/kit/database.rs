@@ -18,7 +18,18 @@ impl Database {
     /// `story` makes the name readable: `hw_<story>_<number>`.
     #[track_caller]
     pub(crate) fn empty(server: &'static Server, story: &str) -> Database {
-        let name = unique(&format!("hw_{story}"));
+        Database::named(server, unique(&format!("hw_{story}")))
+    }
+
+    /// As [`Database::empty`]; all such names are of one length.
+    #[track_caller]
+    pub(crate) fn padded(server: &'static Server, story: &str) -> Database {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Database::named(server, format!("hw_{story}_{number:06}"))
+    }
+
+    #[track_caller]
+    fn named(server: &'static Server, name: String) -> Database {
         let mut root = server.connect();
         root.ok(&format!("DROP DATABASE IF EXISTS {name}"));
         root.ok(&format!("CREATE DATABASE {name}"));
@@ -86,7 +97,8 @@ impl Drop for Database {
     }
 }
 
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
 fn unique(stem: &str) -> String {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("{stem}_{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }

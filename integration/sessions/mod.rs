@@ -1,1 +1,13 @@
+//! One session's stories: the same statements straight to the server and through Headwater give the
+//! same replies, whatever the session is in the middle of.
 
+mod accounts;
+mod at_random;
+mod between;
+mod definitions;
+mod leftovers;
+mod settings;
+mod spellings;
+mod stage;
+mod tables;
+mod transactions;

@@ -93,8 +93,8 @@ pub struct Session {
     holding: bool,
     /// When the right to execute the procedure was last proved.
     pub(super) execute_proven: Option<Instant>,
-    /// When this account last looked at a definition and saw too little.
-    pub(super) checked_in_vain: Option<Instant>,
+    /// When this account last looked at a definition and saw too little, and in which database.
+    pub(super) checked_in_vain: Option<(Instant, Vec<u8>)>,
 }
 
 impl Session {

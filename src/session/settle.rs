@@ -15,22 +15,34 @@ use crate::wire::frame;
 use crate::wire::reply::Reply;
 use crate::wire::resultset::Answer;
 
+/// MySQL (9.7.4) remembers until the next commit that a MEMORY table was written, and has a warning
+/// (6414) for a statement that then writes an InnoDB table; behind a procedure it forgets.
+/// Nothing is open here that could be committed: the result table is only pending outside transactions.
+const END_OF_WRITE: &str = "COMMIT AND NO CHAIN NO RELEASE";
+
 impl Session {
-    /// Puts what is pending on the server. With `diagnostics`, by the real procedure: only that
-    /// leaves the counts and warnings behind which the waiting command asks for.
+    /// Puts what is pending on the server. With `diagnostics`, by the real procedure, or with the
+    /// real tail behind it: only those leave the counts and warnings behind which the waiting
+    /// command asks for.
     pub(super) async fn settle(&mut self, diagnostics: bool) -> Result<(), Ended> {
         let Some(pending) = self.take_pending() else {
             return Ok(());
         };
         let (batch, heads) = self.write_batch(&pending);
-        if !diagnostics {
+        let mut written = false;
+        if !diagnostics || pending.tail.is_some() {
             let answers = self.ask(&batch).await?;
-            if self.take_written(&pending, &answers, heads) {
-                self.shared.counts.add(Event::TableWritten);
-                return Ok(());
-            }
+            written = self.take_written(&pending, &answers, heads);
         }
-        self.redo(&pending).await
+        if written {
+            self.shared.counts.add(Event::TableWritten);
+        } else {
+            self.redo(&pending).await?;
+        }
+        match &pending.tail {
+            Some(tail) if diagnostics => self.run_aside(tail).await,
+            _ => Ok(()),
+        }
     }
 
     /// As [`Self::settle`], before a call is relayed: its OK packet may count the rows it deletes.
@@ -88,6 +100,9 @@ impl Session {
         for statement in write::statements(definition, pending, tables.result, tables.heads) {
             batch.query(&statement);
         }
+        if !commands.server.mariadb {
+            batch.query(END_OF_WRITE);
+        }
         let count = batch.count();
         (batch, count)
     }
@@ -128,16 +143,27 @@ impl Session {
         true
     }
 
-    /// Runs the client's own call on the server and swallows its reply.
+    /// Runs the client's own call on the server, behind those that it came after.
     async fn redo(&mut self, pending: &Pending) -> Result<(), Ended> {
         self.shared.counts.add(Event::ProcedureRedone);
         let Some(commands) = self.machine.commands() else {
             return Ok(());
         };
         commands.tables.disturb();
+        for (_, call) in &pending.before {
+            self.run_aside(call).await?;
+        }
+        self.run_aside(&pending.call).await
+    }
+
+    /// Runs a command of the client's and swallows its reply.
+    async fn run_aside(&mut self, payload: &[u8]) -> Result<(), Ended> {
+        let Some(commands) = self.machine.commands() else {
+            return Ok(());
+        };
         let capabilities = commands.capabilities;
         let mut packet = Vec::new();
-        frame::encode(0, &pending.call, &mut packet);
+        frame::encode(0, payload, &mut packet);
         self.backend.send(&packet).await?;
         let mut reply = Reply::new(Command::Query, capabilities);
         let read = self.backend.read_reply(&mut reply, 0).await?;

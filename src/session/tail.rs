@@ -25,10 +25,13 @@ impl Session {
             let exact = whole || reply.rows() == tail.limit;
             if let (Some(Outcome::Ok(ok)), Some(bytes), true) = (&read.outcome, &read.bytes, exact)
             {
+                let text = self.client_in.drain(..length).skip(HEADER_BYTES).collect();
                 if let Some(commands) = self.machine.commands() {
                     commands.standing.observe(ok);
+                    if let Some(pending) = &mut commands.tables.pending {
+                        pending.tail = Some(text);
+                    }
                 }
-                self.client_in.drain(..length);
                 self.shared.counts.add(Event::TailVirtual);
                 return self.tell_client(bytes);
             }

@@ -56,44 +56,44 @@ impl<'a> Lexer<'a> {
     /// Skips white space and comments. False: a comment that the server may execute, or that does not end.
     fn skip_blank(&mut self) -> bool {
         loop {
-            match (self.peek(0), self.peek(1)) {
-                (Some(byte), _) if is_space(byte) => self.at += 1,
-                (Some(b'#'), _) => self.skip_line(),
-                // Two dashes are a comment only before white space, a control character or the end: `5--1` is a sum.
-                (Some(b'-'), Some(b'-')) if self.peek(2).is_none_or(is_dash_end) => {
-                    self.skip_line()
-                }
-                (Some(b'/'), Some(b'*')) => {
-                    if !self.skip_comment() {
-                        return false;
-                    }
-                }
+            let len = match (self.peek(0), self.peek(1)) {
+                (Some(byte), _) if is_space(byte) => Some(1),
+                (Some(b'#'), _) => self.line(),
+                // Two dashes are a comment only before white space or the end: `5--1` is a sum.
+                (Some(b'-'), Some(b'-')) => match self.peek(2) {
+                    None => self.line(),
+                    Some(byte) if is_space(byte) => self.line(),
+                    // Before other control characters too, but which ones depends on the character set.
+                    Some(byte) if byte.is_ascii_control() => None,
+                    Some(_) => return true,
+                },
+                (Some(b'/'), Some(b'*')) => self.comment(),
                 _ => return true,
+            };
+            match len {
+                Some(len) => self.at += len,
+                None => return false,
             }
         }
     }
 
-    fn skip_line(&mut self) {
-        self.at = self
-            .rest()
+    /// The length of a comment up to the line's end. With a NUL in it, both servers find an error there.
+    fn line(&self) -> Option<usize> {
+        let rest = self.rest();
+        let len = rest
             .iter()
             .position(|&byte| byte == b'\n')
-            .map_or(self.text.len(), |end| self.at + end + 1);
+            .map_or(rest.len(), |end| end + 1);
+        (!rest.iter().take(len).any(|&byte| byte == 0)).then_some(len)
     }
 
-    fn skip_comment(&mut self) -> bool {
+    /// The length of a comment in `/*` and `*/`.
+    fn comment(&self) -> Option<usize> {
         let body = self.text.get(self.at + 2..).unwrap_or_default();
         // `/*!` and MariaDB's `/*M!` are executed, `/*+` holds optimizer hints.
-        if matches!(body.first(), Some(b'!' | b'+')) || matches!(body, [b'M' | b'm', b'!', ..]) {
-            return false;
-        }
-        match body.windows(2).position(|pair| pair == b"*/") {
-            Some(end) => {
-                self.at += 2 + end + 2;
-                true
-            }
-            None => false,
-        }
+        let executed = matches!(body, [b'!' | b'+', ..] | [b'M' | b'm', b'!', ..]);
+        let end = body.windows(2).position(|pair| pair == b"*/")?;
+        (!executed && !body.iter().take(end).any(|&byte| byte == 0)).then_some(2 + end + 2)
     }
 
     /// The kind and length of the token that starts with `first`, here.
@@ -210,10 +210,6 @@ impl Token<'_> {
 /// White space in every character set that a client may use.
 pub fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
-}
-
-fn is_dash_end(byte: u8) -> bool {
-    byte <= b' ' || byte == 0x7f
 }
 
 fn is_word(byte: u8) -> bool {

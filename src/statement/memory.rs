@@ -11,7 +11,7 @@ use super::effects::Effects;
 use super::tail::Tail;
 use crate::timeline::Definition;
 
-/// Classifies texts as [`super::classify`] does, and remembers of each that names a result table whether it is a tail.
+/// Classifies texts as [`classify()`](super::classify()) does, and remembers of each that names a result table whether it is a tail.
 ///
 /// It is bound to the definitions that it was made with. Calls differ in their numbers and are read each time; what other texts
 /// may do is found in one pass.

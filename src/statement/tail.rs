@@ -11,6 +11,7 @@ use sqlparser::ast::{
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
 
+use super::keyword::{is_keyword, is_reserved};
 use super::lexer::{Kind, Lexer, Token, is_space};
 use crate::timeline::Definition;
 
@@ -290,11 +291,18 @@ fn table(factor: &TableFactor) -> Option<Table> {
     let TableFactor::Table { name, alias, .. } = factor else {
         return None;
     };
+    let name = sole(name)?.clone();
     let alias = alias.as_ref().map(|alias| alias.name.clone());
-    Some(Table {
-        name: sole(name)?.clone(),
-        alias,
-    })
+    // A parser may take for an alias what the servers take for the next clause.
+    let doubtful = alias
+        .as_ref()
+        .is_some_and(|alias| alias.quote_style.is_none() && is_keyword(&alias.value));
+    (!doubtful && is_plain(&name)).then_some(Table { name, alias })
+}
+
+/// Whether both servers take it for a name as it stands.
+fn is_plain(name: &Ident) -> bool {
+    name.quote_style.is_some() || !is_reserved(&name.value)
 }
 
 /// Neither table may be called by a name that could mean the other.
@@ -320,14 +328,14 @@ fn column(item: &SelectItem, message: &Table, names: &Names) -> Option<String> {
         _ => return None,
     };
     let own = match expr {
-        Expr::Identifier(name) => !is_id(name),
+        Expr::Identifier(name) => is_plain(name) && !is_id(name),
         Expr::CompoundIdentifier(parts) => match parts.as_slice() {
             [table, _] => table.value == message.qualifier().value,
             _ => false,
         },
         _ => false,
     };
-    if !own || alias.is_some_and(is_id) {
+    if !own || alias.is_some_and(|alias| is_id(alias) || !is_plain(alias)) {
         return None;
     }
     Some(alias.map_or_else(|| expr.to_string(), |alias| format!("{expr} {alias}")))

@@ -7,8 +7,13 @@ pub mod capability;
 pub mod command;
 pub mod cursor;
 pub mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod handshake;
 pub mod reply;
 pub mod response;
 pub mod resultset;
 pub mod status;
+
+#[cfg(test)]
+mod captured;

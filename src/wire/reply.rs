@@ -13,6 +13,8 @@ mod local_data;
 mod walk;
 
 #[cfg(test)]
+mod generate;
+#[cfg(test)]
 mod tests;
 
 pub use auth::{AuthEvent, AuthLoop, AuthStep};
@@ -70,7 +72,8 @@ pub enum Event {
 /// How a reply ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The last OK packet, or the EOF behind the last rows.
+    /// The last OK packet, or the EOF behind the last rows; its `schema` and `truncated` are those of the last packet
+    /// in the chain that has either.
     Ok(OkPacket),
     /// An ERR packet; it carries no status flags, so the session's state is unknown in part.
     Err(ErrPacket),
@@ -146,5 +149,11 @@ impl Reply {
     #[must_use]
     pub fn results(&self) -> u32 {
         self.walk.results()
+    }
+
+    /// The last database the reply named, also where an ERR ended it; an OK brings it along.
+    #[must_use]
+    pub fn schema(&self) -> Option<&[u8]> {
+        self.walk.schema()
     }
 }

@@ -181,9 +181,10 @@ proptest! {
 
     #[test]
     fn two_statements_may_do_anything(first in prop::sample::select(WORDS), second in prop::sample::select(WORDS)) {
+        let blank = |text: &str| Lexer::new(text.as_bytes()).next().is_none();
         let text = format!("{first};{second}");
-        if !second.trim().is_empty() {
-            prop_assert_eq!(Effects::of(text.as_bytes(), &[]), Effects::ALL);
+        if !blank(second) && !blank(&format!("{first}x")) {
+            prop_assert_eq!(Effects::of(text.as_bytes(), &[]), Effects::ALL, "{}", text);
         }
     }
 }

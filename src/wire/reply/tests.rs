@@ -94,6 +94,17 @@ fn several_results_end_behind_the_last() {
 }
 
 #[test]
+fn a_database_named_early_in_a_chain_is_known_at_its_end() {
+    let track = DEPRECATE_EOF.union(Capabilities::SESSION_TRACK);
+    let changed = b"\0\0\0\x0a\x40\0\0\0\x05\x01\x03\x02tl";
+    let chain = [changed, OK_MORE, b"\x01", COLUMN, b"\x011", END];
+    let (outcome, ..) = outcome(Command::Query, track, &chain);
+    assert!(matches!(outcome, Outcome::Ok(packet) if packet.schema.as_deref() == Some(b"tl")));
+    let (_, reply) = follow(Command::Query, track, &[changed, ERR]);
+    assert_eq!(reply.schema(), Some(&b"tl"[..]));
+}
+
+#[test]
 fn an_error_ends_the_chain_wherever_it_comes() {
     for packets in [
         &[ERR][..],
@@ -145,6 +156,12 @@ fn a_cursor_inside_a_procedure_does_not_hide_the_rows_of_its_select() {
     for command in [Command::Query, Command::StmtExecute] {
         assert_eq!(outcome(command, NONE, &packets), (ok(0x62), 1, 1));
     }
+}
+
+#[test]
+fn a_text_query_never_opens_a_cursor() {
+    let packets = [b"\x01", COLUMN, b"\xfe\0\0\x42\0", b"\x011", EOF];
+    assert_eq!(outcome(Command::Query, NONE, &packets), (ok(2), 1, 1));
 }
 
 #[test]
@@ -344,33 +361,45 @@ fn a_row_of_16_mib_that_starts_like_an_eof_is_a_row() {
     row.extend(u64::to_le_bytes(0xFF_FFFF + 6));
     row.resize(MAX_BODY + 15, b'a');
     let exact = vec![0xFE; MAX_BODY];
-    let bytes = stream(&[b"\x01", COLUMN, &row, &exact, b"\x011", END]);
+    let plain = vec![b'a'; MAX_BODY + 15];
+    let bytes = stream(&[b"\x01", COLUMN, &row, &exact, &plain, b"\x011", END]);
     let mut reply = Reply::new(Command::Query, DEPRECATE_EOF);
     let step = reply.feed(&bytes);
-    assert_eq!(
-        step,
-        Step {
-            consumed: bytes.len(),
-            event: Some(Event::Done(ok(2)))
-        }
-    );
-    assert_eq!(reply.rows(), 3);
+    let done = Some(Event::Done(ok(2)));
+    assert_eq!((step.consumed, step.event), (bytes.len(), done));
+    assert_eq!(reply.rows(), 4);
     // Nothing of the rows is kept.
     assert!(std::mem::size_of::<Reply>() < 256);
 }
 
 #[test]
-fn of_a_long_ok_in_pieces_a_bounded_part_is_kept() {
-    let mut packet = b"\0\0\0\x02\x40\0\0\0\xfd\0\0\x02\x04".to_vec();
-    packet.resize(200_000, b'g');
-    let bytes = stream(&[&packet]);
-    let mut reply = Reply::new(Command::Query, Capabilities::SESSION_TRACK);
-    let (front, back) = bytes.split_at(100);
-    assert_eq!(reply.feed(front).event, None);
-    let Some(Event::Done(Outcome::Ok(ok))) = reply.feed(back).event else {
-        unreachable!()
+fn of_a_long_packet_in_pieces_a_bounded_part_is_kept() {
+    let info = vec![b'i'; 2 * HELD_BYTES];
+    let long = OkPacket {
+        info,
+        schema: Some(b"tl".to_vec()),
+        status: 0x4002,
+        ..OkPacket::default()
     };
-    assert_eq!((ok.status, ok.truncated, ok.schema), (0x4002, true, None));
+    let mut payload = Vec::new();
+    long.write(Capabilities::SESSION_TRACK, &mut payload);
+    let bytes = stream(&[&payload]);
+    let follow = |cut| {
+        let mut reply = Reply::new(Command::Query, Capabilities::SESSION_TRACK);
+        let (front, back) = bytes.split_at(cut);
+        reply.feed(front);
+        match reply.feed(back).event {
+            Some(Event::Done(Outcome::Ok(packet))) => packet,
+            event => unreachable!("{event:?}"),
+        }
+    };
+    assert_eq!(follow(0), long);
+    let kept = OkPacket {
+        status: 0x4002,
+        truncated: true,
+        ..OkPacket::default()
+    };
+    assert_eq!(follow(100), kept);
 }
 
 #[test]

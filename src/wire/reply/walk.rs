@@ -32,6 +32,10 @@ pub(crate) struct Walk {
     /// Length of the first physical packet of the current logical one.
     first_len: usize,
     held: Vec<u8>,
+    /// The database that the last packet with trackers named.
+    schema: Option<Vec<u8>>,
+    /// That packet's trackers were cut off.
+    schema_unknown: bool,
     columns: u64,
     rows: u64,
     results: u32,
@@ -129,6 +133,8 @@ impl Walk {
             treat: Treat::Undecided,
             first_len: 0,
             held: Vec::new(),
+            schema: None,
+            schema_unknown: false,
             columns: 0,
             rows: 0,
             results: 0,
@@ -149,6 +155,11 @@ impl Walk {
         self.results
     }
 
+    /// The last database a packet of the reply named.
+    pub(crate) fn schema(&self) -> Option<&[u8]> {
+        self.schema.as_deref()
+    }
+
     /// Responses of the chain that have begun.
     pub(crate) fn responses(&self) -> u32 {
         self.responses
@@ -163,7 +174,7 @@ impl Walk {
         let mut ahead = bytes;
         while let [a, b, c, _, first, ..] = *ahead {
             let Header { len, .. } = Header::parse(&[a, b, c, 0]).unwrap_or_default();
-            if first >= EOF || len == 0 || len == MAX_BODY {
+            if first >= EOF || len == MAX_BODY {
                 break;
             }
             let Some(behind) = ahead.get(HEADER_BYTES + len..) else {

@@ -68,7 +68,15 @@ impl Walk {
         }
     }
 
-    fn response_ended(&mut self, packet: OkPacket) -> Option<Event> {
+    /// The last packet of a chain speaks for all of them: `use a; select 1` names its database in the first.
+    fn response_ended(&mut self, mut packet: OkPacket) -> Option<Event> {
+        if packet.truncated || packet.schema.is_some() {
+            self.schema_unknown = packet.truncated;
+            self.schema.clone_from(&packet.schema);
+        } else {
+            packet.truncated = self.schema_unknown;
+            packet.schema.clone_from(&self.schema);
+        }
         if packet.more_results() && self.command.reply_kind() == ReplyKind::Results {
             self.phase = Phase::Response;
             return None;

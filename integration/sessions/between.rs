@@ -1,0 +1,333 @@
+//! What may come between a call and its tail.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::stage::{TAIL, on_each_stage};
+use crate::kit::wire_client::{
+    Answer, COM_INIT_DB, COM_PING, COM_RESET_CONNECTION, Login, capability,
+};
+
+const CALLS: [&str; 2] = [
+    "CALL fetch_timeline_ids(1)",
+    "CALL fetch_timeline_ids2(1, 300)",
+];
+
+#[test]
+fn a_tail_may_be_asked_twice_or_late() {
+    on_each_stage(|stage| {
+        let mut twin = stage.twin();
+        for between in [
+            TAIL,
+            "SELECT 1",
+            "SET @x = 1",
+            "SET NAMES utf8mb4",
+            "DO SLEEP(0)",
+            "INSERT INTO note (body) VALUES ('x')",
+            "UPDATE message SET body = CONCAT(body, '!') WHERE id = 400",
+            "SELECT nothing",
+            "this is no SQL",
+            "",
+            "USE mysql",
+            "USE {db}",
+            "SHOW STATUS LIKE 'Uptime_since'",
+            "FLUSH TABLES",
+            "OPTIMIZE TABLE note",
+            "CREATE TABLE another (id int)",
+            "DROP TABLE another",
+            "KILL QUERY CONNECTION_ID()",
+            "CALL fetch_timeline_ids(999)",
+            "HANDLER message OPEN",
+            "HANDLER message CLOSE",
+        ] {
+            for call in CALLS {
+                twin.run(call);
+                if between.starts_with("KILL") {
+                    // The first statement after it may be the one that it meets.
+                    twin.run("SELECT 2");
+                }
+                twin.run(between);
+                twin.run(TAIL);
+                twin.run("USE {db}");
+                twin.run(TAIL);
+                twin.run(TAIL);
+            }
+        }
+        let counts = stage.proxy.counts();
+        assert!(counts.of("calls_owned") >= 25, "{counts:?}");
+    });
+}
+
+#[test]
+fn a_call_reaches_the_database_that_it_names() {
+    on_each_stage(|stage| {
+        let mut twin = stage.twin();
+        twin.run("USE information_schema");
+        twin.run("CALL {db}.fetch_timeline_ids(1)");
+        twin.run(TAIL);
+        twin.run("SELECT COUNT(*) FROM {db}.fetch_timeline_tt");
+        twin.run("CALL fetch_timeline_ids(1)");
+        twin.run("USE {db}");
+        twin.run("CALL {db}.fetch_timeline_ids(1)");
+        twin.run("USE mysql");
+        twin.run(TAIL);
+        twin.run("SELECT COUNT(*) FROM {db}.fetch_timeline_tt");
+        twin.run("SELECT COUNT(*) FROM {db}.message JOIN {db}.fetch_timeline_tt USING(id)");
+        stage.owned(1);
+    });
+}
+
+#[test]
+fn the_database_may_be_chosen_by_command() {
+    on_each_stage(|stage| {
+        let login = Login::default().with(capability::SESSION_TRACK);
+        for login in [Login::default(), login] {
+            let mut twin = stage.twin_of(&login);
+            twin.run(CALLS[0]);
+            twin.command(&[&[COM_INIT_DB], &b"mysql"[..]].concat());
+            twin.run(TAIL);
+            twin.run("SELECT COUNT(*) FROM {db}.fetch_timeline_tt");
+            twin.run(CALLS[0]);
+            twin.command(&[&[COM_INIT_DB], &b"no_such_database"[..]].concat());
+            twin.run("USE {db}");
+            twin.run(CALLS[1]);
+            twin.run(TAIL);
+            twin.run("DROP DATABASE IF EXISTS hw_no_such_database");
+            twin.run(CALLS[1]);
+            twin.run(TAIL);
+        }
+        stage.owned(6);
+    });
+}
+
+#[test]
+fn a_reset_or_a_change_of_user_forgets_the_result_table() {
+    on_each_stage(|stage| {
+        let mut twin = stage.twin();
+        for call in CALLS {
+            twin.run(call);
+            twin.command(&[COM_PING]);
+            twin.run(TAIL);
+            twin.run(call);
+            twin.command(&[COM_RESET_CONNECTION]);
+            assert_eq!(twin.error(TAIL), 1146);
+            twin.run(call);
+            twin.run(TAIL);
+            twin.run("SET autocommit = 0, sql_safe_updates = 1");
+            twin.command(&[COM_RESET_CONNECTION]);
+            twin.run(call);
+            twin.run(TAIL);
+            twin.run(call);
+            twin.change_to_root();
+            twin.run("SELECT COUNT(*) FROM {db}.fetch_timeline_tt");
+            twin.run("USE {db}");
+            assert_eq!(twin.error(TAIL), 1146);
+            twin.run(call);
+            twin.run(TAIL);
+        }
+        stage.owned(12);
+    });
+}
+
+#[test]
+fn a_connection_lost_after_a_call_is_lost_on_the_server_too() {
+    on_each_stage(|stage| {
+        let login = stage.databases[1].login();
+        let mut client = stage.proxy.login(&login);
+        client.ok(CALLS[0]);
+        let thread = client.greeting.thread_id;
+        drop(client);
+        let gone = format!("SELECT id FROM information_schema.processlist WHERE id = {thread}");
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !stage.root.rows(&gone).is_empty() {
+            assert!(Instant::now() < deadline, "the server's side stays");
+            sleep(Duration::from_millis(10));
+        }
+
+        // The other way round: the server ends the connection.
+        let mut client = stage.proxy.login(&login);
+        client.ok(CALLS[0]);
+        let thread = client.greeting.thread_id;
+        stage.root.ok(&format!("KILL {thread}"));
+        assert!(client.query_reply(TAIL).is_err_or_error());
+        let mut client = stage.proxy.login(&login);
+        client.ok(CALLS[0]);
+        assert_eq!(client.rows(TAIL).len(), 20);
+    });
+}
+
+trait Lost {
+    fn is_err_or_error(&self) -> bool;
+}
+
+impl Lost for std::io::Result<crate::kit::wire_client::Reply> {
+    /// Some servers say good-bye with an ERR first.
+    fn is_err_or_error(&self) -> bool {
+        match self {
+            Err(_) => true,
+            Ok(reply) => reply
+                .packets
+                .iter()
+                .all(|packet| packet.first_byte() == Some(0xff)),
+        }
+    }
+}
+
+#[test]
+fn kill_query_during_a_call_interrupts_it_and_no_more() {
+    on_each_stage(|stage| {
+        let login = stage.databases[1].login();
+        // MariaDB may say 1329 (no more rows) where a cursor is cut off.
+        let interruptions: &[u16] = if stage.server.is_mariadb() {
+            &[1317, 1329]
+        } else {
+            &[1317]
+        };
+        let mut client = stage.proxy.login(&login);
+        let expected = {
+            client.ok(CALLS[0]);
+            client.rows(TAIL)
+        };
+        let thread = client.greeting.thread_id;
+        let mut killer = stage.server.connect();
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let killing = std::thread::spawn(move || {
+            while stopped.recv_timeout(Duration::from_micros(700)).is_err() {
+                killer.query(&format!("KILL QUERY {thread}"));
+            }
+        });
+        let mut interrupted = 0;
+        for round in 0..400 {
+            for statement in [CALLS[round % 2], TAIL] {
+                match client.query(statement).pop() {
+                    Some(Answer::Err(error)) => {
+                        assert!(interruptions.contains(&error.code), "{error:?}");
+                        interrupted += 1;
+                    }
+                    Some(Answer::Rows(page)) if round % 2 == 0 => assert_eq!(page.rows, expected),
+                    _ => {}
+                }
+            }
+        }
+        let _ = stop.send(());
+        killing.join().unwrap();
+        eprintln!("{interrupted} interrupted");
+        assert!(interrupted > 0);
+        // A late kill may still meet the next statement.
+        client.query("SELECT 1");
+        client.ok(CALLS[0]);
+        assert_eq!(client.rows(TAIL), expected);
+    });
+}
+
+#[test]
+fn a_message_deleted_between_call_and_tail_makes_room_for_the_next() {
+    on_each_stage(|stage| {
+        let mut twin = stage.twin();
+        twin.run(CALLS[0]);
+        let page = twin.rows(TAIL);
+        let third = page[2][0].clone().unwrap();
+        twin.run(CALLS[0]);
+        stage.aside(&format!("DELETE FROM {{db}}.message WHERE id = {third}"));
+        let page = twin.rows(TAIL);
+        assert_eq!(page.len(), 20);
+        twin.run(TAIL);
+        let mut twin = stage.twin();
+        twin.run(CALLS[1]);
+        stage.aside("UPDATE {db}.message SET body = 'edited' WHERE id = 300");
+        twin.run(TAIL);
+        stage.owned(3);
+    });
+}
+
+/// On MariaDB an owned call fetches the page alone; the rest is read when it is looked at.
+#[test]
+fn on_mysql_the_result_table_is_of_the_calls_time_whoever_writes_meanwhile() {
+    on_each_stage(|stage| {
+        if stage.server.is_mariadb() {
+            return;
+        }
+        let mut twin = stage.twin();
+        for call in CALLS {
+            twin.run(call);
+            stage.aside("DELETE FROM {db}.message WHERE id IN (50, 110, 210, 300)");
+            stage.aside(
+                "INSERT INTO {db}.message VALUES (51, 2, 'late'), (301, 5, 'late'), (299, 2, 'late')",
+            );
+            twin.run("SELECT COUNT(*) FROM fetch_timeline_tt");
+            twin.run_unordered("SELECT id FROM fetch_timeline_tt");
+            twin.run_unordered("SELECT * FROM max_ids_of_followers");
+            stage.aside("DELETE FROM {db}.message WHERE id IN (51, 301, 299)");
+            twin.run("CALL fetch_timeline_ids(2)");
+        }
+    });
+}
+
+#[test]
+fn two_sessions_have_a_timeline_each() {
+    on_each_stage(|stage| {
+        let (mut one, mut two) = (stage.twin(), stage.twin());
+        one.run("CALL fetch_timeline_ids(1)");
+        two.run("CALL fetch_timeline_ids(2)");
+        one.run(TAIL);
+        two.run(TAIL);
+        one.run("CALL fetch_timeline_ids2(2, 300)");
+        two.run(TAIL);
+        one.run("SELECT COUNT(*) FROM fetch_timeline_tt");
+        two.run("SELECT COUNT(*) FROM fetch_timeline_tt");
+    });
+}
+
+#[test]
+fn a_writers_next_call_shows_what_it_wrote() {
+    on_each_stage(|stage| {
+        let mut twin = stage.twin();
+        for id in 1000..1030 {
+            twin.run(&format!("INSERT INTO message VALUES ({id}, 5, 'new')"));
+            twin.run("CALL fetch_timeline_ids(1)");
+            let page = twin.rows(TAIL);
+            assert_eq!(page[0][0], Some(id.to_string()));
+        }
+        twin.run("INSERT INTO follower VALUES (3, 5)");
+        twin.run("CALL fetch_timeline_ids(3)");
+        assert_eq!(twin.rows(TAIL).len(), 20);
+        twin.run("DELETE FROM follower WHERE user_id = 3");
+        twin.run("CALL fetch_timeline_ids(3)");
+        assert_eq!(twin.rows(TAIL).len(), 0);
+        stage.owned(32);
+    });
+}
+
+#[test]
+fn a_tail_of_another_shape_gets_its_own_answer() {
+    on_each_stage(|stage| {
+        let mut twin = stage.twin();
+        for (from, to) in [
+            ("LIMIT 20", "LIMIT 5,5"),
+            ("LIMIT 20", "LIMIT 40"),
+            ("LIMIT 20", ""),
+            ("DESC", "ASC"),
+            ("message.id,", "id,"),
+            ("message.id,", "fetch_timeline_tt.id,"),
+            ("SELECT", "SELECT SQL_CALC_FOUND_ROWS"),
+            ("SELECT", "SELECT DISTINCT"),
+            ("USING(id)", "ON message.id = fetch_timeline_tt.id"),
+            ("USING(id)", "USING(id) WHERE user_id = 2"),
+            (
+                "USING(id)",
+                "USING(id) JOIN follower ON follower.follower_id = message.user_id",
+            ),
+            ("SELECT", "CREATE TEMPORARY TABLE page AS SELECT"),
+            ("SELECT", "EXPLAIN SELECT"),
+            ("SELECT", "SELECT SQL_SMALL_RESULT"),
+            ("SELECT", "SELECT @a := 1,"),
+            ("LIMIT 20", "LIMIT 20 OFFSET 3"),
+            ("LIMIT 20", "LIMIT 20 UNION ALL SELECT 1,2,3"),
+            ("body FROM", "body INTO @a, @b, @c FROM"),
+        ] {
+            twin.run(CALLS[0]);
+            twin.run(&TAIL.replacen(from, to, 1));
+            twin.run(TAIL);
+        }
+    });
+}

@@ -1,0 +1,162 @@
+//! Procedures that are not, or not any more, those that Headwater knows.
+
+use super::stage::{TAIL, on_each_stage, on_each_stage_with};
+
+const CALL: &str = "CALL fetch_timeline_ids(1)";
+
+#[test]
+fn a_procedure_that_differs_by_one_token_is_relayed_and_the_log_names_the_token() {
+    on_each_stage_with(&["--log-level", "info"], |stage| {
+        let [_, newest, _] = stage.timeline.procedures();
+        stage.aside("DROP PROCEDURE {db}.fetch_timeline_ids");
+        let odd = newest.replace("LIMIT 20; END IF", "LIMIT 19; END IF");
+        assert_ne!(odd, newest);
+        for database in &stage.databases {
+            database.connect().ok(&odd);
+        }
+        let mut twin = stage.twin();
+        if stage.service {
+            // The start's verdict is asked for anew after limits.recheck_ms at the latest; a
+            // statement through Headwater that touches procedures has it asked at once.
+            twin.run("DROP PROCEDURE IF EXISTS nothing_such");
+        }
+        for _ in 0..3 {
+            twin.run(CALL);
+            twin.run(TAIL);
+            twin.run("SELECT COUNT(*) FROM fetch_timeline_tt");
+        }
+        stage.proxy.wait_for_log("19");
+        stage.owned(0);
+        twin.run("CALL fetch_timeline_ids2(1, 300)");
+        twin.run(TAIL);
+    });
+}
+
+#[test]
+fn a_procedure_altered_through_headwater_is_relayed_from_the_next_call_on() {
+    on_each_stage(|stage| {
+        let [_, newest, _] = stage.timeline.procedures();
+        let mut twin = stage.twin();
+        twin.run(CALL);
+        twin.run(TAIL);
+        twin.run("DROP PROCEDURE fetch_timeline_ids");
+        // Here a client is served from the definition, where the server alone would say 1305.
+        assert_eq!(twin.direct.error(CALL).code, 1305);
+        twin.proxied.ok(CALL);
+        twin.run(&newest.replace("DESC LIMIT 20", "ASC LIMIT 20"));
+        twin.run(CALL);
+        twin.run(TAIL);
+        twin.run("DROP PROCEDURE fetch_timeline_ids");
+        twin.run(&newest);
+        twin.run(CALL);
+        twin.run(TAIL);
+        stage.owned(3);
+    });
+}
+
+#[test]
+fn an_index_dropped_through_headwater_changes_no_answer() {
+    on_each_stage(|stage| {
+        let mut twin = stage.twin();
+        twin.run(CALL);
+        twin.run("ALTER TABLE message DROP KEY user_id_id");
+        twin.run(CALL);
+        twin.run(TAIL);
+        twin.run("CALL fetch_timeline_ids2(1, 300)");
+        twin.run(TAIL);
+        twin.run("ALTER TABLE message ADD KEY user_id_id (user_id, id)");
+        twin.run(CALL);
+        twin.run(TAIL);
+    });
+}
+
+#[test]
+fn a_table_changed_past_headwater_changes_no_answer() {
+    on_each_stage(|stage| {
+        let mut twin = stage.twin();
+        twin.run(CALL);
+        stage.aside("ALTER TABLE {db}.message RENAME KEY user_id_id TO another_name");
+        twin.run(CALL);
+        twin.run(TAIL);
+        twin.run("SELECT COUNT(*) FROM fetch_timeline_tt");
+        stage.aside("RENAME TABLE {db}.message TO {db}.message_old");
+        twin.run(CALL);
+        twin.run(TAIL);
+        stage.aside("CREATE VIEW {db}.message AS SELECT id, user_id, body FROM {db}.message_old WHERE id > 100");
+        twin.run(CALL);
+        twin.run(TAIL);
+        stage.aside("DROP VIEW {db}.message");
+        stage.aside("DROP TABLE {db}.message_old");
+        twin.run(CALL);
+        twin.run(TAIL);
+    });
+}
+
+#[test]
+fn a_database_made_anew_has_new_procedures() {
+    on_each_stage(|stage| {
+        let mut twin = stage.twin();
+        twin.run(CALL);
+        twin.run("DROP DATABASE {db}");
+        twin.run(CALL);
+        twin.run("CREATE DATABASE {db}");
+        twin.run(CALL);
+        twin.run("USE {db}");
+        twin.run(CALL);
+    });
+}
+
+#[test]
+fn without_the_procedures_the_definition_is_served() {
+    on_each_stage(|stage| {
+        for procedure in [
+            "fetch_timeline_ids",
+            "fetch_timeline_ids2",
+            "build_max_ids_of_followers",
+        ] {
+            stage.aside(&format!("DROP PROCEDURE {{db}}.{procedure}"));
+        }
+        let mut twin = stage.twin();
+        // The verdict that a service account gave at the start is forgotten with this.
+        twin.run("DROP PROCEDURE IF EXISTS nothing_such");
+        let client = &mut twin.proxied;
+        client.ok(CALL);
+        let page = client.rows(TAIL);
+        assert_eq!((page.len(), page[0][0].as_deref()), (20, Some("480")));
+        client.ok("CALL fetch_timeline_ids2(1, 300)");
+        let page = client.rows(TAIL);
+        assert_eq!((page.len(), page[0][0].as_deref()), (20, Some("300")));
+        let count = client.column("SELECT COUNT(*) FROM fetch_timeline_tt");
+        assert_ne!(count, ["0"]);
+        assert_eq!(
+            client
+                .column("SELECT COUNT(*) FROM max_ids_of_followers")
+                .len(),
+            1
+        );
+        stage.owned(2);
+    });
+}
+
+#[test]
+fn a_body_that_cannot_be_seen_is_relayed_and_the_log_names_the_way_out() {
+    on_each_stage(|stage| {
+        if stage.service {
+            return;
+        }
+        let login = stage.account("SELECT, EXECUTE");
+        let mut twin = stage.twin_of(&login);
+        for _ in 0..3 {
+            twin.run(CALL);
+            twin.run(TAIL);
+        }
+        stage.owned(0);
+        stage.proxy.wait_for_log("trust_unseen_body");
+        // A session that may see it serves for all.
+        let mut seeing = stage.twin();
+        seeing.run(CALL);
+        twin.run(CALL);
+        twin.run(TAIL);
+        stage.owned(2);
+    });
+}

@@ -1,0 +1,232 @@
+//! Session settings that change what the procedure does, or what its OK says.
+
+use super::stage::{TAIL, on_each_stage};
+
+/// Each changes something; the second one of a pair puts it back.
+const SETTINGS: &[[&str; 2]] = &[
+    ["SET sql_safe_updates = 1", "SET sql_safe_updates = 0"],
+    ["SET sql_select_limit = 3", "SET sql_select_limit = DEFAULT"],
+    [
+        "SET sql_select_limit = 10",
+        "SET sql_select_limit = 18446744073709551615",
+    ],
+    ["SET max_join_size = 1", "SET max_join_size = DEFAULT"],
+    ["SET sql_big_selects = 0", "SET sql_big_selects = 1"],
+    [
+        "SET max_heap_table_size = 16384",
+        "SET max_heap_table_size = DEFAULT",
+    ],
+    [
+        "SET SESSION sql_mode = ''",
+        "SET SESSION sql_mode = DEFAULT",
+    ],
+    [
+        "SET SESSION sql_mode = 'ANSI_QUOTES'",
+        "SET SESSION sql_mode = DEFAULT",
+    ],
+    [
+        "SET SESSION sql_mode = 'ANSI'",
+        "SET SESSION sql_mode = DEFAULT",
+    ],
+    [
+        "SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES'",
+        "SET SESSION sql_mode = DEFAULT",
+    ],
+    [
+        "SET SESSION sql_mode = 'NO_UNSIGNED_SUBTRACTION,IGNORE_SPACE'",
+        "SET SESSION sql_mode = DEFAULT",
+    ],
+    [
+        "SET SESSION sql_mode = 'PAD_CHAR_TO_FULL_LENGTH'",
+        "SET SESSION sql_mode = DEFAULT",
+    ],
+    ["SET NAMES latin1", "SET NAMES utf8mb4"],
+    [
+        "SET character_set_results = NULL",
+        "SET character_set_results = utf8mb4",
+    ],
+    ["SET NAMES utf8mb4 COLLATE utf8mb4_bin", "SET NAMES utf8mb4"],
+    [
+        "SET SESSION session_track_state_change = ON",
+        "SET SESSION session_track_state_change = OFF",
+    ],
+    [
+        "SET SESSION session_track_schema = OFF",
+        "SET SESSION session_track_schema = ON",
+    ],
+    ["SET sql_warnings = 1", "SET sql_warnings = 0"],
+    ["SET max_error_count = 0", "SET max_error_count = DEFAULT"],
+    ["SET sql_notes = 0", "SET sql_notes = 1"],
+    ["SET profiling = 1", "SET profiling = 0"],
+    ["SET sql_buffer_result = 1", "SET sql_buffer_result = 0"],
+    ["SET max_sort_length = 8", "SET max_sort_length = DEFAULT"],
+    ["SET sql_auto_is_null = 1", "SET sql_auto_is_null = 0"],
+    [
+        "SET default_storage_engine = MyISAM",
+        "SET default_storage_engine = DEFAULT",
+    ],
+    [
+        "SET default_tmp_storage_engine = InnoDB",
+        "SET default_tmp_storage_engine = DEFAULT",
+    ],
+    ["SET big_tables = 1", "SET big_tables = 0"],
+    [
+        "SET low_priority_updates = 1",
+        "SET low_priority_updates = 0",
+    ],
+    [
+        "SET SESSION optimizer_switch = 'derived_merge=off'",
+        "SET SESSION optimizer_switch = DEFAULT",
+    ],
+    [
+        "SET SESSION sql_mode = 'ORACLE'",
+        "SET SESSION sql_mode = DEFAULT",
+    ],
+    [
+        "SET SESSION sql_require_primary_key = ON",
+        "SET SESSION sql_require_primary_key = OFF",
+    ],
+    [
+        "SET SESSION max_execution_time = 100000",
+        "SET SESSION max_execution_time = 0",
+    ],
+    [
+        "SET SESSION max_statement_time = 100",
+        "SET SESSION max_statement_time = 0",
+    ],
+    [
+        "SET SESSION transaction_read_only = 1",
+        "SET SESSION transaction_read_only = 0",
+    ],
+    [
+        "SET SESSION tx_read_only = 1",
+        "SET SESSION tx_read_only = 0",
+    ],
+    [
+        "SET SESSION binlog_format = STATEMENT",
+        "SET SESSION binlog_format = ROW",
+    ],
+    [
+        "SET @@max_sp_recursion_depth = 1",
+        "SET @@max_sp_recursion_depth = 0",
+    ],
+    [
+        "SET SESSION windowing_use_high_precision = OFF",
+        "SET SESSION windowing_use_high_precision = ON",
+    ],
+    [
+        "SET SESSION group_concat_max_len = 4",
+        "SET SESSION group_concat_max_len = DEFAULT",
+    ],
+    [
+        "SET SESSION div_precision_increment = 0",
+        "SET SESSION div_precision_increment = DEFAULT",
+    ],
+    [
+        "SET SESSION show_create_table_verbosity = 1",
+        "SET SESSION show_create_table_verbosity = 0",
+    ],
+    [
+        "SET SESSION sql_quote_show_create = 0",
+        "SET SESSION sql_quote_show_create = 1",
+    ],
+    [
+        "SET SESSION information_schema_stats_expiry = 0",
+        "SET SESSION information_schema_stats_expiry = DEFAULT",
+    ],
+    [
+        "SET SESSION eq_range_index_dive_limit = 1",
+        "SET SESSION eq_range_index_dive_limit = DEFAULT",
+    ],
+    [
+        "SET SESSION range_optimizer_max_mem_size = 1",
+        "SET SESSION range_optimizer_max_mem_size = DEFAULT",
+    ],
+    [
+        "SET SESSION max_seeks_for_key = 1",
+        "SET SESSION max_seeks_for_key = DEFAULT",
+    ],
+    [
+        "SET SESSION join_cache_level = 0",
+        "SET SESSION join_cache_level = DEFAULT",
+    ],
+    [
+        "SET SESSION time_zone = '+05:00'",
+        "SET SESSION time_zone = DEFAULT",
+    ],
+    [
+        "SET SESSION lc_messages = 'de_DE'",
+        "SET SESSION lc_messages = DEFAULT",
+    ],
+    [
+        "SET SESSION query_cache_type = OFF",
+        "SET SESSION query_cache_type = DEFAULT",
+    ],
+    [
+        "SET SESSION column_compression_threshold = 1",
+        "SET SESSION column_compression_threshold = DEFAULT",
+    ],
+    [
+        "SET SESSION tmp_memory_table_size = 0",
+        "SET SESSION tmp_memory_table_size = DEFAULT",
+    ],
+    [
+        "SET SESSION updatable_views_with_limit = 0",
+        "SET SESSION updatable_views_with_limit = DEFAULT",
+    ],
+];
+
+#[test]
+fn a_session_setting_has_the_effect_that_it_has_on_the_procedure() {
+    on_each_stage(|stage| {
+        let mut twin = stage.twin();
+        for [change, restore] in SETTINGS {
+            twin.run("CALL fetch_timeline_ids(1)");
+            // Some are known to one server alone, some need what the other one lacks.
+            twin.run(change);
+            twin.run(TAIL);
+            twin.run("CALL fetch_timeline_ids(1)");
+            twin.run(TAIL);
+            twin.run("SELECT COUNT(*) FROM fetch_timeline_tt");
+            twin.run("CALL fetch_timeline_ids2(1, 300)");
+            twin.run_unordered("SELECT id FROM fetch_timeline_tt");
+            twin.run_unordered("SELECT * FROM max_ids_of_followers");
+            twin.run("SHOW WARNINGS");
+            twin.run(restore);
+            twin.run("CALL fetch_timeline_ids(2)");
+            if stage.timeline.parse_warns() {
+                twin.run("SHOW CREATE TABLE fetch_timeline_tt");
+            }
+        }
+        let counts = stage.proxy.counts();
+        assert!(
+            counts.of("calls_owned") >= 2 * SETTINGS.len() as u64,
+            "{counts:?}"
+        );
+    });
+}
+
+#[test]
+fn a_setting_made_out_of_sight_is_seen() {
+    on_each_stage(|stage| {
+        stage.aside("CREATE PROCEDURE {db}.careful() SET sql_safe_updates = 1");
+        let mut twin = stage.twin();
+        twin.run("CALL fetch_timeline_ids(1)");
+        twin.run("CALL careful()");
+        assert_eq!(twin.error("CALL fetch_timeline_ids(1)"), 1175);
+        twin.run("PREPARE careless FROM 'SET sql_safe_updates = 0'");
+        twin.run("EXECUTE careless");
+        twin.run("CALL fetch_timeline_ids(1)");
+        twin.run(TAIL);
+        twin.run("CALL fetch_timeline_ids(1)");
+        let statement = twin.prepare("SET sql_safe_updates = 1");
+        twin.execute(statement, &[]);
+        assert_eq!(twin.error("CALL fetch_timeline_ids(1)"), 1175);
+        twin.run("SET sql_safe_updates = 0; SELECT 1");
+        // What may have been a one-shot SET TRANSACTION is over with the next relayed call.
+        twin.run("CALL fetch_timeline_ids(1)");
+        twin.run("CALL fetch_timeline_ids(1)");
+        twin.run(TAIL);
+        stage.owned(3);
+    });
+}
