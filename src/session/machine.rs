@@ -297,3 +297,6 @@ impl Machine {
 fn may_be_login_packet(input: &[u8]) -> bool {
     Header::parse(input).is_none_or(|header| header.len <= LOGIN_PACKET_BYTES)
 }
+
+#[cfg(test)]
+mod tests;
