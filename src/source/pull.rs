@@ -458,10 +458,6 @@ impl Lookup<'_> {
     }
 }
 
-fn contains(line: &[u8], part: &[u8]) -> bool {
-    line.windows(part.len()).any(|window| window == part)
-}
-
 fn joined(numbers: impl Iterator<Item = u64>) -> String {
     numbers
         .map(|number| number.to_string())
