@@ -169,7 +169,7 @@ fn the_last_words_of_a_server_wait_for_their_client() {
             let mut payload = vec![0xfc];
             payload.extend((ROW as u16).to_le_bytes());
             payload.resize(ROW + 3, b'x');
-            stage.packet(row as u8 + 3, &payload)?;
+            stage.packet((row as u8).wrapping_add(3), &payload)?;
         }
         stage.packet(200, b"\xff\x1d\x05#70100Query execution was interrupted")
     });

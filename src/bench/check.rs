@@ -10,6 +10,8 @@ use super::work::{Work, messages};
 
 /// How often an unexpected answer is asked for again, with the procedure before and behind it.
 const ATTEMPTS: usize = 3;
+/// Differences that are kept whole.
+const KEPT: usize = 100;
 
 /// An unexpected answer, as a slice found it.
 #[derive(Debug)]
@@ -29,6 +31,25 @@ impl Wrong {
                 rows: rows.to_vec(),
                 times: 1,
             }),
+        }
+    }
+}
+
+/// All answers that differ from the procedure's.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Differences {
+    /// How many there were.
+    pub answers: u64,
+    /// The first of them.
+    pub kept: Vec<Difference>,
+}
+
+impl Differences {
+    /// Counts a difference, and keeps it while there are few.
+    pub fn add(&mut self, difference: Difference) {
+        self.answers += difference.times;
+        if self.kept.len() < KEPT {
+            self.kept.push(difference);
         }
     }
 }

@@ -31,7 +31,7 @@ pub struct Proxy {
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
     /// It could not be started at all.
-    #[error("cannot start Headwater as a child: {0}")]
+    #[error("cannot start Headwater as a child")]
     Start(#[from] io::Error),
     /// It ended, or did not open its port in time.
     #[error("the Headwater started by the bench did not come up; it said:\n{log}")]

@@ -36,7 +36,7 @@ pub struct Client {
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The connection failed, or nothing came for a minute.
-    #[error("the connection failed: {0}")]
+    #[error("the connection failed")]
     Io(#[from] io::Error),
     /// The server (or Headwater) refused.
     #[error("refused with error {0}")]
@@ -45,7 +45,7 @@ pub enum ClientError {
     #[error("the reply is malformed")]
     Reply,
     /// What came is not the protocol.
-    #[error("the reply is malformed: {0}")]
+    #[error("the reply is malformed")]
     Malformed(#[from] Malformed),
     /// The account's way of logging in is not known to this client.
     #[error("this client logs in by mysql_native_password and caching_sha2_password only")]

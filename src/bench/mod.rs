@@ -34,7 +34,7 @@ use report::Report;
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// The server cannot be asked for the data.
-    #[error("cannot prepare the bench on {upstream}: {source}")]
+    #[error("cannot prepare the bench on {upstream}")]
     Prepare {
         /// The server.
         upstream: String,
@@ -48,7 +48,7 @@ pub enum BenchError {
         database: String,
     },
     /// A statement that was to be measured failed.
-    #[error("{address}: {source}")]
+    #[error("cannot measure {address}")]
     Client {
         /// Who was asked.
         address: String,
@@ -59,13 +59,13 @@ pub enum BenchError {
     #[error(transparent)]
     Proxy(#[from] child::ProxyError),
     /// The figures cannot be counted.
-    #[error("latencies cannot be counted: {0}")]
+    #[error("latencies cannot be counted")]
     Histogram(#[from] hdrhistogram::errors::CreationError),
     /// The figures cannot be added up.
-    #[error("latencies cannot be added up: {0}")]
+    #[error("latencies cannot be added up")]
     Addition(#[from] hdrhistogram::errors::AdditionError),
     /// A file of the system cannot be read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {path}")]
     Read {
         /// The file.
         path: PathBuf,
@@ -73,7 +73,7 @@ pub enum BenchError {
         source: io::Error,
     },
     /// A file cannot be written.
-    #[error("cannot write {path}: {source}")]
+    #[error("cannot write {path}")]
     Write {
         /// The file.
         path: PathBuf,
@@ -81,19 +81,21 @@ pub enum BenchError {
         source: io::Error,
     },
     /// The signals that stop it cannot be waited for.
-    #[error("cannot wait for signals: {0}")]
-    Signals(io::Error),
+    #[error("cannot wait for signals")]
+    Signals(#[source] io::Error),
     /// The measuring thread ended early.
-    #[error("the measuring thread ended early: {0}")]
+    #[error("the measuring thread ended early")]
     Thread(#[from] tokio::task::JoinError),
     /// SIGINT or SIGTERM came.
     #[error("stopped before the end")]
     Stopped,
     /// Answers were not the procedure's.
-    #[error("{count} answers differ from the procedure's: they are listed above")]
+    #[error(
+        "{count} answers differ from the procedure's: the first are shown above, more are in the --json file"
+    )]
     Differences {
         /// How many.
-        count: usize,
+        count: u64,
     },
 }
 
@@ -153,7 +155,7 @@ pub async fn run(flags: BenchFlags) -> Result<(), BenchError> {
         measured
     }?;
     show(&report, json.as_deref(), chart.as_deref())?;
-    match report.differences.len() {
+    match report.differences.answers {
         0 => Ok(()),
         count => Err(BenchError::Differences { count }),
     }

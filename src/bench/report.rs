@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::BenchError;
-use super::check::Difference;
+use super::check::Differences;
 use super::crew::Said;
 use super::data::{Page, Server};
 use super::flags::BenchFlags;
@@ -35,7 +35,7 @@ pub struct Report {
     /// What an idle session costs; `None` where it was not measured.
     pub idle: Option<Idle>,
     /// Answers that are not the procedure's.
-    pub differences: Vec<Difference>,
+    pub differences: Differences,
     /// What the Headwater under measurement logged on definitions.
     pub log: Vec<String>,
     /// What it counted, over all pages and numbers of connections.
@@ -133,7 +133,7 @@ impl Report {
         server: Server,
         pages: Vec<Page>,
         mut cells: Vec<Cell>,
-        differences: Vec<Difference>,
+        differences: Differences,
         idle: Option<Idle>,
         said: Said,
     ) -> Report {

@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::check::{Difference, judge};
+use super::check::{Differences, judge};
 use super::crew::Crew;
 use super::data::{Data, Page};
 use super::flags::BenchFlags;
@@ -47,7 +47,7 @@ pub fn run(flags: &BenchFlags, data: Data, stop: &Stop) -> Result<Report, BenchE
     let ways = crew.ways(server.lateral);
     let mut course = Course {
         progress: progress(flags, &pages, &ways),
-        differences: Vec::new(),
+        differences: Differences::default(),
         cells: Vec::new(),
         ways,
         rounds: rounds(flags),
@@ -74,7 +74,7 @@ pub fn run(flags: &BenchFlags, data: Data, stop: &Stop) -> Result<Report, BenchE
 /// What has been measured so far, and how it goes on.
 struct Course<'a> {
     progress: ProgressBar,
-    differences: Vec<Difference>,
+    differences: Differences,
     cells: Vec<Cell>,
     ways: Vec<Way>,
     rounds: u32,
@@ -143,11 +143,11 @@ impl Course<'_> {
             return Ok(());
         };
         for difference in judge(way, noted, works, client, direct).map_err(&at)? {
-            if self.differences.len() < SHOWN {
+            if self.differences.kept.len() < SHOWN {
                 self.progress
                     .suspend(|| eprintln!("DIFFERENT: {difference}"));
             }
-            self.differences.push(difference);
+            self.differences.add(difference);
         }
         Ok(())
     }

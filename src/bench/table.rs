@@ -53,7 +53,7 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
     writeln!(
         out,
         "{} of {} measured timelines differ from the procedure's.",
-        report.differences.len(),
+        thousands(report.differences.answers as f64),
         thousands(answers as f64)
     )
 }
