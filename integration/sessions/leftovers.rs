@@ -1,6 +1,7 @@
 //! What a statement leaves behind besides its answer: counts, warnings, ids.
 
 use super::stage::{TAIL, on_each_stage};
+use crate::kit::wire_client::COM_PING;
 
 const QUESTIONS: &[&str] = &[
     "SHOW WARNINGS",
@@ -35,6 +36,9 @@ fn after_a_call_the_counts_are_the_procedures() {
                     twin.run("CALL fetch_timeline_ids(2)");
                     twin.run(question);
                     twin.run(question);
+                    twin.run(call);
+                    twin.command(&[COM_PING]);
+                    twin.run(question);
                 }
             }
         }
@@ -59,6 +63,10 @@ fn after_a_tail_the_counts_are_the_tails() {
                     twin.run(tail);
                     twin.run(question);
                     twin.run(tail);
+                    twin.run(call);
+                    twin.run(tail);
+                    twin.command(&[COM_PING]);
+                    twin.run(question);
                 }
             }
         }

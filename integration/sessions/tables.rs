@@ -70,9 +70,7 @@ fn a_result_table_of_the_clients_own_keeps_its_form() {
             }
             twin.run("DROP TABLE fetch_timeline_tt");
             twin.run("CALL fetch_timeline_ids(2)");
-            twin.run(&format!(
-                "ALTER TABLE fetch_timeline_tt ADD COLUMN more int"
-            ));
+            twin.run("ALTER TABLE fetch_timeline_tt ADD COLUMN more int");
             twin.run("SELECT COUNT(more), COUNT(*) FROM fetch_timeline_tt");
             twin.run("CALL fetch_timeline_ids(1)");
             twin.run(TAIL);

@@ -232,6 +232,7 @@ impl Session {
                 heads,
                 before,
                 tail: None,
+                pinged: false,
             },
             affected_rows,
             status: kept | noise,

@@ -177,10 +177,10 @@ impl Session {
         if pending.is_some_and(|pending| pending.definition != definition) {
             self.settle_quietly().await?;
         }
-        if let Some(commands) = self.machine.commands() {
-            if commands.tables.turn_to(definition, database) {
-                commands.standing.tables_proven = false;
-            }
+        if let Some(commands) = self.machine.commands()
+            && commands.tables.turn_to(definition, database)
+        {
+            commands.standing.tables_proven = false;
         }
         Ok(())
     }

@@ -36,10 +36,15 @@ impl Session {
         } else {
             self.redo(&pending).await?;
         }
-        match &pending.tail {
-            Some(tail) if diagnostics => self.run_aside(tail).await,
-            _ => Ok(()),
+        if diagnostics {
+            if let Some(tail) = &pending.tail {
+                self.run_aside(tail).await?;
+            }
+            if pending.pinged {
+                self.run_aside(&[Command::Ping.byte()]).await?;
+            }
         }
+        Ok(())
     }
 
     /// As [`Self::settle`], before a call is relayed: its OK packet may count the rows it deletes.
@@ -196,7 +201,10 @@ impl Session {
         let mut packet = Vec::new();
         frame::encode(0, payload, &mut packet);
         self.backend.send(&packet).await?;
-        let mut reply = Reply::new(Command::Query, capabilities);
+        let command = payload
+            .first()
+            .map_or(Command::Query, |byte| Command::from_byte(*byte));
+        let mut reply = Reply::new(command, capabilities);
         let read = self.backend.read_reply(&mut reply, 0).await?;
         if let (Some(commands), Some(outcome)) = (self.machine.commands(), read.outcome) {
             commands.observe(&outcome);

@@ -31,19 +31,20 @@ impl Session {
                     commands.standing.observe(ok);
                     if let Some(pending) = &mut commands.tables.pending {
                         pending.tail = Some(text);
+                        pending.pinged = false;
                     }
                 }
                 self.shared.counts.add(Event::TailVirtual);
                 return self.tell_client(bytes);
             }
-            if let (Some(Outcome::Err(error)), Some(bytes)) = (&read.outcome, &read.bytes) {
-                if error.code == INTERRUPTED {
-                    if let Some(commands) = self.machine.commands() {
-                        commands.standing.observe_error();
-                    }
-                    self.client_in.drain(..length);
-                    return self.tell_client(bytes);
+            if let (Some(Outcome::Err(error)), Some(bytes)) = (&read.outcome, &read.bytes)
+                && error.code == INTERRUPTED
+            {
+                if let Some(commands) = self.machine.commands() {
+                    commands.standing.observe_error();
                 }
+                self.client_in.drain(..length);
+                return self.tell_client(bytes);
             }
             self.shared.counts.add(Event::TailRetried);
         }
