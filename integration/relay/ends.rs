@@ -39,7 +39,7 @@ fn a_session_that_idles_too_long_hears_the_servers_good_bye() {
     on_each_server(|server| {
         same_with_and_without(server, &Login::default(), |talk| {
             talk.query("SET SESSION wait_timeout = 1");
-            talk.to_the_end();
+            talk.read_to_its_end();
         });
     });
 }

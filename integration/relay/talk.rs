@@ -41,7 +41,7 @@ impl Talk {
     }
 
     /// Takes down everything up to the end of the connection.
-    pub(super) fn to_the_end(&mut self) {
+    pub(super) fn read_to_its_end(&mut self) {
         let bytes = read_to_end(&mut self.client.stream);
         self.heard
             .push(("until the connection ended".to_owned(), bytes));
