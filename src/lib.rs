@@ -11,7 +11,7 @@
 //! | [`source`] | where the ids of an owned call come from | 1 |
 //! | [`catalogue`] | definitions and the verdicts on them, shared by all sessions | 1 |
 //! | [`config`], [`server`] | the process | 2 |
-//! | [`demo`], [`bench`] | the subcommands that make it easy to try and to measure | 2 |
+//! | [`demo`], [`mod@bench`] | the subcommands that make it easy to try and to measure | 2 |
 //!
 //! Imports point inward only: ring 2 uses 1 and 0, ring 1 uses 0.
 pub mod backend;

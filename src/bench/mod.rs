@@ -1,6 +1,6 @@
 //! `headwater bench`: the same timelines side by side, by plain SQL, the procedure and Headwater.
 //!
-//! [`data`] chooses readers and pages, [`run`] lets every [`way`] take turns ([`measure`]) and compares each answer
+//! [`data`] chooses readers and pages, [`mod@run`] lets every [`way`] take turns ([`measure`]) and compares each answer
 //! with the procedure's ([`check`]), [`report`] holds the figures, [`table`] and [`chart`] show them.
 
 pub mod chart;

@@ -33,7 +33,7 @@ impl Lookup<'_> {
         above > u128::from(newest) * MESSAGES_ABOVE
     }
 
-    /// Deep pages, step 1: the authors followed, at most [`DEEP_AUTHORS`] of them.
+    /// Deep pages, step 1: the authors followed, at most `DEEP_AUTHORS` of them.
     #[must_use]
     pub fn authors_query(&self) -> String {
         let follower = &self.definition.follower;
