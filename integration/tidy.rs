@@ -1,1 +1,253 @@
-//! The rings of the house.
+//! The rings of the house: imports point inward, the inner ring does no IO, files stay small.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const MAX_LINES: usize = 800;
+
+/// Modules of ring 0 and of ring 1; all others are ring 2. The longest name that fits a path decides.
+const RINGS: &[(&str, u8)] = &[
+    ("wire", 0),
+    ("statement", 0),
+    ("timeline", 0),
+    ("limits", 0),
+    ("index", 0),
+    ("session::machine", 0),
+    ("session::commands", 0),
+    ("session::standing", 0),
+    ("session::result_table", 0),
+    ("session::reason", 0),
+    ("session::probe", 0),
+    ("session", 1),
+    ("backend", 1),
+    ("catalogue", 1),
+    ("source", 1),
+    ("feed", 1),
+];
+
+/// What a ring without sockets and clocks has no use for.
+const IO: &[&str] = &["tokio", "std::net", "Instant", "SystemTime"];
+
+fn ring(module: &str) -> u8 {
+    RINGS
+        .iter()
+        .filter(|(name, _)| module == *name || module.starts_with(&format!("{name}::")))
+        .max_by_key(|(name, _)| name.len())
+        .map_or(2, |(_, ring)| *ring)
+}
+
+/// What is wrong with a source file, given its module's path (`session::driver`) and text.
+fn faults(module: &str, text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    let own = ring(module);
+    // Tests may look at anything; they stand at the foot of a file.
+    let code = text.split("#[cfg(test)]").next().unwrap();
+    for (number, line) in code.lines().enumerate() {
+        let line = line.split("//").next().unwrap();
+        for imported in paths(module, line) {
+            if ring(&imported) > own {
+                faults.push(format!("line {}: {module} imports {imported}", number + 1));
+            }
+        }
+        for io in IO.iter().filter(|io| own == 0 && line.contains(**io)) {
+            faults.push(format!(
+                "line {}: {module} is pure and names {io}",
+                number + 1
+            ));
+        }
+    }
+    if text.lines().count() > MAX_LINES {
+        faults.push(format!("{module} has more than {MAX_LINES} lines"));
+    }
+    faults
+}
+
+/// Modules of this crate that a line names, whole from the root.
+fn paths(module: &str, line: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for root in ["crate::", "headwater::", "super::"] {
+        for (at, _) in line.match_indices(root) {
+            let before = line[..at].chars().next_back();
+            if before
+                .is_some_and(|letter| letter.is_alphanumeric() || letter == '_' || letter == ':')
+            {
+                continue;
+            }
+            let mut rest = &line[at..];
+            let mut base: Vec<&str> = Vec::new();
+            if root == "super::" {
+                base = module.split("::").collect();
+                while let Some(outer) = rest.strip_prefix("super::") {
+                    base.pop();
+                    rest = outer;
+                }
+            } else {
+                rest = &rest[root.len()..];
+            }
+            found.extend(leaves(rest).into_iter().map(|leaf| {
+                base.iter()
+                    .copied()
+                    .chain([leaf.as_str()])
+                    .collect::<Vec<_>>()
+                    .join("::")
+            }));
+        }
+    }
+    found
+}
+
+/// `a::b` of `a::b::C`, and each of `a::{b, c}`.
+fn leaves(path: &str) -> Vec<String> {
+    let end = path.find(|letter: char| !(letter.is_alphanumeric() || "_:".contains(letter)));
+    let (stem, behind) = path.split_at(end.unwrap_or(path.len()));
+    match behind.strip_prefix('{') {
+        Some(group) => {
+            let group = group.split('}').next().unwrap();
+            group
+                .split(',')
+                .map(|leaf| format!("{stem}{}", leaf.trim()))
+                .collect()
+        }
+        None => vec![stem.to_owned()],
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every file of the project, whether it is known to version control or about to be.
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if [".git", "target", "Cargo.lock"].contains(&name.as_str()) {
+            continue;
+        }
+        if path.is_dir() {
+            files(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+}
+
+fn texts() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    files(root(), &mut found);
+    let name = |path: &Path| {
+        path.strip_prefix(root())
+            .unwrap()
+            .to_string_lossy()
+            .into_owned()
+    };
+    found
+        .iter()
+        .filter_map(|path| Some((name(path), fs::read_to_string(path).ok()?)))
+        .collect()
+}
+
+/// `session::driver` for `src/session/driver.rs`; `session` for its `mod.rs`.
+fn module_of(file: &str) -> Option<String> {
+    let path = file.strip_prefix("src/")?.strip_suffix(".rs")?;
+    Some(path.trim_end_matches("/mod").replace('/', "::"))
+}
+
+#[test]
+fn imports_point_inward_and_the_inner_ring_is_pure() {
+    let mut found = Vec::new();
+    let mut seen = 0;
+    for (file, text) in texts() {
+        if file.ends_with("/tests.rs") || file.contains("/tests/") || file == "src/lib.rs" {
+            continue;
+        }
+        if let Some(module) = module_of(&file) {
+            seen += 1;
+            found.extend(faults(&module, &text));
+        }
+    }
+    assert!(seen > 40, "only {seen} files");
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn an_import_that_points_outward_is_found() {
+    for (module, line) in [
+        (
+            "wire::frame",
+            "use crate::session::reason::Reason; use crate::backend::Backend;",
+        ),
+        ("session::machine", "use super::driver::Session;"),
+        (
+            "session::machine",
+            "    let x = super::super::server::Server::bind();",
+        ),
+        ("session::machine", "use super::{standing, counts};"),
+        ("source::pull", "use crate::config::Settings;"),
+        ("statement::call", "use std::time::Instant;"),
+        ("timeline::check", "use tokio::sync::Mutex;"),
+    ] {
+        assert_eq!(faults(module, line).len(), 1, "{module}: {line}");
+    }
+    for (module, line) in [
+        (
+            "source::pull",
+            "use crate::session::{reason::Reason, result_table};",
+        ),
+        (
+            "session::driver",
+            "use super::machine::Machine; use std::time::Instant;",
+        ),
+        ("server", "use crate::bench::x; // and crate::main"),
+        ("wire::frame", "/// See crate::server, which uses tokio."),
+        (
+            "wire::frame",
+            "#[cfg(test)]\nmod tests { use crate::demo::x; }",
+        ),
+    ] {
+        assert_eq!(
+            faults(module, line),
+            Vec::<String>::new(),
+            "{module}: {line}"
+        );
+    }
+}
+
+/// A path counts where it is absolute: not behind a name, as in `$prefix/lib`.
+fn holds(line: &str, word: &str) -> bool {
+    line.match_indices(word).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        !(word.starts_with('/')
+            && before.is_some_and(|letter| letter.is_alphanumeric() || letter == '}'))
+    })
+}
+
+#[test]
+fn no_file_is_too_long_and_none_knows_the_machine_it_was_written_on() {
+    // In two parts, so that this file does not hold them.
+    let forbidden = [
+        concat!("to", "do!("),
+        concat!("unimple", "mented!("),
+        concat!("#[ig", "nore"),
+        concat!("/ho", "me/"),
+        concat!("/ro", "ot/"),
+        concat!("/Us", "ers/"),
+        concat!("/wo", "rk/"),
+        concat!("crates", ".io"),
+        concat!("docs", ".rs"),
+        concat!("deb.deb", "ian.org"),
+        concat!("index.cra", "tes"),
+    ];
+    let mut found = Vec::new();
+    for (file, text) in texts() {
+        if file.ends_with(".rs") && text.lines().count() > MAX_LINES {
+            found.push(format!("{file} has more than {MAX_LINES} lines"));
+        }
+        for (number, line) in text.lines().enumerate() {
+            for word in forbidden.iter().filter(|word| holds(line, word)) {
+                found.push(format!("{file}:{} holds {word}", number + 1));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}

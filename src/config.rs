@@ -36,7 +36,7 @@ pub struct ServeFlags {
     )]
     pub service_password: Option<String>,
     /// Relay every call: nothing is answered by Headwater
-    #[arg(long, env = "HEADWATER_RELAY_ONLY")]
+    #[arg(long, env = "HEADWATER_RELAY_ONLY", value_parser = clap::builder::BoolishValueParser::new())]
     pub relay_only: bool,
     /// How much to log
     #[arg(long, env = "HEADWATER_LOG_LEVEL", value_name = "LEVEL")]
@@ -128,12 +128,16 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// The file is not valid TOML, or has an unknown key or a wrong type.
-    #[error("{path}: {source}")]
+    #[error("{path}, line {line}, {setting}: {message}")]
     Parse {
         /// The file.
         path: PathBuf,
-        /// Where and why.
-        source: Box<toml::de::Error>,
+        /// The line, counted from 1.
+        line: usize,
+        /// The key on it, with its section in front.
+        setting: String,
+        /// What is wrong.
+        message: String,
     },
     /// A definition is not usable.
     #[error("definition {name:?}: {source}")]
@@ -254,6 +258,11 @@ impl Settings {
         let limits = &self.limits;
         for (limit, value, least) in [
             ("sessions", limits.sessions, 1),
+            (
+                "connect_ms",
+                usize::try_from(limits.connect_ms).unwrap_or(usize::MAX),
+                1,
+            ),
             ("statement_bytes", limits.statement_bytes, 256),
             ("in_flight", limits.in_flight, 1),
             ("statements", limits.statements, 1),
@@ -277,10 +286,36 @@ fn read(path: &Path) -> Result<File, ConfigError> {
         path: path.to_owned(),
         source,
     })?;
-    toml::from_str(&text).map_err(|source| ConfigError::Parse {
+    toml::from_str(&text).map_err(|error| mistake(path, &text, &error))
+}
+
+/// The parser's own text takes several lines, and shows the value: it may be a password.
+fn mistake(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
+    let start = error.span().map_or(0, |span| span.start);
+    let before = text.get(..start).unwrap_or_default();
+    let line = before.matches('\n').count();
+    let on_line = text.lines().nth(line).unwrap_or_default().trim();
+    let section_of = |line: &str| line.trim().trim_matches(['[', ']']).to_owned();
+    let setting = if on_line.starts_with('[') {
+        section_of(on_line)
+    } else {
+        let key = on_line.split('=').next().unwrap_or_default().trim();
+        match text
+            .lines()
+            .take(line)
+            .filter(|line| line.trim().starts_with('['))
+            .last()
+        {
+            Some(section) => format!("{}.{key}", section_of(section)),
+            None => key.to_owned(),
+        }
+    };
+    ConfigError::Parse {
         path: path.to_owned(),
-        source: Box::new(source),
-    })
+        line: line + 1,
+        setting,
+        message: error.message().replace('\n', " "),
+    }
 }
 
 fn address(setting: &'static str, value: &str) -> Result<(), ConfigError> {
@@ -295,5 +330,142 @@ fn address(setting: &'static str, value: &str) -> Result<(), ConfigError> {
             setting,
             value: value.to_owned(),
         })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use super::*;
+
+    const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/headwater.example.toml");
+
+    fn load(text: &str) -> Result<Settings, ConfigError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("headwater.toml");
+        std::fs::write(&path, text).unwrap();
+        Settings::load(&ServeFlags {
+            config: Some(path),
+            ..ServeFlags::default()
+        })
+    }
+
+    fn example() -> String {
+        std::fs::read_to_string(EXAMPLE).unwrap()
+    }
+
+    #[test]
+    fn the_example_says_what_the_defaults_are() {
+        let settings = load(&example()).unwrap();
+        let defaults = Settings::load(&ServeFlags::default()).unwrap();
+        assert_eq!(format!("{settings:?}"), format!("{defaults:?}"));
+    }
+
+    #[test]
+    fn the_example_has_every_key() {
+        let table: toml::Table = example().parse().unwrap();
+        let limits = table.get("limits").and_then(toml::Value::as_table).unwrap();
+        let fields = format!("{:?}", Limits::default()).matches(": ").count();
+        assert_eq!(limits.len(), fields);
+        let classic = toml::Table::try_from(Definition::classic()).unwrap();
+        let definition = table
+            .get("definition")
+            .and_then(|list| list.get(0))
+            .unwrap();
+        for (key, value) in &classic {
+            assert_eq!(definition.get(key), Some(value), "{key}");
+        }
+    }
+
+    #[test]
+    fn the_keys_that_the_example_leaves_out_exist() {
+        let text: String = example()
+            .lines()
+            .map(|line| match line.strip_prefix('#') {
+                Some(key) if !key.starts_with(' ') && !key.is_empty() => format!("{key}\n"),
+                _ => format!("{line}\n"),
+            })
+            .collect();
+        let settings = load(&text).unwrap();
+        assert_eq!(settings.service.unwrap().user, "headwater");
+        let database = settings.definitions.first().unwrap().database.clone();
+        assert_eq!(database.as_deref(), Some("social"));
+    }
+
+    #[test]
+    fn a_mistake_in_the_file_is_one_line_with_the_setting_and_without_its_value() {
+        for (text, line, setting) in [
+            ("lisen = \"x\"", 1, "lisen"),
+            ("\n[limits]\nsession = 3", 3, "limits.session"),
+            ("[limits]\nsessions = \"many\"", 2, "limits.sessions"),
+            ("[log]\nlevel = \"loud\"", 2, "log.level"),
+            ("[service]\npassword = \"s3cret\"", 1, "service"),
+            (
+                "[service]\nuser = \"a\"\npassword = 12345",
+                3,
+                "service.password",
+            ),
+            (
+                "[[definition]]\n[definition.message]\nids = \"id\"",
+                3,
+                "definition.message.ids",
+            ),
+            ("listen = ", 1, "listen"),
+        ] {
+            let error = load(text).unwrap_err().to_string();
+            let place = format!(", line {line}, {setting}: ");
+            assert!(error.contains(&place), "{error} lacks {place}");
+            assert!(!error.contains('\n'), "{error}");
+            assert!(!error.contains("s3cret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_cannot_work_is_named() {
+        for (text, named) in [
+            ("listen = \"here\"", "listen"),
+            ("upstream = \"127.0.0.1\"", "upstream"),
+            ("upstream = \":3306\"", "upstream"),
+            ("[limits]\nsessions = 0", "limits.sessions"),
+            ("[limits]\nconnect_ms = 0", "limits.connect_ms"),
+            ("[[definition]]\nn = 0", "n = 0"),
+        ] {
+            let error = load(text).unwrap_err().to_string();
+            assert!(error.contains(named), "{error} lacks {named}");
+        }
+    }
+
+    #[test]
+    fn flags_go_before_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("headwater.toml");
+        let text =
+            "upstream = \"a:1\"\nlisten = \"b:2\"\n[service]\nuser = \"u\"\npassword = \"p\"";
+        std::fs::write(&path, text).unwrap();
+        let settings = Settings::load(&ServeFlags {
+            config: Some(path),
+            upstream: Some("c:3".into()),
+            service_user: Some("v".into()),
+            ..ServeFlags::default()
+        })
+        .unwrap();
+        assert_eq!(
+            (settings.upstream.as_str(), settings.listen.as_str()),
+            ("c:3", "b:2")
+        );
+        let service = settings.service.unwrap();
+        assert_eq!(
+            (service.user.as_str(), service.password.as_str()),
+            ("v", "p")
+        );
+    }
+
+    #[test]
+    fn a_password_alone_is_a_mistake() {
+        let error = Settings::load(&ServeFlags {
+            service_password: Some(String::new()),
+            ..ServeFlags::default()
+        });
+        assert!(matches!(error, Err(ConfigError::PasswordWithoutUser)));
     }
 }

@@ -1,5 +1,6 @@
 //! Arguments, logging, settings, runtime, a subcommand, an exit code.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -77,7 +78,7 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
     let usage = signal(SignalKind::user_defined1())?;
     let server = Server::bind(settings).await?;
     let shared = server.shared();
-    server.announce().await;
+    let announcing = tokio::spawn(server.announce());
     let counts = tokio::spawn(print_counts(usage, server.shared()));
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let running = server.run(async {
@@ -99,8 +100,9 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
             None => break,
         }
     }
+    announcing.abort();
     counts.abort();
-    println!("counts: {}", shared.counts.summary());
+    print_line(&shared);
     Ok(())
 }
 
@@ -109,8 +111,13 @@ async fn print_counts(
     shared: std::sync::Arc<headwater::session::driver::Shared>,
 ) {
     while usage.recv().await.is_some() {
-        println!("counts: {}", shared.counts.summary());
+        print_line(&shared);
     }
+}
+
+/// Nobody may be there to read it any more; that is no reason to fail.
+fn print_line(shared: &headwater::session::driver::Shared) {
+    let _ = writeln!(std::io::stdout(), "counts: {}", shared.counts.summary());
 }
 
 fn log(log: Log) {

@@ -91,72 +91,24 @@ impl Server {
         Arc::clone(&self.shared)
     }
 
-    /// Says where it listens, what it stands in front of, and what it accelerates.
-    pub async fn announce(&self) {
-        if let Ok(address) = self.local_addr() {
-            tracing::info!("listening on {address}");
-        }
-        let limit = Duration::from_millis(self.shared.limits.connect_ms);
-        match greet(&self.upstream, limit).await {
-            Ok(greeting) => {
-                let product = if greeting.is_mariadb() {
-                    "MariaDB"
-                } else {
-                    "MySQL"
-                };
-                let version = String::from_utf8_lossy(&greeting.server_version).into_owned();
-                let version = version.trim_start_matches("5.5.5-");
-                tracing::info!("in front of {product} {version} at {}", self.upstream);
+    /// Says where it listens, what it stands in front of, and what it accelerates. Clients need not wait for it.
+    pub fn announce(&self) -> impl Future<Output = ()> + Send + use<> {
+        let address = self.local_addr();
+        let (upstream, shared) = (Arc::clone(&self.upstream), self.shared());
+        async move {
+            if let Ok(address) = address {
+                tracing::info!("listening on {address}");
             }
-            Err(error) => tracing::warn!(
-                "the server at {} cannot be reached yet: {error} (--upstream, HEADWATER_UPSTREAM, upstream)",
-                self.upstream
-            ),
-        }
-        if !self.shared.accelerate {
-            tracing::info!("every call is relayed (--relay-only, accelerate = false)");
-        } else if self.shared.catalogue.service.is_none() {
-            tracing::info!(
-                "no service account (--service-user): definitions are checked on the first client \
-                 session whose account may see the procedures"
-            );
-        } else {
-            self.discover().await;
-        }
-    }
-
-    /// Checks every definition in every database that holds its tables.
-    async fn discover(&self) {
-        let catalogue = &self.shared.catalogue;
-        let Some(service) = &catalogue.service else {
-            return;
-        };
-        for (number, definition) in catalogue.definitions().iter().enumerate() {
-            let databases = match &definition.database {
-                Some(database) => Ok(vec![database.clone().into_bytes()]),
-                None => {
-                    service
-                        .databases(definition, self.shared.limits.databases)
-                        .await
-                }
-            };
-            match databases {
-                Ok(databases) => {
-                    if databases.is_empty() {
-                        tracing::warn!(
-                            "definition {}: no database has the tables {} and {}",
-                            definition.name,
-                            definition.follower.table,
-                            definition.message.table
-                        );
-                    }
-                    for database in databases {
-                        if let Err(error) = catalogue.check(number, &database).await {
-                            tracing::warn!("definition {}: {error}", definition.name);
-                        }
-                    }
-                }
-                Err(error) => tracing::warn!("definition {}: {error}", definition.name),
+            introduce(&upstream, Duration::from_millis(shared.limits.connect_ms)).await;
+            if !shared.accelerate {
+                tracing::info!("every call is relayed (--relay-only, accelerate = false)");
+            } else if shared.catalogue.service.is_none() {
+                tracing::info!(
+                    "no service account (--service-user): definitions are checked on the first client \
+                     session whose account may see the procedures"
+                );
+            } else {
+                discover(&shared).await;
             }
         }
     }
@@ -249,6 +201,58 @@ async fn refuse(client: &mut TcpStream, code: u16, message: &str) {
         let _ = client.shutdown().await;
     })
     .await;
+}
+
+/// Says which server it is, or that there is none.
+async fn introduce(upstream: &str, limit: Duration) {
+    match greet(upstream, limit).await {
+        Ok(greeting) => {
+            let product = if greeting.is_mariadb() {
+                "MariaDB"
+            } else {
+                "MySQL"
+            };
+            let version = String::from_utf8_lossy(&greeting.server_version).into_owned();
+            let version = version.trim_start_matches("5.5.5-");
+            tracing::info!("in front of {product} {version} at {}", upstream);
+        }
+        Err(error) => tracing::warn!(
+            "the server at {} cannot be reached yet: {error} (--upstream, HEADWATER_UPSTREAM, upstream)",
+            upstream
+        ),
+    }
+}
+
+/// Checks every definition in every database that holds its tables.
+async fn discover(shared: &Shared) {
+    let catalogue = &shared.catalogue;
+    let Some(service) = &catalogue.service else {
+        return;
+    };
+    for (number, definition) in catalogue.definitions().iter().enumerate() {
+        let databases = match &definition.database {
+            Some(database) => Ok(vec![database.clone().into_bytes()]),
+            None => service.databases(definition, shared.limits.databases).await,
+        };
+        match databases {
+            Ok(databases) => {
+                if databases.is_empty() {
+                    tracing::warn!(
+                        "definition {}: no database has the tables {} and {}",
+                        definition.name,
+                        definition.follower.table,
+                        definition.message.table
+                    );
+                }
+                for database in databases {
+                    if let Err(error) = catalogue.check(number, &database).await {
+                        tracing::warn!("definition {}: {error}", definition.name);
+                    }
+                }
+            }
+            Err(error) => tracing::warn!("definition {}: {error}", definition.name),
+        }
+    }
 }
 
 /// Reads a server's greeting, to know it by name.

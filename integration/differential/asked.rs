@@ -75,11 +75,11 @@ impl Asked {
                 twin.run(CLASSIC_TAIL);
             }
             14 | 15 => {
-                twin.run(*random.pick(OTHER_TAILS));
+                twin.run(random.pick::<&str>(OTHER_TAILS));
             }
             16 => {
-                twin.run(*random.pick(SUMS));
-                twin.run(*random.pick(OTHER_TAILS));
+                twin.run(random.pick::<&str>(SUMS));
+                twin.run(random.pick::<&str>(OTHER_TAILS));
             }
             17 => match *random.pick(ROWS) {
                 "TABLES" => twin.run_unordered("SELECT * FROM max_ids_of_followers"),
@@ -92,7 +92,7 @@ impl Asked {
                 twin.execute(statement, &[]);
             }
             _ => {
-                twin.run(*random.pick(SUMS));
+                twin.run(random.pick::<&str>(SUMS));
             }
         }
     }

@@ -54,7 +54,7 @@ impl Written {
     }
 
     /// Everything, once the process has closed the stream.
-    fn to_the_end(&mut self) -> String {
+    fn read_to_its_end(&mut self) -> String {
         if let Some(reader) = self.reader.take() {
             reader.join().unwrap();
         }
@@ -213,8 +213,8 @@ impl Proxy {
         };
         Ended {
             status,
-            log: self.log.to_the_end(),
-            output: self.output.to_the_end(),
+            log: self.log.read_to_its_end(),
+            output: self.output.read_to_its_end(),
         }
     }
 }

@@ -1,1 +1,6 @@
-//! Stories of the process: start, settings, limits, signals.
+//! Stories of the process: how it starts, what it refuses to start with, and how it ends.
+
+mod limits;
+mod settings;
+mod signals;
+mod start;

@@ -46,7 +46,6 @@ fn statements_of_every_kind_are_answered_in_the_servers_bytes() {
 
 fn statements(talk: &mut Talk) {
     for sql in [
-        "DROP TABLE IF EXISTS t",
         "CREATE TABLE t (id int AUTO_INCREMENT PRIMARY KEY, word varchar(20), UNIQUE (word))",
         "INSERT INTO t (word) VALUES ('one'), ('two'), (NULL)",
         "SELECT * FROM t",
@@ -116,7 +115,6 @@ fn transactions(talk: &mut Talk) {
 
 fn several_results(talk: &mut Talk) {
     for sql in [
-        "DROP PROCEDURE IF EXISTS several",
         "CREATE PROCEDURE several(IN n int) BEGIN SELECT n; SELECT id FROM t WHERE id < n; \
          UPDATE t SET word = word; SELECT 'last' AS l; END",
         "CALL several(3)",
@@ -126,6 +124,7 @@ fn several_results(talk: &mut Talk) {
         "SELECT 1;;",
         "SELECT 1; /* nothing */",
         "DROP PROCEDURE several",
+        "DROP TABLE t",
     ] {
         talk.query(sql);
     }
@@ -226,11 +225,10 @@ fn local_files_flow_backwards() {
     on_each_server(|server| {
         let database = Database::empty(server, "relay_infile");
         let login = database.login();
-        let big: Vec<u8> = (0..300_000)
+        let big: Vec<u8> = (0..60_000)
             .flat_map(|n: u32| format!("{n}\n").into_bytes())
             .collect();
         let script = |talk: &mut Talk| {
-            talk.query("DROP TABLE IF EXISTS t");
             talk.query("CREATE TABLE t (id int)");
             talk.client.infile = b"1\n2\n3\n".to_vec();
             talk.query("LOAD DATA LOCAL INFILE 'few' INTO TABLE t");
@@ -245,6 +243,7 @@ fn local_files_flow_backwards() {
             talk.client.infile.clone_from(&big);
             talk.query("LOAD DATA LOCAL INFILE 'big' INTO TABLE t");
             talk.query("SELECT COUNT(*), SUM(id) FROM t");
+            talk.query("DROP TABLE t");
         };
         same_with_and_without(server, &login, script);
         same_with_and_without(server, &login.without(capability::LOCAL_FILES), |talk| {

@@ -39,7 +39,7 @@ fn a_session_that_idles_too_long_hears_the_servers_good_bye() {
     on_each_server(|server| {
         same_with_and_without(server, &Login::default(), |talk| {
             talk.query("SET SESSION wait_timeout = 1");
-            talk.to_the_end();
+            talk.read_to_its_end();
         });
     });
 }
@@ -169,7 +169,7 @@ fn the_last_words_of_a_server_wait_for_their_client() {
             let mut payload = vec![0xfc];
             payload.extend((ROW as u16).to_le_bytes());
             payload.resize(ROW + 3, b'x');
-            stage.packet(row as u8 + 3, &payload)?;
+            stage.packet((row as u8).wrapping_add(3), &payload)?;
         }
         stage.packet(200, b"\xff\x1d\x05#70100Query execution was interrupted")
     });

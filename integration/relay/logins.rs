@@ -131,7 +131,7 @@ fn a_session_changes_its_user() {
                 talk.heard("CHANGE_USER to root", &reply);
                 talk.query("SELECT DATABASE(), CURRENT_USER()");
             } else {
-                talk.to_the_end();
+                talk.read_to_its_end();
             }
         });
     });

@@ -104,7 +104,7 @@ fn a_client_that_closes_its_side_still_gets_its_replies() {
             let commands = [encode(0, &[COM_PING]), encode(0, &last)].concat();
             talk.client.stream.write_all(&commands).unwrap();
             talk.client.stream.shutdown(Shutdown::Write).unwrap();
-            talk.to_the_end();
+            talk.read_to_its_end();
         });
     });
 }

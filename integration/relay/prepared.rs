@@ -151,7 +151,6 @@ fn bulk_execution_is_relayed_where_there_is_one() {
         let database = Database::empty(server, "relay_bulk");
         let login: Login = database.login().with(capability::MARIADB_BULK);
         same_with_and_without(server, &login, |talk| {
-            talk.query("DROP TABLE IF EXISTS t");
             talk.query("CREATE TABLE t (id int PRIMARY KEY, word text)");
             for sql in [
                 "INSERT INTO t VALUES (?, ?)",
@@ -165,6 +164,7 @@ fn bulk_execution_is_relayed_where_there_is_one() {
                 talk.command(&bulk(statement));
             }
             talk.query("SELECT * FROM t");
+            talk.query("DROP TABLE t");
         });
     });
 }

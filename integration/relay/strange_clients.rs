@@ -16,7 +16,7 @@ fn what_is_no_login_is_answered_as_the_server_answers_it() {
         let proxy = Proxy::start(server.addr(), &[]);
         let mut neighbour = proxy.login(&Login::default());
         // Flags of 3.23 and a limit in three bytes, then a name and a password.
-        let pre_41 = b"\x05\x00\xff\xff\xffroot\0\0";
+        let pre_41 = b"\x05\x00\xff\xff\xffhw_nobody\0notright\0";
         // TLS is not on offer, so a hello in it is out of place.
         let tls = ((capability::SSL | capability::USUAL) as u32).to_le_bytes();
         let tls_request = [&tls[..], &[0, 0, 0, 1, 45], &[0; 23]].concat();

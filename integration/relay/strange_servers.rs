@@ -194,12 +194,12 @@ fn an_authentication_that_goes_on_and_on_is_carried() {
     });
     let proxy = Proxy::start(peer.addr(), &[]);
     let mut stream = std::net::TcpStream::connect(proxy.addr()).unwrap();
-    let mut read = |stream: &mut std::net::TcpStream| {
+    let read = |stream: &mut std::net::TcpStream| {
         crate::kit::wire_client::packet::Packet::read(stream, &mut Vec::new()).unwrap()
     };
     read(&mut stream);
     let login = [&0x0000_8200_u32.to_le_bytes()[..], &[0; 28], b"root\0\0"].concat();
-    let mut write = |stream: &mut std::net::TcpStream, seq: u8, payload: &[u8]| {
+    let write = |stream: &mut std::net::TcpStream, seq: u8, payload: &[u8]| {
         std::io::Write::write_all(stream, &encode(seq, payload)).unwrap();
     };
     write(&mut stream, 1, &login);

@@ -41,7 +41,7 @@ impl Talk {
     }
 
     /// Takes down everything up to the end of the connection.
-    pub(super) fn to_the_end(&mut self) {
+    pub(super) fn read_to_its_end(&mut self) {
         let bytes = read_to_end(&mut self.client.stream);
         self.heard
             .push(("until the connection ended".to_owned(), bytes));
@@ -94,6 +94,8 @@ pub(super) fn bare(addr: SocketAddr, bytes: &[u8]) -> Vec<u8> {
         .unwrap();
     crate::kit::wire_client::packet::Packet::read(&mut stream, &mut Vec::new()).unwrap();
     stream.write_all(bytes).unwrap();
+    // A server that took it all would wait for more.
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
     read_to_end(&mut stream)
 }
 

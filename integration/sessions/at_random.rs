@@ -22,19 +22,11 @@ const STATEMENTS: &[&str] = &[
     "SELECT 1",
     "SELECT nothing",
     "SET @a = 1",
-    "BEGIN",
-    "START TRANSACTION READ ONLY",
     "COMMIT",
     "ROLLBACK",
-    "SET autocommit = 0",
     "SET autocommit = 1",
-    "SET TRANSACTION READ ONLY",
-    "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
-    "SET sql_safe_updates = 1",
     "SET sql_safe_updates = 0",
-    "SET sql_select_limit = 5",
     "SET sql_select_limit = DEFAULT",
-    "SET sql_mode = ''",
     "SET sql_mode = DEFAULT",
     "INSERT INTO message SELECT MAX(id) + 1, 2, 'new' FROM message",
     "INSERT INTO message VALUES (777, 5, 'x')",
@@ -52,30 +44,41 @@ const STATEMENTS: &[&str] = &[
     "DROP TEMPORARY TABLE IF EXISTS fetch_timeline_tt",
     "DROP TEMPORARY TABLE IF EXISTS max_ids_of_followers",
     "DROP TEMPORARY TABLE IF EXISTS fetch_timeline_tt, max_ids_of_followers",
+    "DROP TEMPORARY TABLE IF EXISTS message",
+    "SHOW COLUMNS FROM fetch_timeline_tt",
+    "SHOW ERRORS",
+    "SELECT ROW_COUNT()",
+    "SELECT LAST_INSERT_ID()",
+    "SELECT @@error_count",
+    "UNLOCK TABLES",
+    "USE {db}",
+    "USE {db}",
+    "USE {db}",
+    "SELECT CONNECTION_ID() > 0",
+    "SAVEPOINT s",
+    "ROLLBACK TO s",
+];
+
+/// Behind these calls are relayed for a while; so they are rarer.
+const CORNERS: &[&str] = &[
+    "BEGIN",
+    "START TRANSACTION READ ONLY",
+    "SET autocommit = 0",
+    "SET TRANSACTION READ ONLY",
+    "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
+    "SET sql_safe_updates = 1",
+    "SET sql_select_limit = 5",
+    "SET sql_mode = ''",
     "CREATE TEMPORARY TABLE fetch_timeline_tt (id int unsigned NOT NULL PRIMARY KEY)",
     "CREATE TEMPORARY TABLE IF NOT EXISTS message LIKE note",
-    "DROP TEMPORARY TABLE IF EXISTS message",
-    "SHOW CREATE TABLE fetch_timeline_tt",
-    "SHOW WARNINGS",
-    "SELECT ROW_COUNT()",
-    "SELECT FOUND_ROWS()",
-    "SELECT LAST_INSERT_ID()",
-    "SELECT @@warning_count",
     "LOCK TABLES message READ, follower READ",
     "LOCK TABLES note WRITE",
-    "UNLOCK TABLES",
     "USE mysql",
-    "USE {db}",
-    "USE {db}",
-    "USE {db}",
     "CALL build_max_ids_of_followers(1, 200)",
     "PREPARE p FROM 'CALL fetch_timeline_ids(2)'",
     "EXECUTE p",
     "SELECT 1; CALL fetch_timeline_ids(1); SELECT COUNT(*) FROM fetch_timeline_tt",
     "CALL fetch_timeline_ids(NULL)",
-    "SELECT CONNECTION_ID() > 0",
-    "SAVEPOINT s",
-    "ROLLBACK TO s",
 ];
 
 #[test]
@@ -89,14 +92,14 @@ fn a_random_walk_gives_the_same_replies() {
         let mut random = Random(seed);
         let mut twin = stage.twin();
         for step in 0..STEPS {
-            if step % 100 == 99 {
+            if step % 125 == 124 {
                 twin = refreshed(stage, &mut twin);
             }
             walk(&mut twin, &mut random);
         }
         let counts = stage.proxy.counts();
         eprintln!("{counts:?}");
-        assert!(counts.of("calls_owned") > STEPS as u64 / 25, "{counts:?}");
+        assert!(counts.of("calls_owned") > STEPS as u64 / 10, "{counts:?}");
     });
 }
 
@@ -118,14 +121,20 @@ fn walk(twin: &mut Twin, random: &mut Random) {
         0..=9 => {
             let reader = 1 + random.below(5);
             twin.run(&format!("CALL fetch_timeline_ids({reader})"));
+            if random.one_in(2) {
+                twin.run(TAIL);
+            }
         }
         10..=16 => {
             let (reader, bound) = (1 + random.below(5), random.below(500));
             twin.run(&format!("CALL fetch_timeline_ids2({reader}, {bound})"));
+            if random.one_in(2) {
+                twin.run(TAIL);
+            }
         }
         17 => drop(twin.command(&[COM_PING])),
         // Back to where calls are owned, or a walk would end in a corner.
-        18 => {
+        18 | 21 => {
             for statement in [
                 "ROLLBACK",
                 "UNLOCK TABLES",
@@ -135,8 +144,13 @@ fn walk(twin: &mut Twin, random: &mut Random) {
                 twin.run(statement);
             }
         }
+        19 | 20 => {
+            let corner = random.pick(CORNERS);
+            twin.run(corner);
+        }
         _ => {
-            twin.run(*random.pick(STATEMENTS));
+            let statement = random.pick(STATEMENTS);
+            twin.run(statement);
         }
     }
 }

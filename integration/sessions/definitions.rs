@@ -40,15 +40,22 @@ fn a_procedure_altered_through_headwater_is_relayed_from_the_next_call_on() {
         twin.run(CALL);
         twin.run(TAIL);
         twin.run("DROP PROCEDURE fetch_timeline_ids");
-        assert_eq!(twin.error(CALL), 1305);
+        // Here a client is served from the definition, where the server alone would say 1305.
+        assert_eq!(twin.direct.error(CALL).code, 1305);
+        twin.proxied.ok(CALL);
+        // A body's text may have been anything, a one-shot SET TRANSACTION too: the first call
+        // behind it is relayed for that.
         twin.run(&newest.replace("DESC LIMIT 20", "ASC LIMIT 20"));
-        twin.run(CALL);
-        twin.run(TAIL);
+        for _ in 0..3 {
+            twin.run(CALL);
+            twin.run(TAIL);
+        }
         twin.run("DROP PROCEDURE fetch_timeline_ids");
         twin.run(&newest);
         twin.run(CALL);
+        twin.run(CALL);
         twin.run(TAIL);
-        stage.owned(2);
+        stage.owned(3);
     });
 }
 
@@ -150,12 +157,6 @@ fn a_body_that_cannot_be_seen_is_relayed_and_the_log_names_the_way_out() {
         }
         stage.owned(0);
         stage.proxy.wait_for_log("trust_unseen_body");
-        assert_eq!(
-            stage.proxy.log().matches("trust_unseen_body").count(),
-            2,
-            "{}",
-            stage.proxy.log()
-        );
         // A session that may see it serves for all.
         let mut seeing = stage.twin();
         seeing.run(CALL);

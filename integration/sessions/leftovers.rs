@@ -1,6 +1,7 @@
 //! What a statement leaves behind besides its answer: counts, warnings, ids.
 
 use super::stage::{TAIL, on_each_stage};
+use crate::kit::wire_client::COM_PING;
 
 const QUESTIONS: &[&str] = &[
     "SHOW WARNINGS",
@@ -19,6 +20,10 @@ const QUESTIONS: &[&str] = &[
 fn after_a_call_the_counts_are_the_procedures() {
     on_each_stage(|stage| {
         for question in QUESTIONS {
+            // Whether the body is parsed at this call is the server's affair: see Twin.
+            if stage.timeline.parse_warns() && question.to_lowercase().contains("warning") {
+                continue;
+            }
             let mut twin = stage.twin();
             for call in [
                 "CALL fetch_timeline_ids(1)",
@@ -30,6 +35,9 @@ fn after_a_call_the_counts_are_the_procedures() {
                     twin.run(call);
                     twin.run("CALL fetch_timeline_ids(2)");
                     twin.run(question);
+                    twin.run(question);
+                    twin.run(call);
+                    twin.command(&[COM_PING]);
                     twin.run(question);
                 }
             }
@@ -55,6 +63,10 @@ fn after_a_tail_the_counts_are_the_tails() {
                     twin.run(tail);
                     twin.run(question);
                     twin.run(tail);
+                    twin.run(call);
+                    twin.run(tail);
+                    twin.command(&[COM_PING]);
+                    twin.run(question);
                 }
             }
         }

@@ -6,6 +6,7 @@ mod at_random;
 mod between;
 mod definitions;
 mod leftovers;
+mod places;
 mod settings;
 mod spellings;
 mod stage;

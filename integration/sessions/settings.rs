@@ -194,7 +194,9 @@ fn a_session_setting_has_the_effect_that_it_has_on_the_procedure() {
             twin.run("SHOW WARNINGS");
             twin.run(restore);
             twin.run("CALL fetch_timeline_ids(2)");
-            twin.run("SHOW CREATE TABLE fetch_timeline_tt");
+            if stage.timeline.parse_warns() {
+                twin.run("SHOW CREATE TABLE fetch_timeline_tt");
+            }
         }
         let counts = stage.proxy.counts();
         assert!(
@@ -216,10 +218,13 @@ fn a_setting_made_out_of_sight_is_seen() {
         twin.run("EXECUTE careless");
         twin.run("CALL fetch_timeline_ids(1)");
         twin.run(TAIL);
+        twin.run("CALL fetch_timeline_ids(1)");
         let statement = twin.prepare("SET sql_safe_updates = 1");
         twin.execute(statement, &[]);
         assert_eq!(twin.error("CALL fetch_timeline_ids(1)"), 1175);
         twin.run("SET sql_safe_updates = 0; SELECT 1");
+        // What may have been a one-shot SET TRANSACTION is over with the next relayed call.
+        twin.run("CALL fetch_timeline_ids(1)");
         twin.run("CALL fetch_timeline_ids(1)");
         twin.run(TAIL);
         stage.owned(3);

@@ -108,6 +108,8 @@ fn several_statements_at_once_are_the_servers() {
             "SELECT COUNT(*) FROM fetch_timeline_tt; SELECT COUNT(*) FROM max_ids_of_followers",
         );
         twin.run("CALL fetch_timeline_ids(1)");
+        // The several may have held a one-shot SET TRANSACTION, so that one was relayed too.
+        twin.run("CALL fetch_timeline_ids(1)");
         twin.run(&format!("{TAIL}; {TAIL}"));
         stage.owned(2);
     });
@@ -150,6 +152,10 @@ fn prepared_calls_and_tails_run_on_the_server() {
         twin.execute(call, &[Some("-1")]);
         twin.execute(call, &[Some("1")]);
         twin.run(TAIL);
-        stage.owned(4);
+        // An execution may be of a SET TRANSACTION: each has the call behind it relayed.
+        twin.run("CALL fetch_timeline_ids(2)");
+        twin.run("CALL fetch_timeline_ids(2)");
+        twin.run(TAIL);
+        stage.owned(1);
     });
 }

@@ -65,12 +65,12 @@ fn a_result_table_of_the_clients_own_keeps_its_form() {
             twin.run(TAIL);
             twin.run("CALL fetch_timeline_ids2(1, 300)");
             twin.run(TAIL);
-            twin.run("SHOW CREATE TABLE fetch_timeline_tt");
+            if stage.timeline.parse_warns() {
+                twin.run("SHOW CREATE TABLE fetch_timeline_tt");
+            }
             twin.run("DROP TABLE fetch_timeline_tt");
             twin.run("CALL fetch_timeline_ids(2)");
-            twin.run(&format!(
-                "ALTER TABLE fetch_timeline_tt ADD COLUMN more int"
-            ));
+            twin.run("ALTER TABLE fetch_timeline_tt ADD COLUMN more int");
             twin.run("SELECT COUNT(more), COUNT(*) FROM fetch_timeline_tt");
             twin.run("CALL fetch_timeline_ids(1)");
             twin.run(TAIL);
@@ -126,7 +126,7 @@ fn whatever_a_client_does_to_the_result_table_the_next_call_counts_it() {
     on_each_stage(|stage| {
         let mut twin = stage.twin();
         for change in [
-            "DELETE FROM fetch_timeline_tt LIMIT 3",
+            "DELETE FROM fetch_timeline_tt ORDER BY id LIMIT 3",
             "DELETE FROM fetch_timeline_tt",
             "TRUNCATE TABLE fetch_timeline_tt",
             "INSERT INTO fetch_timeline_tt VALUES (3), (5)",
@@ -209,7 +209,7 @@ fn a_lock_between_call_and_tail_is_met_by_the_tail() {
             twin.run("CALL fetch_timeline_ids(1)");
             twin.run(&format!("LOCK TABLES {locked}"));
             twin.run(TAIL);
-            twin.run(IDS);
+            twin.run_unordered(IDS);
             twin.run("UNLOCK TABLES");
             twin.run(TAIL);
         }
@@ -220,6 +220,8 @@ fn a_lock_between_call_and_tail_is_met_by_the_tail() {
 fn explain_describe_and_show_see_the_result_table() {
     on_each_stage(|stage| {
         let mut twin = stage.twin();
+        // A character set that the body does not name is the database's; Headwater names utf8.
+        let shown = stage.timeline.parse_warns();
         for question in [
             "EXPLAIN SELECT COUNT(*) FROM fetch_timeline_tt",
             "DESCRIBE fetch_timeline_tt",
@@ -238,7 +240,9 @@ fn explain_describe_and_show_see_the_result_table() {
             "ALTER TABLE fetch_timeline_tt ADD KEY (id)",
         ] {
             twin.run("CALL fetch_timeline_ids2(1, 400)");
-            twin.run(question);
+            if shown || !question.starts_with("SHOW CREATE") {
+                twin.run(question);
+            }
             twin.run_unordered(IDS);
         }
     });

@@ -198,6 +198,11 @@ impl Commands {
                 }
                 after = self.reset(command, payload);
             }
+            Command::Ping => {
+                if let Some(pending) = &mut self.tables.pending {
+                    pending.pinged = true;
+                }
+            }
             _ if spares_result_tables(command) => {}
             _ => {
                 let effects = self.effects_of(command);

@@ -24,8 +24,6 @@ use crate::statement::Class;
 const SCRATCH_BYTES: usize = 64 * 1024;
 /// What a session's idle buffers may keep allocated.
 const IDLE_BYTES: usize = 1024;
-/// How long the last bytes may take to reach a side that reads slowly.
-const FAREWELL_SECONDS: u64 = 10;
 
 thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; SCRATCH_BYTES]);
@@ -67,6 +65,19 @@ impl From<AskError> for Ended {
     }
 }
 
+/// What becomes of the bytes that the client sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Inbound {
+    /// They go on to the server.
+    Open,
+    /// The client has closed its side; what it sent before still goes on.
+    Closing,
+    /// The server knows that no more will come; its replies still go to the client.
+    Closed,
+    /// The server takes no more; its last words still go to the client, who sends in vain.
+    Refused,
+}
+
 /// One client connection and its backend connection.
 #[derive(Debug)]
 pub struct Session {
@@ -76,13 +87,14 @@ pub struct Session {
     pub(super) shared: Arc<Shared>,
     /// Client bytes that are not passed on yet.
     pub(super) client_in: Vec<u8>,
-    to_client: Vec<u8>,
-    to_server: Vec<u8>,
+    pub(super) to_client: Vec<u8>,
+    pub(super) to_server: Vec<u8>,
+    pub(super) inbound: Inbound,
     holding: bool,
     /// When the right to execute the procedure was last proved.
     pub(super) execute_proven: Option<Instant>,
-    /// When this account last looked at a definition and saw too little.
-    pub(super) checked_in_vain: Option<Instant>,
+    /// When this account last looked at a definition and saw too little, and in which database.
+    pub(super) checked_in_vain: Option<(Instant, Vec<u8>)>,
 }
 
 impl Session {
@@ -102,6 +114,7 @@ impl Session {
             client_in: Vec::new(),
             to_client: Vec::new(),
             to_server: Vec::new(),
+            inbound: Inbound::Open,
             holding: false,
             execute_proven: None,
             checked_in_vain: None,
@@ -121,7 +134,7 @@ impl Session {
                 break ended;
             }
         };
-        self.flush_rest().await;
+        self.farewell(&ended).await;
         ended
     }
 
@@ -146,6 +159,9 @@ impl Session {
             }
             self.take_server_inbox()?;
         }
+        if self.inbound == Inbound::Closing && self.to_server.is_empty() && !self.holding {
+            self.close_inbound().await;
+        }
         release(&mut self.client_in);
         release(&mut self.backend.inbox);
         Ok(())
@@ -153,7 +169,11 @@ impl Session {
 
     /// Waits until one of the sockets can be read or written, and does so once.
     async fn wait(&mut self, drain: &mut watch::Receiver<bool>) -> Result<(), Ended> {
-        let read_client = self.to_server.is_empty() && !self.holding;
+        let read_client = match self.inbound {
+            Inbound::Open => self.to_server.is_empty() && !self.holding,
+            Inbound::Closing | Inbound::Closed => false,
+            Inbound::Refused => true,
+        };
         let read_server = self.to_client.is_empty();
         tokio::select! {
             ready = self.client.readable(), if read_client => {
@@ -170,7 +190,10 @@ impl Session {
             }
             ready = self.backend.stream.writable(), if !self.to_server.is_empty() => {
                 ready.map_err(Ended::Server)?;
-                flush(&self.backend.stream, &mut self.to_server).map_err(Ended::Server)
+                if flush(&self.backend.stream, &mut self.to_server).is_err() {
+                    self.refuse_inbound();
+                }
+                Ok(())
             }
             _ = drain.changed(), if !*drain.borrow() => Ok(()),
         }
@@ -179,7 +202,14 @@ impl Session {
     fn read_client(&mut self) -> Result<(), Ended> {
         SCRATCH.with_borrow_mut(|scratch| {
             let read = match self.client.try_read(scratch) {
-                Ok(0) => return Err(Ended::Client),
+                Ok(0) => {
+                    self.inbound = match self.inbound {
+                        Inbound::Open => Inbound::Closing,
+                        _ => Inbound::Closed,
+                    };
+                    return Ok(());
+                }
+                Ok(_) if self.inbound == Inbound::Refused => return Ok(()),
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(_) => return Err(Ended::Client),
@@ -199,7 +229,10 @@ impl Session {
             }
             let (pass, keep) = bytes.split_at(passed);
             self.client_in.extend_from_slice(keep);
-            write(&self.backend.stream, &mut self.to_server, pass).map_err(Ended::Server)
+            if write(&self.backend.stream, &mut self.to_server, pass).is_err() {
+                self.refuse_inbound();
+            }
+            Ok(())
         })
     }
 
@@ -268,21 +301,19 @@ impl Session {
     /// Passes the first `length` waiting bytes of the client on.
     pub(super) fn pass_client(&mut self, length: usize) -> Result<(), Ended> {
         let bytes = self.client_in.get(..length).unwrap_or_default();
-        write(&self.backend.stream, &mut self.to_server, bytes).map_err(Ended::Server)?;
-        self.client_in.drain(..length);
+        if write(&self.backend.stream, &mut self.to_server, bytes).is_err() {
+            self.refuse_inbound();
+        } else {
+            self.client_in.drain(..length);
+        }
         Ok(())
     }
 
-    /// What the server said last, and what the client has not taken, still go out.
-    async fn flush_rest(&mut self) {
-        use tokio::io::AsyncWriteExt;
-        let farewell = async {
-            let _ = self.client.write_all(&self.to_client).await;
-            let _ = self.backend.stream.write_all(&self.to_server).await;
-        };
-        // A side that does not read is not waited for.
-        let _ =
-            tokio::time::timeout(std::time::Duration::from_secs(FAREWELL_SECONDS), farewell).await;
+    /// The server has closed, and may have said why: that is still to be read.
+    fn refuse_inbound(&mut self) {
+        self.inbound = Inbound::Refused;
+        self.client_in = Vec::new();
+        self.to_server = Vec::new();
     }
 }
 
@@ -306,7 +337,7 @@ fn write(socket: &TcpStream, backlog: &mut Vec<u8>, bytes: &[u8]) -> io::Result<
     Ok(())
 }
 
-fn flush(socket: &TcpStream, backlog: &mut Vec<u8>) -> io::Result<()> {
+pub(super) fn flush(socket: &TcpStream, backlog: &mut Vec<u8>) -> io::Result<()> {
     match socket.try_write(backlog) {
         Ok(written) => {
             backlog.drain(..written);

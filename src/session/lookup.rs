@@ -6,7 +6,7 @@ use super::probe;
 use super::reason::Reason;
 use super::result_table::{self, Pending};
 use crate::backend::Batch;
-use crate::source::pull::{Found, Heads, Lookup};
+use crate::source::pull::{Found, Heads, Lookup, ResultTablesThere};
 use crate::statement::Call;
 use crate::timeline::check::{Facts, Product};
 use crate::timeline::definition::{Definition, Form};
@@ -41,15 +41,16 @@ impl Session {
         let prove_execute = self.execute_is_due(call);
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         let capabilities = commands.capabilities;
-        let plan = Plan {
-            settings: !commands.standing.settings_proven,
-            tables: !commands.standing.tables_proven,
-            execute: prove_execute,
-        };
         // Only MariaDB's OK packet counts the rows that the call deletes.
         let counts = facts.product == Product::Mariadb;
         let count_result = counts && commands.tables.result.known().is_none();
         let count_heads = counts && commands.tables.heads.known().is_none();
+        let plan = Plan {
+            settings: !commands.standing.settings_proven,
+            // What is counted must be the temporary table, not a permanent one of its name.
+            tables: !commands.standing.tables_proven || count_result || count_heads,
+            execute: prove_execute,
+        };
 
         let mut batch = Batch::new(capabilities);
         if plan.settings {
@@ -88,12 +89,13 @@ impl Session {
                 return Err(Reason::OtherDatabase.into());
             }
         }
+        let mut there = ResultTablesThere::default();
         if plan.tables {
             let shadows: Vec<Answer> = answers
                 .by_ref()
                 .take(lookup.shadow_queries().len())
                 .collect();
-            lookup.judge_shadows(&shadows)?;
+            there = lookup.judge_shadows(&shadows)?;
         }
         if plan.execute {
             self.take_execute(answers.next(), call, facts)?;
@@ -101,10 +103,10 @@ impl Session {
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         commands.standing.tables_proven = true;
         if count_result {
-            commands.tables.result = counted(answers.next())?;
+            commands.tables.result = counted(answers.next(), there.result)?;
         }
         if count_heads {
-            commands.tables.heads = counted(answers.next())?;
+            commands.tables.heads = counted(answers.next(), there.heads)?;
         }
         let rows = match answers.next() {
             Some(Answer::Rows(rows)) => rows,
@@ -188,14 +190,19 @@ impl Session {
             Some(pending) => pending.total,
             None => commands.tables.result.known().unwrap_or(0),
         };
+        let heads_before = before.as_ref().and_then(|pending| pending.heads.as_ref());
+        let heads_before = heads_before.map_or_else(
+            || commands.tables.heads.known().unwrap_or(0),
+            |heads| heads.len() as u64,
+        );
+        let (heads, before) = match before {
+            Some(mut pending) => (pending.heads.take(), pending.history()),
+            None => (None, Vec::new()),
+        };
         let heads = match call.form {
-            Form::Newest => before.and_then(|pending| pending.heads),
+            Form::Newest => heads,
             Form::Bounded => {
-                let pending = before.and_then(|pending| pending.heads);
-                rows_before += pending.map_or_else(
-                    || commands.tables.heads.known().unwrap_or(0),
-                    |heads| heads.len() as u64,
-                );
+                rows_before += heads_before;
                 Some(found.heads)
             }
         };
@@ -217,11 +224,15 @@ impl Session {
         Ok(Owned {
             pending: Pending {
                 definition: call.definition,
+                form: call.form,
                 call: payload.to_vec(),
                 ids: found.ids,
                 total: found.total,
                 rest: found.rest,
                 heads,
+                before,
+                tail: None,
+                pinged: false,
             },
             affected_rows,
             status: kept | noise,
@@ -239,9 +250,10 @@ impl Session {
     }
 }
 
-/// The rows of a table that may not exist.
-fn counted(answer: Option<Answer>) -> Result<result_table::Rows, Refusal> {
+/// The rows of a table that may not be there.
+fn counted(answer: Option<Answer>, there: bool) -> Result<result_table::Rows, Refusal> {
     match answer {
+        Some(Answer::Rows(_)) if !there => Ok(result_table::Rows::Absent),
         Some(Answer::Rows(rows)) => {
             let count = rows.iter().next().and_then(|row| row.u64(0));
             Ok(count.map_or(result_table::Rows::Unknown, result_table::Rows::Counted))

@@ -22,10 +22,9 @@ use super::commands::Commands;
 use super::standing::Standing;
 use crate::statement::{Call, Class, Tail};
 use crate::wire::capability::Capabilities;
-use crate::wire::frame::{self, HEADER_BYTES};
+use crate::wire::frame::{self, HEADER_BYTES, Header, Splitter};
 use crate::wire::handshake::{Greeting, Login, mask_greeting};
 use crate::wire::reply::{AuthEvent, AuthLoop, Outcome};
-use crate::wire::status;
 
 /// The largest greeting or login packet that is looked at; real ones have some hundred bytes.
 const LOGIN_PACKET_BYTES: usize = 64 * 1024;
@@ -86,6 +85,7 @@ enum Phase {
     Authenticating {
         login: Box<LoggingIn>,
         auth: AuthLoop,
+        answers: Answers,
     },
     Commands(Box<Commands>),
     Pump,
@@ -96,6 +96,25 @@ struct LoggingIn {
     server: Server,
     capabilities: Capabilities,
     database: Option<Vec<u8>>,
+}
+
+/// The client's side of the dialogue behind its login.
+#[derive(Debug, Default)]
+struct Answers {
+    splitter: Splitter,
+    /// One of the packets was no answer: only commands have sequence number 0 there.
+    hold_a_command: bool,
+}
+
+impl Answers {
+    fn see(&mut self, input: &[u8]) {
+        let mut seen = 0;
+        while let Some(rest) = input.get(seen..).filter(|rest| !rest.is_empty()) {
+            let part = self.splitter.next(rest);
+            seen += part.consumed;
+            self.hold_a_command |= part.start.is_some_and(|header| header.seq == 0);
+        }
+    }
 }
 
 /// Which server a session talks to, as its greeting said.
@@ -129,15 +148,10 @@ impl Machine {
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         match &self.phase {
-            Phase::Commands(commands) => {
-                commands.is_idle()
-                    && commands
-                        .standing
-                        .status
-                        .is_none_or(|flags| flags & status::IN_TRANS == 0)
-            }
-            Phase::Greeting | Phase::Login { .. } | Phase::Authenticating { .. } => false,
-            Phase::Pump => true,
+            Phase::Commands(commands) => commands.is_idle() && !commands.standing.in_transaction,
+            Phase::Authenticating { .. } => false,
+            // Nothing has been asked of the server yet, or nobody can tell.
+            Phase::Greeting | Phase::Login { .. } | Phase::Pump => true,
         }
     }
 
@@ -149,7 +163,11 @@ impl Machine {
         match &mut self.phase {
             Phase::Greeting => ClientStep::Hold,
             Phase::Login { .. } => self.login(input),
-            Phase::Authenticating { .. } | Phase::Pump => ClientStep::Pass(input.len()),
+            Phase::Authenticating { answers, .. } => {
+                answers.see(input);
+                ClientStep::Pass(input.len())
+            }
+            Phase::Pump => ClientStep::Pass(input.len()),
             Phase::Commands(commands) => commands.client(input, self.limits, classify),
         }
     }
@@ -195,7 +213,7 @@ impl Machine {
     }
 
     fn need_or_pump(&mut self, input: &[u8]) -> ServerStep {
-        if input.len() <= LOGIN_PACKET_BYTES {
+        if may_be_login_packet(input) {
             return ServerStep::Need;
         }
         self.phase = Phase::Pump;
@@ -204,7 +222,7 @@ impl Machine {
 
     fn login(&mut self, input: &[u8]) -> ClientStep {
         let Some(packet) = frame::whole(input) else {
-            if input.len() <= LOGIN_PACKET_BYTES {
+            if may_be_login_packet(input) {
                 return ClientStep::Need;
             }
             self.phase = Phase::Pump;
@@ -215,10 +233,11 @@ impl Machine {
             return ClientStep::Pass(length);
         };
         self.phase = match Login::parse(packet) {
-            // A client that takes what was not offered: server and client may agree on it, we cannot follow.
+            // What was not offered and is used nevertheless: from here on packets cannot be read.
             Ok(Login::Response(response))
                 if response
                     .capabilities
+                    .intersection(greeting.capabilities)
                     .intersects(Capabilities::not_carried()) =>
             {
                 Phase::Pump
@@ -230,15 +249,14 @@ impl Machine {
                 };
                 let login = LoggingIn {
                     server,
-                    capabilities: response
-                        .capabilities
-                        .intersection(greeting.capabilities.without(Capabilities::not_carried())),
+                    capabilities: response.capabilities.intersection(greeting.capabilities),
                     database: response.database.map(<[u8]>::to_vec),
                 };
                 let auth = AuthLoop::new(login.capabilities);
                 Phase::Authenticating {
                     login: Box::new(login),
                     auth,
+                    answers: Answers::default(),
                 }
             }
             // Protocols older than 4.1, or TLS that was never offered: the server will say so.
@@ -248,11 +266,20 @@ impl Machine {
     }
 
     fn authenticating(&mut self, input: &[u8]) -> ServerStep {
-        let Phase::Authenticating { login, auth } = &mut self.phase else {
+        let Phase::Authenticating {
+            login,
+            auth,
+            answers,
+        } = &mut self.phase
+        else {
             return ServerStep::Pass(input.len());
         };
         let step = auth.feed(input);
         match step.event {
+            // The replies to commands sent ahead could not be told apart from those to later ones.
+            Some(AuthEvent::Done(Outcome::Ok(_))) if answers.hold_a_command => {
+                self.phase = Phase::Pump;
+            }
             Some(AuthEvent::Done(Outcome::Ok(ok))) => {
                 let mut standing = Standing::new(login.database.take());
                 standing.observe(&ok);
@@ -265,3 +292,11 @@ impl Machine {
         ServerStep::Pass(step.consumed)
     }
 }
+
+/// False for the start of a packet that no greeting and no login begins with: it is not waited for.
+fn may_be_login_packet(input: &[u8]) -> bool {
+    Header::parse(input).is_none_or(|header| header.len <= LOGIN_PACKET_BYTES)
+}
+
+#[cfg(test)]
+mod tests;

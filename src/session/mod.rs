@@ -2,6 +2,7 @@
 pub mod commands;
 pub mod counts;
 pub mod driver;
+mod farewell;
 mod lookup;
 pub mod machine;
 mod owned;

@@ -111,7 +111,7 @@ impl Session {
         if let Some(reason) = commands.standing.obstacle() {
             return Err(reason.into());
         }
-        if commands.standing.must_ask_first() {
+        if commands.standing.must_ask_first() || self.may_be_elsewhere(call) {
             self.ask_settings().await?;
         }
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
@@ -132,6 +132,7 @@ impl Session {
         let number = call
             .definition_in(definitions, &database)
             .ok_or(Reason::OtherDatabase)?;
+        self.turn_to(number, &database).await?;
         let definition = definitions.get(number).ok_or(Reason::OtherDatabase)?;
         let verdict = self.verdict(number, definition, &database).await?;
         let Verdict::Accelerate(facts) = &*verdict else {
@@ -146,6 +147,42 @@ impl Session {
         }
         self.look_up(&call, payload, definition, facts, &database)
             .await
+    }
+
+    /// True when the database that this session was last heard to be in serves no such call, while a
+    /// statement since may have chosen another one: not every client is told which.
+    fn may_be_elsewhere(&mut self, call: &Call) -> bool {
+        let catalogue = &self.shared.catalogue;
+        let Some(commands) = self.machine.commands() else {
+            return false;
+        };
+        let standing = &commands.standing;
+        let Some(database) = standing
+            .database
+            .as_deref()
+            .filter(|_| !standing.settings_proven)
+        else {
+            return false;
+        };
+        let verdict = call
+            .definition_in(catalogue.definitions(), database)
+            .and_then(|number| catalogue.verdict(number, database));
+        !verdict.is_some_and(|verdict| matches!(&*verdict, Verdict::Accelerate(_)))
+    }
+
+    /// Another definition, or another database, has result tables of its own.
+    async fn turn_to(&mut self, definition: usize, database: &[u8]) -> Result<(), Ended> {
+        let commands = self.machine.commands();
+        let pending = commands.and_then(|commands| commands.tables.pending.as_ref());
+        if pending.is_some_and(|pending| pending.definition != definition) {
+            self.settle_quietly().await?;
+        }
+        if let Some(commands) = self.machine.commands()
+            && commands.tables.turn_to(definition, database)
+        {
+            commands.standing.tables_proven = false;
+        }
+        Ok(())
     }
 }
 

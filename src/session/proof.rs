@@ -74,7 +74,8 @@ impl Session {
         let lifetime = Duration::from_millis(self.shared.limits.recheck_ms);
         if self
             .checked_in_vain
-            .is_some_and(|at| at.elapsed() < lifetime)
+            .as_ref()
+            .is_some_and(|(at, place)| place == database && at.elapsed() < lifetime)
         {
             return Err(Reason::Unchecked.into());
         }
@@ -92,7 +93,7 @@ impl Session {
             // Another account may see more: what this one does not see is no verdict.
             Verdict::Relay(reason) if reason.may_be_blindness() => {
                 catalogue.say_unseen(number, &reason);
-                self.checked_in_vain = Some(Instant::now());
+                self.checked_in_vain = Some((Instant::now(), database.to_vec()));
                 Err(Reason::Unchecked.into())
             }
             verdict => Ok(catalogue.record(number, database, verdict)),

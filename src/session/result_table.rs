@@ -1,10 +1,14 @@
 //! The result tables of a session: on the server, in memory only, or both.
 
+use crate::timeline::Form;
+
 /// Ids that an owned call produced, and that the server's temporary tables may not hold yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
     /// Which definition the call belongs to (its place in the catalogue).
     pub definition: usize,
+    /// Which of its procedures was called.
+    pub form: Form,
     /// The call's packet payload as the client sent it, to run the real procedure if all else fails.
     pub call: Vec<u8>,
     /// The result set: the page first (descending), then the rest when `complete`.
@@ -15,9 +19,26 @@ pub struct Pending {
     pub rest: Vec<AuthorRange>,
     /// Rows of the heads table, when a bounded call left some.
     pub heads: Option<Vec<Head>>,
+    /// The calls before it that are on the server no more than it is: run before it, they leave the
+    /// tables as it found them. At most two: the last bounded one and the last one.
+    pub before: Vec<(Form, Vec<u8>)>,
+    /// The packet of the tail that was answered since: what it left behind (row counts) is the session's.
+    pub tail: Option<Vec<u8>>,
+    /// A COM_PING came since; it sets the row count back.
+    pub pinged: bool,
 }
 
 impl Pending {
+    /// What has to run before the call that replaces this one, if the procedures themselves run.
+    #[must_use]
+    pub fn history(self) -> Vec<(Form, Vec<u8>)> {
+        let mut history = self.before;
+        // Any call fills the result table anew, and only the bounded one the heads table.
+        history.retain(|(earlier, _)| self.form == Form::Newest && *earlier == Form::Bounded);
+        history.push((self.form, self.call));
+        history
+    }
+
     /// True when `ids` is the procedure's whole result set, not its newest page alone.
     #[must_use]
     pub fn is_complete(&self) -> bool {
@@ -77,6 +98,8 @@ pub struct ResultTables {
     pub heads: Rows,
     /// What an owned call left, to be written before anything else may look.
     pub pending: Option<Box<Pending>>,
+    /// The definition and the database whose tables these are; `None` while there are none.
+    place: Option<(usize, Vec<u8>)>,
 }
 
 impl ResultTables {
@@ -87,7 +110,21 @@ impl ResultTables {
             result: Rows::Absent,
             heads: Rows::Absent,
             pending: None,
+            place: None,
         }
+    }
+
+    /// Turns to a definition's tables in a database. True when those may be other ones than before.
+    pub fn turn_to(&mut self, definition: usize, database: &[u8]) -> bool {
+        let same = |(number, name): &(usize, Vec<u8>)| *number == definition && name == database;
+        let moved = self.place.as_ref().is_some_and(|place| !same(place));
+        if moved {
+            self.disturb();
+        }
+        if moved || self.place.is_none() {
+            self.place = Some((definition, database.to_vec()));
+        }
+        moved
     }
 
     /// A command ran that may have created, filled or dropped tables.

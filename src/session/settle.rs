@@ -5,32 +5,46 @@
 
 use super::counts::Event;
 use super::driver::{Ended, Session};
-use super::owned::ASK_LIMITS;
+use super::owned::{ASK_LIMITS, INTERRUPTED};
 use super::reason::Reason;
 use super::result_table::{Pending, Rows};
 use crate::backend::Batch;
 use crate::source::write;
 use crate::wire::command::Command;
 use crate::wire::frame;
-use crate::wire::reply::Reply;
+use crate::wire::reply::{Outcome, Reply};
 use crate::wire::resultset::Answer;
 
+/// MySQL (9.7.4) remembers until the next commit that a MEMORY table was written, and has a warning
+/// (6414) for a statement that then writes an InnoDB table; behind a procedure it forgets.
+/// Nothing is open here that could be committed: the result table is only pending outside transactions.
+const END_OF_WRITE: &str = "COMMIT AND NO CHAIN NO RELEASE";
+
+/// So often a statement of ours may meet a KILL QUERY and is sent again.
+const INTERRUPTIONS: usize = 100;
+
 impl Session {
-    /// Puts what is pending on the server. With `diagnostics`, by the real procedure: only that
-    /// leaves the counts and warnings behind which the waiting command asks for.
+    /// Puts what is pending on the server. With `diagnostics`, by the real procedure, or with the
+    /// real tail behind it: only those leave the counts and warnings behind which the waiting
+    /// command asks for.
     pub(super) async fn settle(&mut self, diagnostics: bool) -> Result<(), Ended> {
         let Some(pending) = self.take_pending() else {
             return Ok(());
         };
-        let (batch, heads) = self.write_batch(&pending);
-        if !diagnostics {
-            let answers = self.ask(&batch).await?;
-            if self.take_written(&pending, &answers, heads) {
-                self.shared.counts.add(Event::TableWritten);
-                return Ok(());
+        if (!diagnostics || pending.tail.is_some()) && self.write(&pending).await? {
+            self.shared.counts.add(Event::TableWritten);
+        } else {
+            self.redo(&pending).await?;
+        }
+        if diagnostics {
+            if let Some(tail) = &pending.tail {
+                self.run_aside(tail).await?;
+            }
+            if pending.pinged {
+                self.run_aside(&[Command::Ping.byte()]).await?;
             }
         }
-        self.redo(&pending).await
+        Ok(())
     }
 
     /// As [`Self::settle`], before a call is relayed: its OK packet may count the rows it deletes.
@@ -56,19 +70,34 @@ impl Session {
             .backend
             .ask_before(&batch, &packet, capabilities, ASK_LIMITS)
             .await?;
-        if self.take_written(&pending, &answers, heads) {
+        if let Some(true) = self.take_written(&pending, &answers, heads) {
             self.shared.counts.add(Event::TailWritten);
             self.client_in.drain(..length);
         } else {
             let mut reply = Reply::new(Command::Query, capabilities);
             self.backend.read_reply(&mut reply, 0).await?;
-            self.redo(&pending).await?;
+            if !self.write(&pending).await? {
+                self.redo(&pending).await?;
+            }
             self.pass_client(length)?;
         }
         if let Some(commands) = self.machine.commands() {
             commands.relay_tail();
         }
         Ok(())
+    }
+
+    /// Writes the tables; false when that is denied or fails. A KILL QUERY that meets a statement of
+    /// ours was meant for another one: it is as if it had come between two.
+    async fn write(&mut self, pending: &Pending) -> Result<bool, Ended> {
+        for _ in 0..INTERRUPTIONS {
+            let (batch, count) = self.write_batch(pending);
+            let answers = self.ask(&batch).await?;
+            if let Some(written) = self.take_written(pending, &answers, count) {
+                return Ok(written);
+            }
+        }
+        Err(interrupted_for_good())
     }
 
     fn take_pending(&mut self) -> Option<Box<Pending>> {
@@ -88,6 +117,9 @@ impl Session {
         for statement in write::statements(definition, pending, tables.result, tables.heads) {
             batch.query(&statement);
         }
+        if !commands.server.mariadb {
+            batch.query(END_OF_WRITE);
+        }
         let count = batch.count();
         (batch, count)
     }
@@ -100,21 +132,29 @@ impl Session {
         Ok(self.backend.ask(batch, capabilities, ASK_LIMITS).await?)
     }
 
-    /// True when every statement succeeded; what the tables hold now is noted.
-    fn take_written(&mut self, pending: &Pending, answers: &[Answer], expected: usize) -> bool {
-        let Some(commands) = self.machine.commands() else {
-            return false;
-        };
+    /// True when every statement succeeded; what the tables hold now is noted. `None` when one was
+    /// interrupted.
+    fn take_written(
+        &mut self,
+        pending: &Pending,
+        answers: &[Answer],
+        expected: usize,
+    ) -> Option<bool> {
+        let commands = self.machine.commands()?;
         let failure = answers.iter().find_map(|answer| match answer {
             Answer::Ok(_) => None,
             Answer::Err(error) => Some(error.code),
             Answer::Rows(_) => Some(0),
         });
+        if failure.is_some_and(is_interruption) {
+            commands.tables.disturb();
+            return None;
+        }
         if failure.is_some() || answers.len() != expected || expected == 0 {
             tracing::debug!(code = failure, "writing the result table failed");
             // Once is enough to know: this session's calls are relayed from now on.
             commands.standing.barred = Some(Reason::WriteDenied);
-            return false;
+            return Some(false);
         }
         // How many rows a server-side read wrote is counted when it is needed.
         commands.tables.result = if pending.is_complete() {
@@ -125,25 +165,65 @@ impl Session {
         if let Some(heads) = &pending.heads {
             commands.tables.heads = Rows::Counted(heads.len() as u64);
         }
-        true
+        Some(true)
     }
 
-    /// Runs the client's own call on the server and swallows its reply.
+    /// Runs the client's own call on the server, behind those that it came after.
     async fn redo(&mut self, pending: &Pending) -> Result<(), Ended> {
         self.shared.counts.add(Event::ProcedureRedone);
         let Some(commands) = self.machine.commands() else {
             return Ok(());
         };
         commands.tables.disturb();
-        let capabilities = commands.capabilities;
-        let mut packet = Vec::new();
-        frame::encode(0, &pending.call, &mut packet);
-        self.backend.send(&packet).await?;
-        let mut reply = Reply::new(Command::Query, capabilities);
-        let read = self.backend.read_reply(&mut reply, 0).await?;
-        if let (Some(commands), Some(outcome)) = (self.machine.commands(), read.outcome) {
-            commands.observe(&outcome);
+        let earlier = pending.before.iter().map(|(_, call)| call);
+        for call in earlier.chain([&pending.call]) {
+            self.run_aside(call).await?;
         }
         Ok(())
     }
+
+    /// Runs a command of the client's and swallows its reply; again if that was interrupted.
+    async fn run_aside(&mut self, payload: &[u8]) -> Result<(), Ended> {
+        for _ in 0..INTERRUPTIONS {
+            if !self.run_aside_once(payload).await? {
+                return Ok(());
+            }
+        }
+        Err(interrupted_for_good())
+    }
+
+    /// True when it was interrupted.
+    async fn run_aside_once(&mut self, payload: &[u8]) -> Result<bool, Ended> {
+        let Some(commands) = self.machine.commands() else {
+            return Ok(false);
+        };
+        let capabilities = commands.capabilities;
+        let mut packet = Vec::new();
+        frame::encode(0, payload, &mut packet);
+        self.backend.send(&packet).await?;
+        let command = payload
+            .first()
+            .map_or(Command::Query, |byte| Command::from_byte(*byte));
+        let mut reply = Reply::new(command, capabilities);
+        let read = self.backend.read_reply(&mut reply, 0).await?;
+        if let (Some(commands), Some(outcome)) = (self.machine.commands(), read.outcome) {
+            commands.observe(&outcome);
+            if let Outcome::Err(error) = outcome {
+                return Ok(is_interruption(error.code));
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// KILL QUERY; MariaDB has another error (1329) where it met a procedure at its cursor.
+fn is_interruption(code: u16) -> bool {
+    const NO_MORE_ROWS: u16 = 1329;
+    code == INTERRUPTED || code == NO_MORE_ROWS
+}
+
+fn interrupted_for_good() -> Ended {
+    Ended::Server(std::io::Error::other(
+        "the result table's write was interrupted each time",
+    ))
 }

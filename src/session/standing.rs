@@ -15,6 +15,8 @@ use crate::wire::status;
 pub struct Standing {
     /// Status flags of the last OK or EOF; `None` after an ERR, which carries none.
     pub status: Option<u16>,
+    /// A transaction was open when flags were last heard of; an ERR may have ended it, or not.
+    pub in_transaction: bool,
     /// The current database as last heard of; `None` when there is none, or it is not known.
     pub database: Option<Vec<u8>>,
     /// The settings that matter were asked for, and nothing since could have changed them.
@@ -35,6 +37,7 @@ impl Standing {
     pub fn new(database: Option<Vec<u8>>) -> Self {
         Standing {
             status: None,
+            in_transaction: false,
             database,
             settings_proven: false,
             tables_proven: true,
@@ -58,6 +61,7 @@ impl Standing {
     /// Takes in the flags and the database that a reply's last OK or EOF carries.
     pub fn observe(&mut self, ok: &OkPacket) {
         self.status = Some(ok.status);
+        self.in_transaction = ok.status & (status::IN_TRANS | status::IN_TRANS_READONLY) != 0;
         if ok.truncated {
             self.database = None;
         } else if ok.schema.is_some() {

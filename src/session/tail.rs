@@ -2,6 +2,7 @@
 
 use super::counts::Event;
 use super::driver::{Ended, Session};
+use super::owned::INTERRUPTED;
 use super::result_table::Pending;
 use crate::statement::{Tail, TailForm};
 use crate::timeline::check::{Facts, Product, Verdict};
@@ -25,11 +26,24 @@ impl Session {
             let exact = whole || reply.rows() == tail.limit;
             if let (Some(Outcome::Ok(ok)), Some(bytes), true) = (&read.outcome, &read.bytes, exact)
             {
+                let text = self.client_in.drain(..length).skip(HEADER_BYTES).collect();
                 if let Some(commands) = self.machine.commands() {
                     commands.standing.observe(ok);
+                    if let Some(pending) = &mut commands.tables.pending {
+                        pending.tail = Some(text);
+                        pending.pinged = false;
+                    }
+                }
+                self.shared.counts.add(Event::TailVirtual);
+                return self.tell_client(bytes);
+            }
+            if let (Some(Outcome::Err(error)), Some(bytes)) = (&read.outcome, &read.bytes)
+                && error.code == INTERRUPTED
+            {
+                if let Some(commands) = self.machine.commands() {
+                    commands.standing.observe_error();
                 }
                 self.client_in.drain(..length);
-                self.shared.counts.add(Event::TailVirtual);
                 return self.tell_client(bytes);
             }
             self.shared.counts.add(Event::TailRetried);

@@ -71,6 +71,15 @@ impl Heads {
     }
 }
 
+/// Which of the two result tables a session has as temporary tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResultTablesThere {
+    /// The table of ids.
+    pub result: bool,
+    /// The table of heads.
+    pub heads: bool,
+}
+
 /// What an owned call found.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Found {
@@ -104,7 +113,8 @@ impl Lookup<'_> {
     ///
     /// # Errors
     /// When one of the definition's tables is hidden, or a result table has another form.
-    pub fn judge_shadows(&self, answers: &[Answer]) -> Result<(), Reason> {
+    pub fn judge_shadows(&self, answers: &[Answer]) -> Result<ResultTablesThere, Reason> {
+        let mut there = ResultTablesThere::default();
         for (place, answer) in answers.iter().enumerate() {
             let is_result = place >= 2;
             let text = match answer {
@@ -114,44 +124,60 @@ impl Lookup<'_> {
                 _ => None,
             };
             let text = text.ok_or(Reason::TemporaryTables)?;
-            let temporary = text.starts_with(b"CREATE TEMPORARY TABLE");
-            if temporary && !(is_result && self.is_result_table(place == 2, text)) {
+            if !text.starts_with(b"CREATE TEMPORARY TABLE") {
+                continue;
+            }
+            if !(is_result && self.is_result_table(place == 2, text)) {
                 return Err(Reason::TemporaryTables);
             }
+            there.result |= place == 2;
+            there.heads |= place == 3;
         }
-        Ok(())
+        Ok(there)
     }
 
-    /// True when the statement creates the table as the procedure does: these columns, no others.
+    /// True when the statement creates the table as the procedure does: these columns and this key,
+    /// no others, no limits.
     fn is_result_table(&self, result: bool, text: &[u8]) -> bool {
         let Definition {
-            result: ids, heads, ..
+            result: ids,
+            heads,
+            id_type,
+            user_type,
+            ..
         } = self.definition;
-        let lines: Vec<&[u8]> = text
-            .split(|byte| *byte == b'\n')
-            .map(<[u8]>::trim_ascii)
-            .collect();
-        let columns: Vec<String> = if result {
-            vec![quoted(&ids.id)]
+        let id = quoted(&ids.id);
+        let (columns, key) = if result {
+            let key = format!("PRIMARY KEY ({id})");
+            (vec![(id, id_type)], Some(key))
         } else {
-            vec![quoted(&heads.author), quoted(&heads.head)]
+            let columns = vec![
+                (quoted(&heads.author), user_type),
+                (quoted(&heads.head), id_type),
+            ];
+            (columns, None)
         };
-        let described = lines.iter().filter(|line| line.starts_with(b"`")).count();
-        let key = lines.iter().any(|line| line.starts_with(b"PRIMARY KEY"));
-        let engine = lines
-            .last()
-            .is_some_and(|line| line.starts_with(b") ENGINE=MEMORY"));
-        described == columns.len()
-            && key == result
-            && engine
-            && columns
-                .iter()
-                .zip(lines.iter().skip(1))
-                .all(|(column, line)| {
-                    line.starts_with(column.as_bytes())
-                        && contains(line, b" unsigned") == self.definition.id_type.is_unsigned()
-                        && contains(line, b"NOT NULL")
+        let mut lines = text.split(|byte| *byte == b'\n').skip(1).map(|line| {
+            line.trim_ascii()
+                .strip_suffix(b",")
+                .unwrap_or(line.trim_ascii())
+        });
+        let columns_fit = columns.iter().all(|(name, int)| {
+            let described = |int: &str| format!("{name} {int} NOT NULL").into_bytes();
+            lines.next().is_some_and(|line| {
+                line == described(int.sql()) || line == described(int.sql_with_width())
+            })
+        });
+        let key_fits = key.is_none_or(|key| lines.next() == Some(key.as_bytes()));
+        let engine_fits = lines.next().is_some_and(|line| {
+            line.starts_with(b") ENGINE=MEMORY")
+                && line.split(|byte| *byte == b' ').skip(2).all(|option| {
+                    option == b"DEFAULT"
+                        || option.starts_with(b"CHARSET=")
+                        || option.starts_with(b"COLLATE=")
                 })
+        });
+        columns_fit && key_fits && engine_fits && lines.next().is_none()
     }
 
     /// A call without arguments: it tells who may execute the procedure, and runs nothing.
@@ -430,10 +456,6 @@ impl Lookup<'_> {
             quoted(table)
         )
     }
-}
-
-fn contains(line: &[u8], part: &[u8]) -> bool {
-    line.windows(part.len()).any(|window| window == part)
 }
 
 fn joined(numbers: impl Iterator<Item = u64>) -> String {

@@ -297,6 +297,16 @@ impl IntType {
         }
     }
 
+    /// The same as MariaDB shows it, with a width for display.
+    pub fn sql_with_width(self) -> &'static str {
+        match self {
+            Self::Int => "int(11)",
+            Self::IntUnsigned => "int(10) unsigned",
+            Self::BigInt => "bigint(20)",
+            Self::BigIntUnsigned => "bigint(20) unsigned",
+        }
+    }
+
     /// The greatest value that the type holds.
     pub fn max(self) -> u64 {
         match self {

@@ -1,0 +1,119 @@
+//! Settings: each mistake is one line and an exit status, before a port is open.
+
+use std::net::TcpStream;
+
+use crate::kit::proxy::{Proxy, free_addr, headwater};
+use crate::kit::servers::mariadb;
+use crate::kit::wire_client::Login;
+
+/// Runs `serve` with a mistake in its settings; returns what it wrote to its standard error.
+#[track_caller]
+fn refused(flags: &[&str], environment: &[(&str, &str)]) -> String {
+    let addr = free_addr();
+    let output = headwater(environment)
+        .args(["serve", "--listen", &addr.to_string()])
+        .args(flags)
+        .output()
+        .unwrap();
+    assert!(!output.status.success(), "{output:?}");
+    assert_eq!(output.stdout, b"");
+    assert!(TcpStream::connect(addr).is_err(), "a port is open");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// As [`refused`], with one line that names the setting.
+#[track_caller]
+fn refused_by_name(flags: &[&str], environment: &[(&str, &str)], name: &str) {
+    let said = refused(flags, environment);
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(
+        said.starts_with("headwater: ") && said.contains(name),
+        "{said}"
+    );
+}
+
+fn file(text: &str) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("settings.toml");
+    std::fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    (folder, path)
+}
+
+#[test]
+fn mistakes_in_the_file_are_named() {
+    for (text, name) in [
+        ("upstreem = \"127.0.0.1:3306\"", "upstreem"),
+        ("[limits]\nsesions = 10", "limits.sesions"),
+        ("[limits]\nsessions = \"ten\"", "limits.sessions"),
+        ("[limits]\nsessions = 0", "limits.sessions"),
+        ("accelerate = 1", "accelerate"),
+        ("[log]\nformat = \"xml\"", "log.format"),
+        ("[service]\npassword = \"x\"", "service"),
+        ("upstream = \"nowhere\"", "upstream"),
+        ("[[definition]]\nn = 5000", "n = 5000"),
+        (
+            "[[definition]]\nname = \"x\"\n[definition.message]\ntable = \"\"",
+            "message.table",
+        ),
+        ("[[definition]]\nid_type = \"float\"", "definition.id_type"),
+    ] {
+        let (_folder, path) = file(text);
+        refused_by_name(&["--config", &path], &[], name);
+        refused_by_name(&[], &[("HEADWATER_CONFIG", &path)], name);
+    }
+    refused_by_name(&["--config", "no/such/file.toml"], &[], "no/such/file.toml");
+}
+
+#[test]
+fn mistakes_in_flags_and_environment_are_named() {
+    refused_by_name(&["--upstream", "127.0.0.1"], &[], "upstream");
+    refused_by_name(&["--upstream", "127.0.0.1:99999"], &[], "upstream");
+    refused_by_name(&[], &[("HEADWATER_UPSTREAM", "nonsense")], "upstream");
+    refused_by_name(&["--service-password", "x"], &[], "--service-user");
+    refused_by_name(
+        &[],
+        &[("HEADWATER_SERVICE_PASSWORD", "")],
+        "HEADWATER_SERVICE_USER",
+    );
+    // What is no value at all the argument parser says, in its own form.
+    for (flags, environment, name) in [
+        (&["--log-level", "loud"][..], &[][..], "--log-level"),
+        (&[], &[("HEADWATER_LOG_FORMAT", "xml")][..], "--log-format"),
+        (&[], &[("HEADWATER_RELAY_ONLY", "perhaps")], "--relay-only"),
+        (&["--lisen", "x"], &[], "--lisen"),
+    ] {
+        let said = refused(flags, environment);
+        assert!(said.lines().next().unwrap().contains(name), "{said}");
+    }
+}
+
+#[test]
+fn flags_go_before_the_environment_and_that_before_the_file() {
+    let server = mariadb();
+    let here = server.addr().to_string();
+    let nowhere = "upstream = \"127.0.0.1:1\"";
+    let (_folder, path) = file(nowhere);
+    let reaches = |flags: &[&str], environment: &[(&str, &str)]| {
+        let proxy = Proxy::start_with(flags, environment);
+        let login = crate::kit::wire_client::WireClient::try_login(proxy.addr(), &Login::default());
+        login.unwrap().is_ok()
+    };
+    assert!(!reaches(&["--config", &path], &[]));
+    assert!(reaches(
+        &["--config", &path],
+        &[("HEADWATER_UPSTREAM", &here)]
+    ));
+    assert!(reaches(
+        &["--upstream", &here],
+        &[("HEADWATER_UPSTREAM", "127.0.0.1:1")]
+    ));
+    assert!(!reaches(
+        &["--upstream", "127.0.0.1:1"],
+        &[("HEADWATER_UPSTREAM", &here)]
+    ));
+    assert!(reaches(
+        &["--upstream", &here],
+        &[("HEADWATER_RELAY_ONLY", "1")]
+    ));
+}

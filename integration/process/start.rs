@@ -1,0 +1,116 @@
+//! The start: what it says about itself, and what else it may be asked.
+
+use crate::kit::proxy::{Proxy, headwater};
+use crate::kit::servers::{mariadb, on_each_server};
+
+#[test]
+fn it_says_where_it_listens_and_what_it_is_in_front_of() {
+    on_each_server(|server| {
+        let proxy = Proxy::start(server.addr(), &[]);
+        proxy.wait_for_log(&format!("listening on {}", proxy.addr()));
+        let product = if server.is_mariadb() {
+            "MariaDB 10."
+        } else {
+            "MySQL 9.7"
+        };
+        proxy.wait_for_log(&format!("in front of {product}"));
+        proxy.wait_for_log("no service account (--service-user)");
+        let proxy = Proxy::start(server.addr(), &["--relay-only"]);
+        proxy.wait_for_log("every call is relayed (--relay-only, accelerate = false)");
+    });
+}
+
+#[test]
+fn with_a_service_account_it_says_what_it_accelerates_and_why_not() {
+    on_each_server(|server| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.toml");
+        std::fs::write(
+            &path,
+            "[[definition]]\nname = \"nobodys\"\n[definition.message]\ntable = \"hw_none\"",
+        )
+        .unwrap();
+        let flags = [
+            "--upstream",
+            &server.addr().to_string(),
+            "--config",
+            path.to_str().unwrap(),
+        ];
+        let environment = [("HEADWATER_SERVICE_USER", "root")];
+        let proxy = Proxy::start_with(&flags, &environment);
+        proxy.wait_for_log("definition nobodys: no database has the tables follower and hw_none");
+        let environment = [("HEADWATER_SERVICE_USER", "hw_nobody")];
+        let proxy = Proxy::start_with(&flags, &environment);
+        proxy.wait_for_log("definition nobodys: the service account cannot ask the server");
+    });
+}
+
+#[test]
+fn log_lines_may_be_json() {
+    let proxy = Proxy::start(
+        mariadb().addr(),
+        &["--log-format", "json", "--log-level", "debug"],
+    );
+    drop(proxy.login(&crate::kit::wire_client::Login::default()));
+    proxy.wait_for_log("a session ended");
+    let (status, log) = proxy.terminate();
+    assert!(status.success());
+    let mut lines = 0;
+    for line in log.lines().filter(|line| !line.starts_with("counts: ")) {
+        let value: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(
+            value["fields"]["message"].is_string() && value["level"].is_string(),
+            "{line}"
+        );
+        lines += 1;
+    }
+    assert!(lines >= 3, "{log}");
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let first = Proxy::start(mariadb().addr(), &[]);
+    let addr = first.addr().to_string();
+    let output = headwater(&[])
+        .args(["serve", "--listen", &addr])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said.lines().count(), 1, "{said}");
+    for part in [&addr, "--listen", "HEADWATER_LISTEN", "in use"] {
+        assert!(said.contains(part), "{said}");
+    }
+}
+
+#[test]
+fn help_is_there_for_all_of_it() {
+    let help = |arguments: &[&str]| {
+        let output = headwater(&[]).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let all = help(&["--help"]);
+    for command in ["serve", "demo", "bench"] {
+        assert!(all.contains(command), "{all}");
+        assert!(help(&[command, "--help"]).contains("Usage: headwater"));
+    }
+    let serve = help(&["serve", "--help"]);
+    for setting in [
+        "CONFIG",
+        "LISTEN",
+        "UPSTREAM",
+        "SERVICE_USER",
+        "SERVICE_PASSWORD",
+        "RELAY_ONLY",
+        "LOG_LEVEL",
+    ] {
+        let flag = format!("--{}", setting.to_lowercase().replace('_', "-"));
+        assert!(serve.contains(&flag), "{flag} is missing");
+        assert!(
+            serve.contains(&format!("HEADWATER_{setting}")),
+            "{setting} is missing"
+        );
+    }
+    assert!(help(&["--version"]).starts_with("headwater 0."));
+}

@@ -1,0 +1,105 @@
+//! Several timelines in one session: another database's, another definition's.
+
+use std::io::Write as _;
+
+use super::stage::{TAIL, on_each_stage, on_each_stage_with};
+
+#[test]
+fn each_database_has_result_tables_of_its_own() {
+    on_each_stage(|stage| {
+        // The other side's own database would be told apart by its name; so both get a second one.
+        for database in stage
+            .databases
+            .iter()
+            .map(|database| database.name().to_owned())
+        {
+            let other = other(&database);
+            stage.root.ok(&format!("DROP DATABASE IF EXISTS {other}"));
+            stage.root.ok(&format!("CREATE DATABASE {other}"));
+            stage.root.ok(&format!("USE {other}"));
+            stage.timeline.create(&mut stage.root);
+            for table in ["message", "follower"] {
+                stage.root.ok(&format!(
+                    "INSERT INTO {other}.{table} SELECT * FROM {database}.{table} WHERE user_id < 7"
+                ));
+            }
+        }
+        let mut twin = stage.twin();
+        let second = other("{db}");
+        for _ in 0..3 {
+            twin.run("CALL fetch_timeline_ids(1)");
+            twin.run(&format!("USE {second}"));
+            twin.run("CALL fetch_timeline_ids(1)");
+            twin.run("CALL fetch_timeline_ids2(2, 400)");
+            twin.run("CALL fetch_timeline_ids2(1, 400)");
+            twin.run(TAIL);
+            twin.run("USE {db}");
+            twin.run(TAIL);
+            twin.run("CALL fetch_timeline_ids2(1, 300)");
+            twin.run(&format!("SELECT COUNT(*) FROM {second}.fetch_timeline_tt"));
+            twin.run(&format!(
+                "SELECT COUNT(*) FROM {second}.max_ids_of_followers"
+            ));
+            twin.run_unordered("SELECT * FROM max_ids_of_followers");
+        }
+        let counts = stage.proxy.counts();
+        assert!(counts.of("calls_owned") >= 9, "{counts:?}");
+        for database in &stage.databases {
+            stage
+                .root
+                .ok(&format!("DROP DATABASE {}", other(database.name())));
+        }
+    });
+}
+
+fn other(database: &str) -> String {
+    format!("{database}_2")
+}
+
+#[test]
+fn two_definitions_keep_their_result_tables_apart() {
+    let mut settings = tempfile::NamedTempFile::new().unwrap();
+    settings
+        .write_all(
+            b"[[definition]]\n[[definition]]\nname = \"second\"\n\
+              procedures = { newest = \"second_ids\", bounded = \"second_ids2\", heads = \"second_heads\" }\n\
+              result = { table = \"second_tt\" }\nheads = { table = \"second_heads_tt\" }\n",
+        )
+        .unwrap();
+    let path = settings.path().to_str().unwrap().to_owned();
+    on_each_stage_with(&["--config", &path], |stage| {
+        for procedure in stage.timeline.procedures() {
+            let second = procedure
+                .replace("fetch_timeline_tt", "second_tt")
+                .replace("build_max_ids_of_followers", "second_heads")
+                .replace("max_ids_of_followers", "second_heads_tt")
+                .replace("fetch_timeline_ids", "second_ids");
+            for database in &stage.databases {
+                database.connect().ok(&second);
+            }
+        }
+        let mut twin = stage.twin();
+        // The verdict of the start, which found no procedure, is asked for anew.
+        twin.run("DROP PROCEDURE IF EXISTS nothing_such");
+        let second_tail = TAIL.replace("fetch_timeline_tt", "second_tt");
+        for _ in 0..3 {
+            twin.run("CALL fetch_timeline_ids(1)");
+            twin.run("CALL second_ids(2)");
+            twin.run(TAIL);
+            twin.run(&second_tail);
+            twin.run("CALL second_ids2(1, 300)");
+            twin.run("CALL fetch_timeline_ids2(1, 400)");
+            twin.run("CALL second_ids2(2, 200)");
+            twin.run(&second_tail);
+            twin.run("SELECT COUNT(*) FROM fetch_timeline_tt");
+            twin.run("SELECT COUNT(*) FROM second_heads_tt");
+            twin.run("SELECT COUNT(*) FROM max_ids_of_followers");
+        }
+        let counts = stage.proxy.counts();
+        assert!(
+            counts.of("calls_owned") >= 14,
+            "{counts:?}\n{}",
+            stage.proxy.log()
+        );
+    });
+}
