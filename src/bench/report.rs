@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::BenchError;
 use super::check::Differences;
 use super::crew::Said;
-use super::data::{Page, Server};
+use super::data::{Data, Page, Server};
 use super::flags::BenchFlags;
 use super::measure::Lane;
 use super::memory::Idle;
@@ -51,6 +51,21 @@ pub struct Machine {
     pub cores: usize,
     /// The processor's name, where the system tells it.
     pub processor: Option<String>,
+    /// Processes that wanted a core when the bench began, mean of a minute: others take part where this is not near 0.
+    pub load_before: Option<f64>,
+}
+
+impl Machine {
+    /// Looks at it now.
+    #[must_use]
+    pub fn look() -> Machine {
+        let load = std::fs::read_to_string("/proc/loadavg").ok();
+        Machine {
+            cores: std::thread::available_parallelism().map_or(0, usize::from),
+            processor: processor(),
+            load_before: load.and_then(|load| load.split(' ').next()?.parse().ok()),
+        }
+    }
 }
 
 /// The flags that matter for the figures.
@@ -130,8 +145,8 @@ impl Report {
     #[must_use]
     pub fn new(
         flags: &BenchFlags,
-        server: Server,
-        pages: Vec<Page>,
+        machine: Machine,
+        Data { server, pages }: Data,
         mut cells: Vec<Cell>,
         differences: Differences,
         idle: Option<Idle>,
@@ -149,10 +164,7 @@ impl Report {
             at: SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |time| time.as_secs()),
-            machine: Machine {
-                cores: std::thread::available_parallelism().map_or(0, usize::from),
-                processor: processor(),
-            },
+            machine,
             settings: Settings {
                 upstream: flags.upstream.clone(),
                 running_proxy: flags.proxy.is_some(),

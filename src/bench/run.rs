@@ -8,7 +8,7 @@ use super::data::{Data, Page};
 use super::flags::BenchFlags;
 use super::login::Account;
 use super::measure::{Lane, SLICE, slice};
-use super::report::{Cell, Report};
+use super::report::{Cell, Machine, Report};
 use super::way::Way;
 use super::work::Work;
 use super::{BenchError, Stop, memory};
@@ -26,6 +26,7 @@ pub fn run(flags: &BenchFlags, data: Data, stop: &Stop) -> Result<Report, BenchE
         password: flags.password.clone(),
         database: flags.database.clone(),
     };
+    let machine = Machine::look();
     let Data { server, pages } = data;
     for Page {
         number,
@@ -62,8 +63,8 @@ pub fn run(flags: &BenchFlags, data: Data, stop: &Stop) -> Result<Report, BenchE
     } = course;
     Ok(Report::new(
         flags,
-        server,
-        pages,
+        machine,
+        Data { server, pages },
         cells,
         differences,
         idle,

@@ -5,6 +5,9 @@ use std::fmt::{self, Write};
 use super::report::Report;
 use super::targets::{Bound, CONNECTIONS, Target};
 
+/// A load from which on others disturb the figures.
+const BUSY: f64 = 0.5;
+
 /// Everything that is worth reading at a terminal.
 #[must_use]
 pub fn table(report: &Report) -> String {
@@ -34,6 +37,12 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
         report.settings.seconds,
         report.headwater,
     )?;
+    if let Some(load) = report.machine.load_before.filter(|load| *load > BUSY) {
+        writeln!(
+            out,
+            "The machine was busy before (load {load}): rates are too low, ratios less sure."
+        )?;
+    }
     if !report.server.lateral {
         writeln!(out, "This server has no LATERAL.")?;
     }
