@@ -120,7 +120,7 @@ pub struct Log {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("cannot read the settings file {path}: {source} (--config names it)")]
+    #[error("cannot read the settings file {path} (--config names it)")]
     Read {
         /// The file.
         path: PathBuf,
@@ -140,7 +140,7 @@ pub enum ConfigError {
         message: String,
     },
     /// A definition is not usable.
-    #[error("definition {name:?}: {source}")]
+    #[error("definition {name:?} cannot be used")]
     Definition {
         /// Its name.
         name: String,

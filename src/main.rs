@@ -45,6 +45,7 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> anyhow::Result<()> {
+    raise_open_files();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -118,6 +119,14 @@ async fn print_counts(
 /// Nobody may be there to read it any more; that is no reason to fail.
 fn print_line(shared: &headwater::session::driver::Shared) {
     let _ = writeln!(std::io::stdout(), "counts: {}", shared.counts.summary());
+}
+
+/// A session takes two descriptors, and the usual soft limit of 1,024 is meant for programs that use select().
+fn raise_open_files() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
 }
 
 fn log(log: Log) {

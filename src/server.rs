@@ -37,7 +37,7 @@ pub struct Server {
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The port cannot be opened.
-    #[error("cannot listen on {listen}: {source} (--listen, HEADWATER_LISTEN, listen)")]
+    #[error("cannot listen on {listen} (--listen, HEADWATER_LISTEN, listen)")]
     Listen {
         /// The address.
         listen: String,

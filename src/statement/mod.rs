@@ -2,6 +2,8 @@
 pub mod call;
 pub mod classify;
 pub mod effects;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod lexer;
 pub mod memory;
 pub mod rewrite;

@@ -246,3 +246,26 @@ const WORDS: &[&str] = &[
     "$$",
     "\u{e9}",
 ];
+
+proptest! {
+    #[test]
+    fn the_fuzz_target_holds_for_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        crate::statement::fuzzing::text(&bytes);
+    }
+
+    #[test]
+    fn the_fuzz_target_holds_for_texts_that_are_nearly_right(
+        line in prop::sample::select(include_str!("../../../fixtures/statements/tails.txt").lines()
+            .chain(include_str!("../../../fixtures/statements/calls.txt").lines()).collect::<Vec<_>>()),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
+        let mut text = line.split_once(" | ").map_or(line, |(_, text)| text).as_bytes().to_vec();
+        crate::statement::fuzzing::text(&text);
+        if !text.is_empty() {
+            let at = at.index(text.len());
+            text[at] = byte;
+            crate::statement::fuzzing::text(&text);
+        }
+    }
+}

@@ -128,7 +128,7 @@ impl Walk {
         // more results, which one whose rows wait for COM_STMT_FETCH never does.
         let cursor = packet.status & status::CURSOR_EXISTS != 0 && !packet.more_results();
         if cursor && self.command == Command::StmtExecute {
-            return Some(self.done(Outcome::Ok(packet)));
+            return self.response_ended(packet);
         }
         self.phase = Phase::Rows;
         None
