@@ -140,12 +140,12 @@ pub enum ConfigError {
         message: String,
     },
     /// A definition is not usable.
-    #[error("definition {name:?} cannot be used")]
+    #[error("definition {name:?}: {reason}")]
     Definition {
         /// Its name.
         name: String,
         /// Why.
-        source: DefinitionError,
+        reason: DefinitionError,
     },
     /// A password without a user.
     #[error(
@@ -250,9 +250,9 @@ impl Settings {
         for definition in &self.definitions {
             definition
                 .validate()
-                .map_err(|source| ConfigError::Definition {
+                .map_err(|reason| ConfigError::Definition {
                     name: definition.name.clone(),
-                    source,
+                    reason,
                 })?;
         }
         let limits = &self.limits;

@@ -19,7 +19,8 @@ pub struct Effects {
     pub settings: bool,
     /// Took or gave back table locks.
     pub locks: Locks,
-    /// Asks for what the statement before it left: row counts, warnings, the last insert id, profiles.
+    /// Asks for what the statement before it left: row counts, warnings, the last insert id, profiles; or how a result
+    /// table was made.
     pub diagnostics: bool,
     /// Changed tables, procedures or privileges, so that a definition has to be checked again.
     pub definition: bool,
@@ -75,9 +76,12 @@ impl Effects {
             return Self::ALL;
         };
         let verb = outline.effects();
+        let named = names_result(text, definitions);
+        // What a result table was made with (engine, character set) only the procedure leaves as it is.
+        let described = named && outline.word(0, &["SHOW"]) && outline.word(1, &["CREATE"]);
         Self {
-            diagnostics: verb.diagnostics || outline.diagnostics,
-            result_table: verb.result_table || verb.stored_code || names_result(text, definitions),
+            diagnostics: verb.diagnostics || outline.diagnostics || described,
+            result_table: verb.result_table || verb.stored_code || named,
             ..verb
         }
     }
