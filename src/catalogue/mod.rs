@@ -3,7 +3,7 @@
 mod service;
 
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -26,13 +26,19 @@ pub struct Catalogue {
     pub service: Option<Service>,
     lifetime: Duration,
     said_unseen: AtomicBool,
+    epoch: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Entry {
     verdict: Arc<Verdict>,
     checked: Instant,
+    epoch: Epoch,
 }
+
+/// Counts what may have changed definitions; see [`Catalogue::epoch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Epoch(u64);
 
 impl Catalogue {
     /// A catalogue that has checked nothing yet.
@@ -55,6 +61,7 @@ impl Catalogue {
             service,
             lifetime: Duration::from_millis(limits.recheck_ms).saturating_mul(rounds),
             said_unseen: AtomicBool::new(false),
+            epoch: AtomicU64::new(0),
         }
     }
 
@@ -75,15 +82,30 @@ impl Catalogue {
     pub fn verdict(&self, number: usize, database: &[u8]) -> Option<Arc<Verdict>> {
         let mut verdicts = lock(&self.verdicts);
         let entry = verdicts.get(&(number, database.to_vec()))?;
-        (entry.checked.elapsed() < self.lifetime).then(|| Arc::clone(&entry.verdict))
+        let fresh = entry.epoch == self.epoch() && entry.checked.elapsed() < self.lifetime;
+        fresh.then(|| Arc::clone(&entry.verdict))
+    }
+
+    /// What a verdict has to be given with: taken before its first question is asked, it tells
+    /// whether a definition may have changed since.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        Epoch(self.epoch.load(Ordering::Acquire))
     }
 
     /// Takes in a verdict, and says so in the log when it is new or another than before.
-    pub fn record(&self, number: usize, database: &[u8], verdict: Verdict) -> Arc<Verdict> {
+    pub fn record(
+        &self,
+        number: usize,
+        database: &[u8],
+        verdict: Verdict,
+        epoch: Epoch,
+    ) -> Arc<Verdict> {
         let verdict = Arc::new(verdict);
         let entry = Entry {
             verdict: Arc::clone(&verdict),
             checked: Instant::now(),
+            epoch,
         };
         let before = lock(&self.verdicts).put((number, database.to_vec()), entry);
         let changed = before.is_none_or(|before| !before.verdict.is_alike(&verdict));
@@ -119,14 +141,10 @@ impl Catalogue {
         );
     }
 
-    /// Forgets when verdicts were given: a statement passed that may have changed a definition.
+    /// Makes every check due: a statement has ended that may have changed a definition. That goes
+    /// for checks under way as well, which may have asked before it.
     pub fn expire(&self) {
-        let Some(long_ago) = Instant::now().checked_sub(self.lifetime) else {
-            return lock(&self.verdicts).clear();
-        };
-        for (_, entry) in lock(&self.verdicts).iter_mut() {
-            entry.checked = long_ago;
-        }
+        self.epoch.fetch_add(1, Ordering::AcqRel);
     }
 
     /// The definitions and databases that have a verdict.
@@ -149,12 +167,39 @@ impl Catalogue {
     ) -> Result<Arc<Verdict>, ServiceError> {
         let service = self.service.as_ref().ok_or(ServiceError::None)?;
         let definition = self.definitions.get(number).ok_or(ServiceError::None)?;
+        let epoch = self.epoch();
         let verdict = service.check(definition, database).await?;
-        Ok(self.record(number, database, verdict))
+        Ok(self.record(number, database, verdict, epoch))
     }
 }
 
 /// A panic elsewhere leaves a cache whole: every change to it is one call.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_that_was_asked_for_before_a_change_is_due_again() {
+        let limits = Limits::default();
+        let catalogue = Catalogue::new(vec![Definition::classic()], None, &limits);
+        let refused = || {
+            Verdict::Relay(Reason::NoTable {
+                table: "message".into(),
+            })
+        };
+        let asked = catalogue.epoch();
+        catalogue.record(0, b"tl", refused(), asked);
+        assert!(catalogue.verdict(0, b"tl").is_some());
+        catalogue.expire();
+        assert!(catalogue.verdict(0, b"tl").is_none());
+        // The change came while the check was under way: what it saw may be the state before.
+        catalogue.record(0, b"tl", refused(), asked);
+        assert!(catalogue.verdict(0, b"tl").is_none());
+        catalogue.record(0, b"tl", refused(), catalogue.epoch());
+        assert!(catalogue.verdict(0, b"tl").is_some());
+    }
 }

@@ -86,6 +86,7 @@ impl Session {
         for query in check::queries(definition, name) {
             batch.query(&query);
         }
+        let epoch = self.shared.catalogue.epoch();
         let answers = self.backend.ask(&batch, capabilities, ASK_LIMITS).await?;
         let answered: Vec<_> = answers.into_iter().map(pull::answered).collect();
         let catalogue = &self.shared.catalogue;
@@ -96,7 +97,7 @@ impl Session {
                 self.checked_in_vain = Some((Instant::now(), database.to_vec()));
                 Err(Reason::Unchecked.into())
             }
-            verdict => Ok(catalogue.record(number, database, verdict)),
+            verdict => Ok(catalogue.record(number, database, verdict, epoch)),
         }
     }
 
