@@ -46,31 +46,35 @@ fn main() -> ExitCode {
 
 fn run(arguments: Arguments) -> anyhow::Result<()> {
     raise_open_files();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
     match arguments.command {
         Command::Serve(flags) => {
             let settings = Settings::load(&flags)?;
             log(settings.log);
-            runtime.block_on(serve(&settings))
+            runtime(settings.worker_threads())?.block_on(serve(&settings))
         }
         Command::Demo(flags) => {
             log(Log {
                 level: LogLevel::Warn,
                 ..Log::default()
             });
-            Ok(runtime.block_on(headwater::demo::run(flags))?)
+            Ok(runtime(1)?.block_on(headwater::demo::run(flags))?)
         }
         Command::Bench(flags) => {
             log(Log {
                 level: LogLevel::Warn,
                 ..Log::default()
             });
-            Ok(runtime.block_on(headwater::bench::run(flags))?)
+            Ok(runtime(1)?.block_on(headwater::bench::run(flags))?)
         }
     }
+}
+
+fn runtime(threads: usize) -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")
 }
 
 async fn serve(settings: &Settings) -> anyhow::Result<()> {
