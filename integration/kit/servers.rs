@@ -11,6 +11,8 @@ use super::wire_client::WireClient;
 const OPTIONS: &[&str] = &[
     "--max-allowed-packet=1G",
     "--innodb-buffer-pool-size=256M",
+    // A thread that MariaDB keeps for the next connection goes on counting its statements.
+    "--thread-cache-size=0",
     "--max-connections=1500",
 ];
 
