@@ -67,7 +67,8 @@ impl Session {
             Err(Refusal::Relay(reason)) => {
                 self.shared.counts.relayed(reason);
                 tracing::debug!(reason = reason.label(), "a call is relayed");
-                self.settle_quietly().await?;
+                // Its OK packet may count the rows it deletes.
+                self.settle(false).await?;
                 if let Some(commands) = self.machine.commands() {
                     commands.relay_call();
                 }
@@ -175,7 +176,7 @@ impl Session {
         let commands = self.machine.commands();
         let pending = commands.and_then(|commands| commands.tables.pending.as_ref());
         if pending.is_some_and(|pending| pending.definition != definition) {
-            self.settle_quietly().await?;
+            self.settle(false).await?;
         }
         if let Some(commands) = self.machine.commands()
             && commands.tables.turn_to(definition, database)

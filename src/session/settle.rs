@@ -47,11 +47,6 @@ impl Session {
         Ok(())
     }
 
-    /// As [`Self::settle`], before a call is relayed: its OK packet may count the rows it deletes.
-    pub(super) async fn settle_quietly(&mut self) -> Result<(), Ended> {
-        self.settle(false).await
-    }
-
     /// Writes the tables and passes the waiting packet on, in one write.
     ///
     /// Only for a statement that can be sent again: if the tables cannot be written, its reply is
@@ -60,7 +55,7 @@ impl Session {
         let Some(pending) = self.take_pending() else {
             return self.pass_client(length);
         };
-        let (batch, heads) = self.write_batch(&pending);
+        let batch = self.write_batch(&pending);
         let packet = self.client_in.get(..length).unwrap_or_default().to_vec();
         let Some(commands) = self.machine.commands() else {
             return self.pass_client(length);
@@ -70,7 +65,7 @@ impl Session {
             .backend
             .ask_before(&batch, &packet, capabilities, ASK_LIMITS)
             .await?;
-        if let Some(true) = self.take_written(&pending, &answers, heads) {
+        if let Some(true) = self.take_written(&pending, &answers, batch.count()) {
             self.shared.counts.add(Event::TailWritten);
             self.client_in.drain(..length);
         } else {
@@ -91,9 +86,9 @@ impl Session {
     /// ours was meant for another one: it is as if it had come between two.
     async fn write(&mut self, pending: &Pending) -> Result<bool, Ended> {
         for _ in 0..INTERRUPTIONS {
-            let (batch, count) = self.write_batch(pending);
+            let batch = self.write_batch(pending);
             let answers = self.ask(&batch).await?;
-            if let Some(written) = self.take_written(pending, &answers, count) {
+            if let Some(written) = self.take_written(pending, &answers, batch.count()) {
                 return Ok(written);
             }
         }
@@ -104,15 +99,15 @@ impl Session {
         self.machine.commands()?.tables.pending.take()
     }
 
-    /// The statements, and how many of them are about the result table.
-    fn write_batch(&mut self, pending: &Pending) -> (Batch, usize) {
+    /// The statements that write the tables; none when there is nothing to write them by.
+    fn write_batch(&mut self, pending: &Pending) -> Batch {
         let Some(commands) = self.machine.commands() else {
-            return (Batch::default(), 0);
+            return Batch::default();
         };
         let mut batch = Batch::new(commands.capabilities);
         let tables = &commands.tables;
         let Some(definition) = self.shared.catalogue.definitions().get(pending.definition) else {
-            return (batch, 0);
+            return batch;
         };
         for statement in write::statements(definition, pending, tables.result, tables.heads) {
             batch.query(&statement);
@@ -120,8 +115,7 @@ impl Session {
         if !commands.server.mariadb {
             batch.query(END_OF_WRITE);
         }
-        let count = batch.count();
-        (batch, count)
+        batch
     }
 
     async fn ask(&mut self, batch: &Batch) -> Result<Vec<Answer>, Ended> {
