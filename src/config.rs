@@ -284,6 +284,7 @@ impl Settings {
             ("statement_bytes", limits.statement_bytes, 256),
             ("in_flight", limits.in_flight, 1),
             ("statements", limits.statements, 1),
+            ("authors", limits.authors, 1),
             ("databases", limits.databases, 1),
             ("tail_bytes", limits.tail_bytes, 1024),
         ] {

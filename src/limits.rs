@@ -18,6 +18,8 @@ pub struct Limits {
     pub in_flight: usize,
     /// Classes of statement texts that are remembered, over all sessions.
     pub statements: usize,
+    /// Authors of whom it is remembered where their newest ids lie.
+    pub authors: usize,
     /// Databases whose check is remembered.
     pub databases: usize,
     /// Time to connect to the server, in milliseconds.
@@ -39,6 +41,7 @@ impl Default for Limits {
             tail_bytes: 1024 * 1024,
             in_flight: 64,
             statements: 1_000,
+            authors: 65_536,
             databases: 64,
             connect_ms: 10_000,
             recheck_ms: 10_000,

@@ -12,6 +12,7 @@ use lru::LruCache;
 pub use service::{Service, ServiceError};
 
 use crate::limits::Limits;
+use crate::source::marks::Marks;
 use crate::statement::{Class, Classes};
 use crate::timeline::check::{Reason, Verdict};
 use crate::timeline::definition::Definition;
@@ -22,6 +23,7 @@ pub struct Catalogue {
     definitions: Arc<[Definition]>,
     classes: Mutex<Classes>,
     verdicts: Mutex<LruCache<(usize, Vec<u8>), Entry>>,
+    marks: Mutex<Marks>,
     /// The account that checks definitions, if there is one.
     pub service: Option<Service>,
     lifetime: Duration,
@@ -57,6 +59,9 @@ impl Catalogue {
             verdicts: Mutex::new(LruCache::new(
                 NonZeroUsize::new(databases).unwrap_or(NonZeroUsize::MIN),
             )),
+            marks: Mutex::new(Marks::new(
+                NonZeroUsize::new(limits.authors).unwrap_or(NonZeroUsize::MIN),
+            )),
             definitions,
             service,
             lifetime: Duration::from_millis(limits.recheck_ms).saturating_mul(rounds),
@@ -69,6 +74,11 @@ impl Catalogue {
     #[must_use]
     pub fn classify(&self, text: &[u8]) -> Class {
         lock(&self.classes).classify(text)
+    }
+
+    /// Where authors' newest ids were seen to lie.
+    pub fn marks(&self) -> MutexGuard<'_, Marks> {
+        lock(&self.marks)
     }
 
     /// Every definition.

@@ -1,4 +1,6 @@
-//! The lookups of an owned call: proofs and heads in one write, then what is left of the page.
+//! The lookups of an owned call: proofs and heads in one write, then the lists behind the heads.
+
+use std::sync::Arc;
 
 use super::driver::Session;
 use super::owned::{DENIED, INTERRUPTED, Owned, Refusal, failed};
@@ -6,7 +8,10 @@ use super::probe;
 use super::reason::Reason;
 use super::result_table::{self, Pending};
 use crate::backend::Batch;
-use crate::source::pull::{Found, Heads, Lookup, ResultTablesThere};
+use crate::source::heads::Heads;
+use crate::source::lists::Lists;
+use crate::source::lookup::{Found, Lookup};
+use crate::source::proofs::ResultTablesThere;
 use crate::statement::Call;
 use crate::timeline::check::{Facts, Product};
 use crate::timeline::definition::{Definition, Form};
@@ -113,35 +118,43 @@ impl Session {
             Some(Answer::Err(error)) => return Err(self.lookup_failed(&error)),
             _ => return Err(Reason::LookupFailed.into()),
         };
-        let found = if deep {
-            self.find_deep(&lookup, &rows).await?
+        let heads = if deep {
+            self.each_head(&lookup, &rows).await?
         } else {
-            self.find_page(&lookup, lookup.read_heads(&rows)?).await?
+            lookup.read_heads(&rows)?
         };
+        let found = self.lists(&lookup, heads).await?;
         self.conclude(call, payload, facts, found)
     }
 
-    /// The page behind its heads, where those did not bring the lists along.
-    async fn find_page(&mut self, lookup: &Lookup<'_>, heads: Heads) -> Result<Found, Refusal> {
-        let pages = self.read(lookup, &lookup.page_queries(&heads)).await?;
-        Ok(lookup.found(heads, pages.first(), pages.get(1))?)
+    /// The heads of a page far below the newest, each by itself.
+    async fn each_head(&mut self, lookup: &Lookup<'_>, authors: &Rows) -> Result<Heads, Refusal> {
+        if authors.is_empty() {
+            return Ok(Heads::default());
+        }
+        if let Some(query) = lookup.each_head_query(authors)? {
+            let rows = self.read(lookup, &[query]).await?;
+            let heads = lookup.read_each_head(rows.first().ok_or(Reason::LookupFailed)?)?;
+            if let Some(heads) = heads {
+                return Ok(heads);
+            }
+        }
+        let rows = self.read(lookup, &[lookup.heads_query()]).await?;
+        Ok(lookup.read_heads(rows.first().ok_or(Reason::LookupFailed)?)?)
     }
 
-    /// A page far below the newest: each head and each list by itself.
-    async fn find_deep(&mut self, lookup: &Lookup<'_>, authors: &Rows) -> Result<Found, Refusal> {
-        let Some(query) = lookup.each_head_query(authors)? else {
-            if authors.is_empty() {
-                return Ok(Found::default());
+    /// The lists behind their heads, where those did not bring them along.
+    async fn lists(&mut self, lookup: &Lookup<'_>, heads: Heads) -> Result<Found, Refusal> {
+        let shared = Arc::clone(&self.shared);
+        let mut lists = Lists::new(lookup, heads, &mut shared.catalogue.marks());
+        loop {
+            let queries = lists.queries(lookup);
+            if queries.is_empty() {
+                return Ok(lists.found(lookup, &mut shared.catalogue.marks()));
             }
-            let rows = self.read(lookup, &[lookup.heads_query()]).await?;
-            let heads = lookup.read_heads(rows.first().ok_or(Reason::LookupFailed)?)?;
-            return self.find_page(lookup, heads).await;
-        };
-        let rows = self.read(lookup, &[query]).await?;
-        let heads = lookup.read_each_head(rows.first().ok_or(Reason::LookupFailed)?)?;
-        let query = lookup.each_list_query(&heads);
-        let lists = self.read(lookup, query.as_slice()).await?;
-        Ok(lookup.found_lists(heads, lists.first())?)
+            let answers = self.read(lookup, &queries).await?;
+            lists.read(lookup, &answers)?;
+        }
     }
 
     /// The rows of lookups, sent in one write.
@@ -187,7 +200,7 @@ impl Session {
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         let before = commands.tables.pending.take();
         let mut rows_before = match &before {
-            Some(pending) => pending.total,
+            Some(pending) => pending.ids.len() as u64,
             None => commands.tables.result.known().unwrap_or(0),
         };
         let heads_before = before.as_ref().and_then(|pending| pending.heads.as_ref());
@@ -212,7 +225,7 @@ impl Session {
             0
         };
         let affected_rows = match facts.product {
-            Product::Mariadb => rows_before + found.total + new_heads as u64,
+            Product::Mariadb => rows_before + (found.ids.len() + new_heads) as u64,
             Product::Mysql => 0,
         };
         let flags = commands.standing.status.unwrap_or(status::AUTOCOMMIT);
@@ -227,8 +240,6 @@ impl Session {
                 form: call.form,
                 call: payload.to_vec(),
                 ids: found.ids,
-                total: found.total,
-                rest: found.rest,
                 heads,
                 before,
                 tail: None,

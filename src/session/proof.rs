@@ -8,7 +8,7 @@ use super::owned::{ASK_LIMITS, INTERRUPTED, Refusal, failed};
 use super::probe;
 use super::reason::Reason;
 use crate::backend::Batch;
-use crate::source::pull;
+use crate::source::proofs;
 use crate::statement::Call;
 use crate::timeline::check::{self, Facts, Procedure, Verdict};
 use crate::timeline::definition::Definition;
@@ -88,7 +88,7 @@ impl Session {
         }
         let epoch = self.shared.catalogue.epoch();
         let answers = self.backend.ask(&batch, capabilities, ASK_LIMITS).await?;
-        let answered: Vec<_> = answers.into_iter().map(pull::answered).collect();
+        let answered: Vec<_> = answers.into_iter().map(proofs::answered).collect();
         let catalogue = &self.shared.catalogue;
         match check::evaluate(definition, name, &answered) {
             // Another account may see more: what this one does not see is no verdict.

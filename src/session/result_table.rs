@@ -11,12 +11,8 @@ pub struct Pending {
     pub form: Form,
     /// The call's packet payload as the client sent it, to run the real procedure if all else fails.
     pub call: Vec<u8>,
-    /// The result set: the page first (descending), then the rest when `complete`.
+    /// The result set, descending.
     pub ids: Vec<u64>,
-    /// Size of the result set.
-    pub total: u64,
-    /// Where the whole result set lies on the server; empty when `ids` is all of it.
-    pub rest: Vec<AuthorRange>,
     /// Rows of the heads table, when a bounded call left some.
     pub heads: Option<Vec<Head>>,
     /// The calls before it that are on the server no more than it is: run before it, they leave the
@@ -38,12 +34,6 @@ impl Pending {
         history.push((self.form, self.call));
         history
     }
-
-    /// True when `ids` is the procedure's whole result set, not its newest page alone.
-    #[must_use]
-    pub fn is_complete(&self) -> bool {
-        self.rest.is_empty()
-    }
 }
 
 /// An author and the newest of its message ids, at or below the page's bound.
@@ -53,17 +43,6 @@ pub struct Head {
     pub author: u64,
     /// Its newest message id.
     pub id: u64,
-}
-
-/// The ids of one author that belong to a result set: those from `low` to `high`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AuthorRange {
-    /// The author.
-    pub author: u64,
-    /// The n-th newest of its ids, or 0 when it has fewer.
-    pub low: u64,
-    /// The newest.
-    pub high: u64,
 }
 
 /// Rows in one of the server's temporary tables.

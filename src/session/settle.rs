@@ -150,12 +150,7 @@ impl Session {
             commands.standing.barred = Some(Reason::WriteDenied);
             return Some(false);
         }
-        // How many rows a server-side read wrote is counted when it is needed.
-        commands.tables.result = if pending.is_complete() {
-            Rows::Counted(pending.total)
-        } else {
-            Rows::Unknown
-        };
+        commands.tables.result = Rows::Counted(pending.ids.len() as u64);
         if let Some(heads) = &pending.heads {
             commands.tables.heads = Rows::Counted(heads.len() as u64);
         }

@@ -63,7 +63,7 @@ impl Session {
         }
         let database = commands.standing.database.as_deref()?;
         // Two ids at least, even for `LIMIT 1`: with a single one the server plans otherwise.
-        let ids = enough_ids(pending, tail.limit.max(2))?;
+        let ids = newest_ids(pending, tail.limit.max(2))?;
         let verdict = self
             .shared
             .catalogue
@@ -71,14 +71,14 @@ impl Session {
         let Verdict::Accelerate(facts) = &*verdict else {
             return None;
         };
-        let form = form(facts, pending.total)?;
+        let form = form(facts, pending.ids.len() as u64)?;
         let payload = self.client_in.get(HEADER_BYTES..length)?;
         let text = command::query_text(payload, commands.capabilities)?;
         let mut own = payload.get(..text.start)?.to_vec();
         own.extend_from_slice(tail.rewrite(form, ids)?.as_bytes());
         let mut packet = Vec::with_capacity(own.len() + HEADER_BYTES);
         frame::encode(0, &own, &mut packet);
-        Some((packet, ids.len() as u64 == pending.total))
+        Some((packet, ids.len() == pending.ids.len()))
     }
 }
 
@@ -107,15 +107,9 @@ fn form(facts: &Facts, rows: u64) -> Option<TailForm> {
     }
 }
 
-/// The newest ids of the result set, as many as the tail can show; `None` when not all are known.
-fn enough_ids(pending: &Pending, limit: u64) -> Option<&[u64]> {
-    let known = pending.ids.len();
+/// The newest ids of the result set, as many as the tail can show; `None` when there are none.
+fn newest_ids(pending: &Pending, limit: u64) -> Option<&[u64]> {
     let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
-    if wanted > known && !pending.is_complete() {
-        return None;
-    }
-    pending
-        .ids
-        .get(..wanted.min(known))
-        .filter(|ids| !ids.is_empty())
+    let ids = pending.ids.get(..wanted.min(pending.ids.len()))?;
+    (!ids.is_empty()).then_some(ids)
 }

@@ -1,14 +1,14 @@
-//! The pull source far below the newest page: each head and each list looked up by itself.
+//! The heads of a page far below the newest: each looked up by itself.
 //!
 //! A correlated lookup of an author's head below a bound reads every message above the bound first.
 //! With constants, the server descends the index straight to the bound, so page 500 costs what
-//! page 2 costs; but it takes three statements one after the other, which loses near the top.
+//! page 2 costs; but the authors must be known beforehand, which loses near the top.
 
-use super::pull::{Found, Heads, Known, Lookup};
+use super::heads::{Heads, TopAuthor};
+use super::lookup::Lookup;
 use crate::session::reason::Reason;
 use crate::session::result_table::Head;
 use crate::timeline::definition::quoted;
-use crate::timeline::merge;
 use crate::wire::resultset::Rows;
 
 /// So many messages of an author above the bound make a correlated lookup slower than one by one.
@@ -33,22 +33,19 @@ impl Lookup<'_> {
         above > u128::from(newest) * MESSAGES_ABOVE
     }
 
-    /// Deep pages, step 1: the authors followed, at most `DEEP_AUTHORS` of them.
+    /// Step 1: the authors followed, more than `DEEP_AUTHORS` at most by one.
     #[must_use]
     pub fn authors_query(&self) -> String {
-        let follower = &self.definition.follower;
         format!(
-            "SELECT hw_f.{} FROM {} hw_f WHERE hw_f.{}={} LIMIT {}",
-            quoted(&follower.author),
-            self.name(&follower.table),
-            quoted(&follower.reader),
-            self.call.reader,
-            DEEP_AUTHORS + 1,
+            "SELECT {} {} LIMIT {}",
+            self.author_column(),
+            self.follow_list(),
+            DEEP_AUTHORS + 1
         )
     }
 
-    /// Deep pages, step 2: each author's head by itself; the server answers each from one descent of
-    /// the index. `None` when there are no authors, or too many for one statement.
+    /// Step 2: each author's head, answered from one descent of the index; and the follow list as it is at
+    /// that moment. `None` when there are no authors, or too many for one statement.
     ///
     /// # Errors
     /// When a row is no id.
@@ -63,76 +60,61 @@ impl Lookup<'_> {
         if authors.is_empty() || authors.len() > DEEP_AUTHORS {
             return Ok(None);
         }
-        let heads: Option<Vec<String>> = authors
-            .iter()
-            .map(|row| {
-                let author = row.u64(0)?;
-                Some(format!(
-                    "SELECT {author},MAX(hw_m.{id}) FROM {table} hw_m \
-                     WHERE hw_m.{by}={author} AND hw_m.{id}<={bound}"
-                ))
-            })
-            .collect();
-        Ok(Some(heads.ok_or(Reason::LookupFailed)?.join(" UNION ALL ")))
+        let mut parts = vec![format!(
+            "(SELECT {},NULL,1 {} LIMIT {})",
+            self.author_column(),
+            self.follow_list(),
+            DEEP_AUTHORS + 1
+        )];
+        for row in authors.iter() {
+            let author = row.u64(0).ok_or(Reason::LookupFailed)?;
+            parts.push(format!(
+                "SELECT {author},MAX(hw_m.{id}),0 FROM {table} hw_m \
+                 WHERE hw_m.{by}={author} AND hw_m.{id}<={bound}"
+            ));
+        }
+        Ok(Some(parts.join(" UNION ALL ")))
     }
 
-    /// Deep pages, step 3: the newest n ids of each top author. `None` without authors.
-    #[must_use]
-    pub fn each_list_query(&self, heads: &Heads) -> Option<String> {
-        let message = &self.definition.message;
-        let (id, by, table) = (
-            quoted(&message.id),
-            quoted(&message.author),
-            self.name(&message.table),
-        );
-        let n = self.definition.n;
-        let lists: Vec<String> = heads
-            .top
-            .iter()
-            .map(|(Head { author, id: head }, _)| {
-                format!(
-                    "(SELECT hw_m.{id} FROM {table} hw_m WHERE hw_m.{by}={author} \
-                     AND hw_m.{id}<={head} ORDER BY hw_m.{id} DESC LIMIT {n})"
-                )
-            })
-            .collect();
-        (!lists.is_empty()).then(|| lists.join(" UNION ALL "))
+    fn author_column(&self) -> String {
+        format!("hw_f.{}", quoted(&self.definition.follower.author))
     }
 
-    /// Takes in the rows of deep step 2.
+    fn follow_list(&self) -> String {
+        let follower = &self.definition.follower;
+        format!(
+            "FROM {} hw_f WHERE hw_f.{}={}",
+            self.name(&follower.table),
+            quoted(&follower.reader),
+            self.call.reader,
+        )
+    }
+
+    /// Takes in the rows of step 2; `None` when the follow list has changed since step 1.
     ///
     /// # Errors
     /// As [`Self::read_heads`].
-    pub fn read_each_head(&self, rows: &Rows) -> Result<Heads, Reason> {
-        let mut authors = Vec::with_capacity(rows.len());
-        for row in rows.iter().filter(|row| row.cell(1).is_some()) {
+    pub fn read_each_head(&self, rows: &Rows) -> Result<Option<Heads>, Reason> {
+        let (mut followed, mut asked) = (Vec::new(), Vec::new());
+        let mut authors = Vec::new();
+        for row in rows.iter() {
             let number = |column| row.u64(column).ok_or(Reason::LookupFailed);
-            authors.push((
-                Head {
-                    author: number(0)?,
-                    id: number(1)?,
-                },
-                Known::Nothing,
-            ));
+            let author = number(0)?;
+            if number(2)? == 1 {
+                followed.push(author);
+                continue;
+            }
+            asked.push(author);
+            if row.cell(1).is_some() {
+                let id = number(1)?;
+                authors.push(TopAuthor {
+                    head: Head { author, id },
+                    list: None,
+                });
+            }
         }
-        Ok(self.rank(authors))
-    }
-
-    /// The result of the deep way: the whole result set.
-    ///
-    /// # Errors
-    /// When a row is no id.
-    pub fn found_lists(&self, heads: Heads, lists: Option<&Rows>) -> Result<Found, Reason> {
-        let ids: Option<Vec<u64>> = lists.map_or(Some(Vec::new()), |rows| {
-            rows.iter().map(|row| row.u64(0)).collect()
-        });
-        let ids = merge::newest(ids.ok_or(Reason::LookupFailed)?, usize::MAX);
-        let total = ids.len() as u64;
-        Ok(Found {
-            ids,
-            rest: Vec::new(),
-            total,
-            heads: heads.heads,
-        })
+        followed.sort_unstable();
+        asked.sort_unstable();
+        Ok((followed == asked).then(|| self.rank(authors)))
     }
 }

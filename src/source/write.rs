@@ -1,6 +1,6 @@
 //! The statements that write pending ids into the session's real temporary tables.
 
-use crate::session::result_table::{AuthorRange, Head, Pending, Rows};
+use crate::session::result_table::{Head, Pending, Rows};
 use crate::timeline::definition::{Definition, quoted};
 
 /// What must run, in order, so that the server's tables hold what the procedure would have left.
@@ -21,12 +21,7 @@ pub fn statements(
     if result != Rows::Absent {
         statements.push(format!("DELETE FROM {table}"));
     }
-    if !pending.rest.is_empty() {
-        statements.push(format!(
-            "INSERT INTO {table} {}",
-            ranges(definition, &pending.rest)
-        ));
-    } else if !pending.ids.is_empty() {
+    if !pending.ids.is_empty() {
         statements.push(format!(
             "INSERT INTO {table} VALUES {}",
             values(&pending.ids)
@@ -58,26 +53,6 @@ fn write_heads(definition: &Definition, rows: &[Head], heads: Rows, statements: 
             .collect();
         statements.push(format!("INSERT INTO {table} VALUES {}", rows.join(",")));
     }
-}
-
-/// The ids of these ranges, read on the server.
-fn ranges(definition: &Definition, ranges: &[AuthorRange]) -> String {
-    let message = &definition.message;
-    let (id, author) = (quoted(&message.id), quoted(&message.author));
-    let conditions: Vec<String> = ranges
-        .iter()
-        .map(|range| {
-            format!(
-                "({author}={} AND {id} BETWEEN {} AND {})",
-                range.author, range.low, range.high
-            )
-        })
-        .collect();
-    format!(
-        "SELECT {id} FROM {} WHERE {}",
-        quoted(&message.table),
-        conditions.join(" OR ")
-    )
 }
 
 fn values(ids: &[u64]) -> String {

@@ -1,0 +1,131 @@
+//! First step of a lookup: of every author followed the newest id, and the n authors whose are greatest.
+//!
+//! The rows of the follow list and the newest ids come from one statement, so from one moment, as the
+//! procedure's do. MySQL can return those authors' newest n ids in the same statement (a derived table
+//! may refer to the row outside), and there it costs no more than the page alone; MariaDB cannot, and
+//! reads them in a second one (`lists`).
+
+use super::lookup::Lookup;
+use crate::session::reason::Reason;
+use crate::session::result_table::Head;
+use crate::timeline::check::Product;
+use crate::timeline::definition::{Definition, Form, quoted};
+use crate::wire::resultset::Rows;
+
+/// What the first step found.
+#[derive(Debug, Default)]
+pub struct Heads {
+    /// Every head when the call is bounded; the greatest n otherwise. Descending.
+    pub heads: Vec<Head>,
+    /// The n authors with the greatest heads.
+    pub top: Vec<TopAuthor>,
+}
+
+/// One of the n authors whose newest ids make up the result set.
+#[derive(Debug)]
+pub struct TopAuthor {
+    /// Its head.
+    pub head: Head,
+    /// Its newest n ids, where they are known already.
+    pub list: Option<Vec<u64>>,
+}
+
+impl Lookup<'_> {
+    /// One row a head: author, newest id, and on MySQL the author's newest n ids.
+    ///
+    /// The aliases make the statement fail under LOCK TABLES, where the procedure would.
+    #[must_use]
+    pub fn heads_query(&self) -> String {
+        let Definition { follower, n, .. } = self.definition;
+        let heads = format!(
+            "SELECT hw_f.{author} hw_a,({newest}) hw_h FROM {table} hw_f WHERE hw_f.{reader}={uid}",
+            author = quoted(&follower.author),
+            newest = self.newest_ids(&format!("hw_f.{}", quoted(&follower.author)), 1),
+            table = self.name(&follower.table),
+            reader = quoted(&follower.reader),
+            uid = self.call.reader,
+        );
+        let most = self.most.saturating_add(1);
+        match (self.facts.product, self.call.form) {
+            (Product::Mariadb, Form::Newest) => format!("{heads} ORDER BY hw_h DESC LIMIT {n}"),
+            (Product::Mariadb, Form::Bounded) => format!("{heads} LIMIT {most}"),
+            (Product::Mysql, Form::Newest) => format!(
+                "SELECT hw_t.hw_a,hw_t.hw_h,{} FROM ({heads} ORDER BY hw_h DESC LIMIT {n}) hw_t",
+                self.list_column()
+            ),
+            // The heads table wants every author's head; lists are computed for the greatest n alone.
+            (Product::Mysql, Form::Bounded) => format!(
+                "SELECT hw_t.hw_a,hw_t.hw_h,IF(hw_t.hw_r<={n},{},NULL) FROM (\
+                 SELECT hw_g.hw_a,hw_g.hw_h,ROW_NUMBER() OVER (ORDER BY hw_g.hw_h DESC) hw_r \
+                 FROM ({heads}) hw_g) hw_t WHERE hw_t.hw_h IS NOT NULL LIMIT {most}",
+                self.list_column()
+            ),
+        }
+    }
+
+    /// An author's newest n ids as JSON.
+    fn list_column(&self) -> String {
+        format!(
+            "(SELECT JSON_ARRAYAGG(hw_l.{}) FROM ({}) hw_l)",
+            quoted(&self.definition.message.id),
+            self.newest_ids("hw_t.hw_a", self.definition.n)
+        )
+    }
+
+    /// An author's ids at or below the bound, newest first.
+    fn newest_ids(&self, author: &str, limit: u32) -> String {
+        let message = &self.definition.message;
+        let (id, by) = (quoted(&message.id), quoted(&message.author));
+        let bound = match self.call.bound {
+            Some(bound) => format!(" AND hw_m.{id}<={bound}"),
+            None => String::new(),
+        };
+        // Without the author in the order, MySQL sorts all the author has.
+        format!(
+            "SELECT hw_m.{id} FROM {} hw_m WHERE hw_m.{by}={author}{bound} \
+             ORDER BY hw_m.{by} DESC,hw_m.{id} DESC LIMIT {limit}",
+            self.name(&message.table),
+        )
+    }
+
+    /// Takes in the rows of [`Self::heads_query`].
+    ///
+    /// # Errors
+    /// When there are more heads than may be held, or a value is no id (negative ones are not).
+    pub fn read_heads(&self, rows: &Rows) -> Result<Heads, Reason> {
+        if rows.len() > self.most {
+            return Err(Reason::TooManyIds);
+        }
+        let mut authors = Vec::with_capacity(rows.len());
+        // An author without messages contributes nothing.
+        for row in rows.iter().filter(|row| row.cell(1).is_some()) {
+            let number = |column| row.u64(column).ok_or(Reason::LookupFailed);
+            authors.push(TopAuthor {
+                head: Head {
+                    author: number(0)?,
+                    id: number(1)?,
+                },
+                list: row.cell(2).map(read_list),
+            });
+        }
+        Ok(self.rank(authors))
+    }
+
+    /// Orders heads; the n greatest are the top authors.
+    pub(super) fn rank(&self, mut authors: Vec<TopAuthor>) -> Heads {
+        authors.sort_unstable_by_key(|author| std::cmp::Reverse(author.head.id));
+        let heads = authors.iter().map(|author| author.head).collect();
+        authors.truncate(self.n());
+        Heads {
+            heads,
+            top: authors,
+        }
+    }
+}
+
+/// The numbers of a JSON array of numbers.
+fn read_list(json: &[u8]) -> Vec<u64> {
+    json.split(|byte| !byte.is_ascii_digit())
+        .filter_map(|digits| std::str::from_utf8(digits).ok()?.parse().ok())
+        .collect()
+}

@@ -1,0 +1,220 @@
+//! Last step of a lookup: each top author's newest n ids at or below its head.
+//!
+//! Authors of whom a mark says about where those lie are read in one scan of ranges, the others each by
+//! itself. A range proves itself: n ids in it are the newest n, and fewer are all there are when it
+//! began at 0. Where it proves neither, the author is asked for once more, by itself.
+
+use super::heads::Heads;
+use super::lookup::{Found, Lookup};
+use super::marks::Marks;
+use crate::session::reason::Reason;
+use crate::session::result_table::Head;
+use crate::timeline::definition::{Form, quoted};
+use crate::timeline::merge;
+use crate::wire::resultset::Rows;
+
+/// Ranges of one class share a bound, which is at most so many times as far down as any of them asks.
+const CLASS_WIDTHS: u64 = 2;
+
+/// The lists of one call's top authors, while they are read.
+#[derive(Debug)]
+pub struct Lists {
+    heads: Vec<Head>,
+    authors: Vec<Author>,
+}
+
+#[derive(Debug)]
+struct Author {
+    head: Head,
+    /// The range's lower bound; `None` where the author is asked for by itself.
+    low: Option<u64>,
+    /// Its newest n ids, descending, once they are known.
+    list: Option<Vec<u64>>,
+}
+
+impl Lists {
+    /// Lists as far as the heads brought them along; marks say where the others may lie.
+    #[must_use]
+    pub fn new(lookup: &Lookup<'_>, heads: Heads, marks: &mut Marks) -> Self {
+        let Lookup {
+            definition, call, ..
+        } = *lookup;
+        let authors = heads.top.into_iter().map(|author| Author {
+            low: marks.low(
+                call.definition,
+                author.head.author,
+                author.head.id,
+                definition.n,
+            ),
+            head: author.head,
+            list: author.list,
+        });
+        let authors = authors.collect();
+        Lists {
+            heads: heads.heads,
+            authors,
+        }
+    }
+
+    /// Statements that ask for what is missing; each returns rows of author and id. None: all is known.
+    #[must_use]
+    pub fn queries(&self, lookup: &Lookup<'_>) -> Vec<String> {
+        let missing = || self.authors.iter().filter(|author| author.list.is_none());
+        let ranges: Vec<(Head, u64)> = missing()
+            .filter_map(|author| Some((author.head, author.low?)))
+            .collect();
+        let single: Vec<Head> = missing()
+            .filter(|author| author.low.is_none())
+            .map(|author| author.head)
+            .collect();
+        [lookup.ranges_query(ranges), lookup.each_list_query(&single)]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    /// Takes in the answers to [`Self::queries`]. What they do not prove is missing still.
+    ///
+    /// # Errors
+    /// When a row is no id.
+    pub fn read(&mut self, lookup: &Lookup<'_>, answers: &[Rows]) -> Result<(), Reason> {
+        let cut = answers
+            .iter()
+            .any(|rows| rows.len() >= lookup.most_list_rows());
+        let missing = self
+            .authors
+            .iter_mut()
+            .filter(|author| author.list.is_none());
+        let mut missing: Vec<(&mut Author, Vec<u64>)> =
+            missing.map(|author| (author, Vec::new())).collect();
+        missing.sort_unstable_by_key(|(author, _)| author.head.author);
+        // An author's rows come one behind the other, as a rule.
+        let mut last = 0;
+        for row in answers.iter().flat_map(Rows::iter) {
+            let number = |column| row.u64(column).ok_or(Reason::LookupFailed);
+            let (author, id) = (number(0)?, number(1)?);
+            if missing
+                .get(last)
+                .is_none_or(|(known, _)| known.head.author != author)
+            {
+                let place = missing.binary_search_by_key(&author, |(known, _)| known.head.author);
+                last = place.map_err(|_| Reason::LookupFailed)?;
+            }
+            if let Some((known, ids)) = missing.get_mut(last)
+                && id <= known.head.id
+            {
+                ids.push(id);
+            }
+        }
+        for (author, ids) in missing {
+            let ids = merge::newest(ids, lookup.n());
+            let proven = match author.low {
+                None => true,
+                // Fewer than n from a higher bound on: older ones may follow.
+                Some(low) => !cut && (ids.len() == lookup.n() || low == 0),
+            };
+            author.low = None;
+            author.list = proven.then_some(ids);
+        }
+        Ok(())
+    }
+
+    /// The result, once nothing is missing; the marks learn from it.
+    #[must_use]
+    pub fn found(self, lookup: &Lookup<'_>, marks: &mut Marks) -> Found {
+        let Lookup {
+            definition, call, ..
+        } = *lookup;
+        let mut lists = Vec::with_capacity(self.authors.len());
+        for author in self.authors {
+            let mut ids = author.list.unwrap_or_default();
+            ids.sort_unstable_by(|a, b| b.cmp(a));
+            marks.remember(
+                call.definition,
+                author.head.author,
+                &ids,
+                definition.n,
+                call.form,
+            );
+            lists.push(ids);
+        }
+        Found {
+            ids: merge::result_set(lists),
+            heads: match call.form {
+                Form::Newest => Vec::new(),
+                Form::Bounded => self.heads,
+            },
+        }
+    }
+}
+
+impl Lookup<'_> {
+    /// Rows that a statement for lists returns at most.
+    pub(super) fn most_list_rows(&self) -> usize {
+        let n = self.n();
+        n.saturating_mul(n).saturating_mul(4)
+    }
+
+    /// All ids in these ranges, in one scan. Authors whose ranges are about as wide share a condition:
+    /// the server holds each row against the conditions one after the other.
+    fn ranges_query(&self, mut ranges: Vec<(Head, u64)>) -> Option<String> {
+        let message = &self.definition.message;
+        let (id, by) = (quoted(&message.id), quoted(&message.author));
+        let top = ranges.iter().map(|(head, _)| head.id).max()?;
+        ranges.sort_unstable_by_key(|(_, low)| std::cmp::Reverse(*low));
+        let width = |low: u64| top.saturating_sub(low);
+        let classes = ranges.chunk_by({
+            let mut first = None;
+            move |(_, before), (_, low)| {
+                let first = first.get_or_insert(*before);
+                let same = width(*low) <= width(*first).saturating_mul(CLASS_WIDTHS);
+                if !same {
+                    *first = *low;
+                }
+                same
+            }
+        });
+        let conditions: Vec<String> = classes
+            .map(|class| {
+                let authors: Vec<String> = class
+                    .iter()
+                    .map(|(head, _)| head.author.to_string())
+                    .collect();
+                let low = class.last().map_or(0, |(_, low)| *low);
+                let high = class.iter().map(|(head, _)| head.id).max().unwrap_or(top);
+                format!(
+                    "hw_m.{by} IN ({}) AND hw_m.{id} BETWEEN {low} AND {high}",
+                    authors.join(",")
+                )
+            })
+            .collect();
+        Some(format!(
+            "SELECT hw_m.{by},hw_m.{id} FROM {} hw_m FORCE INDEX ({}) WHERE {} LIMIT {}",
+            self.name(&message.table),
+            quoted(&self.facts.message_index),
+            conditions.join(" OR "),
+            self.most_list_rows(),
+        ))
+    }
+
+    /// Each author's newest n ids by itself.
+    fn each_list_query(&self, authors: &[Head]) -> Option<String> {
+        let message = &self.definition.message;
+        let (id, by, table) = (
+            quoted(&message.id),
+            quoted(&message.author),
+            self.name(&message.table),
+        );
+        let n = self.definition.n;
+        let lists: Vec<String> = authors
+            .iter()
+            .map(|Head { author, id: head }| {
+                format!(
+                    "(SELECT {author},hw_m.{id} FROM {table} hw_m WHERE hw_m.{by}={author} \
+                     AND hw_m.{id}<={head} ORDER BY hw_m.{id} DESC LIMIT {n})"
+                )
+            })
+            .collect();
+        (!lists.is_empty()).then(|| lists.join(" UNION ALL "))
+    }
+}

@@ -1,0 +1,63 @@
+//! One owned call in terms of SQL, and what the steps of its lookup share.
+
+use crate::session::result_table::Head;
+use crate::statement::Call;
+use crate::timeline::check::Facts;
+use crate::timeline::definition::{Definition, quoted};
+use crate::wire::resultset::Limits;
+
+/// Room for the authors' lists that come in JSON, and for descriptions of tables.
+const ROW_LIST_BYTES: usize = 32 * 1024 * 1024;
+/// What a row of two numbers takes at most.
+const ROW_BYTES: usize = 64;
+
+/// One owned call, in terms of SQL.
+#[derive(Debug)]
+pub struct Lookup<'a> {
+    /// Names and n.
+    pub definition: &'a Definition,
+    /// What the check found on this server.
+    pub facts: &'a Facts,
+    /// The session's database, which holds the tables.
+    pub database: &'a [u8],
+    /// Reader and bound.
+    pub call: &'a Call,
+    /// Most heads that are taken in (`limits.pending_ids`).
+    pub most: usize,
+}
+
+/// What an owned call found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The procedure's whole result set, descending.
+    pub ids: Vec<u64>,
+    /// Every head, for the heads table of a bounded call.
+    pub heads: Vec<Head>,
+}
+
+impl Lookup<'_> {
+    /// How much an answer to one of the lookup's statements may hold.
+    #[must_use]
+    pub fn collect_limits(&self) -> Limits {
+        let max_rows = self.most.max(self.most_list_rows()).saturating_add(1);
+        Limits {
+            max_rows,
+            max_bytes: max_rows
+                .saturating_mul(ROW_BYTES)
+                .saturating_add(ROW_LIST_BYTES),
+        }
+    }
+
+    pub(super) fn n(&self) -> usize {
+        self.definition.n as usize
+    }
+
+    /// A table's name with its database, quoted.
+    pub(super) fn name(&self, table: &str) -> String {
+        format!(
+            "{}.{}",
+            quoted(&String::from_utf8_lossy(self.database)),
+            quoted(table)
+        )
+    }
+}
