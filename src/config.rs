@@ -285,6 +285,7 @@ impl Settings {
             ("in_flight", limits.in_flight, 1),
             ("statements", limits.statements, 1),
             ("authors", limits.authors, 1),
+            ("follow_edges", limits.follow_edges, 1),
             ("databases", limits.databases, 1),
             ("tail_bytes", limits.tail_bytes, 1024),
         ] {

@@ -20,6 +20,8 @@ pub struct Limits {
     pub statements: usize,
     /// Authors of whom it is remembered where their newest ids lie.
     pub authors: usize,
+    /// Authors in the follow lists that are remembered, over all readers.
+    pub follow_edges: usize,
     /// Databases whose check is remembered.
     pub databases: usize,
     /// Time to connect to the server, in milliseconds.
@@ -42,6 +44,7 @@ impl Default for Limits {
             in_flight: 64,
             statements: 1_000,
             authors: 65_536,
+            follow_edges: 1_000_000,
             databases: 64,
             connect_ms: 10_000,
             recheck_ms: 10_000,

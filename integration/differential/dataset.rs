@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::kit::database::Database;
 use crate::kit::random::Random;
 use crate::kit::timeline::{Timeline, insert};
+use crate::kit::wire_client::WireClient;
 
 /// What is drawn at random, and within which bounds.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +20,15 @@ pub(crate) struct Shape {
     pub(crate) at_the_limit: bool,
     /// One author wrote this many messages more, all newer than anybody else's.
     pub(crate) prolific: u64,
+}
+
+/// Ids that are there already stay whose they are.
+fn write(ids: &[u64], author: u64) -> String {
+    let rows: Vec<String> = ids
+        .iter()
+        .map(|id| format!("({id},{author},'written late')"))
+        .collect();
+    format!("INSERT IGNORE INTO message VALUES {}", rows.join(","))
 }
 
 /// A data set on a server, and what may be asked of it.
@@ -149,6 +159,41 @@ impl Shape {
 }
 
 impl DataSet {
+    /// One commit by somebody else: what was seen of an author or a reader before is out of date.
+    #[track_caller]
+    pub(crate) fn change(&mut self, client: &mut WireClient, random: &mut Random) {
+        let author = *random.pick(&self.users);
+        let reader = *random.pick(&self.users);
+        let some = 1 + random.below(4).pow(3);
+        let newest = self.ids.iter().max().copied().unwrap_or(0);
+        client.ok(&match random.below(8) {
+            // Some behind all others, and a burst.
+            0..=2 if newest < self.max_id / 2 => {
+                let ids: Vec<u64> = (newest + 1..=newest + some).collect();
+                self.ids.extend(&ids);
+                write(&ids, author)
+            }
+            // Here and there among the old ones.
+            0..=3 => {
+                let near = |random: &mut Random| match self.ids.is_empty() {
+                    true => 1,
+                    false => random.pick(&self.ids).saturating_sub(random.below(3)),
+                };
+                let ids: Vec<u64> = (0..some).map(|_| near(random)).collect();
+                write(&ids, author)
+            }
+            4 => format!(
+                "DELETE FROM message WHERE user_id = {author} ORDER BY id DESC LIMIT {some}"
+            ),
+            5 => format!(
+                "UPDATE message SET user_id = {author} WHERE user_id = {reader} \
+                 ORDER BY id DESC LIMIT {some}"
+            ),
+            6 => format!("INSERT IGNORE INTO follower VALUES ({reader},{author})"),
+            _ => format!("DELETE FROM follower WHERE user_id = {reader} LIMIT 1"),
+        });
+    }
+
     /// A call's text: any reader, known or not, and any bound.
     pub(crate) fn call(&self, random: &mut Random) -> String {
         let reader = match random.below(20) {

@@ -168,7 +168,7 @@ fn compare_shape(
     random: &mut Random,
 ) -> crate::kit::proxy::Counts {
     let database = Database::empty(server, &format!("diff_{}", shape.name));
-    let data = shape.load(&database, random);
+    let mut data = shape.load(&database, random);
     let mut settings = tempfile::NamedTempFile::new().unwrap();
     settings
         .write_all(shape.timeline.toml().as_bytes())
@@ -179,6 +179,7 @@ fn compare_shape(
         flags.extend(["--service-user", "root", "--service-password", ""]);
     }
     let proxy = Proxy::start(server.addr(), &flags);
+    let mut somebody = database.connect();
     let mut told = 0;
     while told < calls {
         let mut twin = Twin::new(server, &proxy, &some_login(&database, random));
@@ -187,6 +188,9 @@ fn compare_shape(
         }
         let mut asked = Asked::new(&shape.timeline);
         for _ in 0..CALLS_A_SESSION {
+            if random.one_in(4) {
+                data.change(&mut somebody, random);
+            }
             twin.run(&data.call(random));
             asked.after_call(&mut twin, random);
         }

@@ -12,7 +12,7 @@ use lru::LruCache;
 pub use service::{Service, ServiceError};
 
 use crate::limits::Limits;
-use crate::source::marks::Marks;
+use crate::source::hints::Hints;
 use crate::statement::{Class, Classes};
 use crate::timeline::check::{Reason, Verdict};
 use crate::timeline::definition::Definition;
@@ -23,7 +23,7 @@ pub struct Catalogue {
     definitions: Arc<[Definition]>,
     classes: Mutex<Classes>,
     verdicts: Mutex<LruCache<(usize, Vec<u8>), Entry>>,
-    marks: Mutex<Marks>,
+    hints: Mutex<Hints>,
     /// The account that checks definitions, if there is one.
     pub service: Option<Service>,
     lifetime: Duration,
@@ -59,9 +59,7 @@ impl Catalogue {
             verdicts: Mutex::new(LruCache::new(
                 NonZeroUsize::new(databases).unwrap_or(NonZeroUsize::MIN),
             )),
-            marks: Mutex::new(Marks::new(
-                NonZeroUsize::new(limits.authors).unwrap_or(NonZeroUsize::MIN),
-            )),
+            hints: Mutex::new(Hints::new(limits.authors, limits.follow_edges)),
             definitions,
             service,
             lifetime: Duration::from_millis(limits.recheck_ms).saturating_mul(rounds),
@@ -76,9 +74,9 @@ impl Catalogue {
         lock(&self.classes).classify(text)
     }
 
-    /// Where authors' newest ids were seen to lie.
-    pub fn marks(&self) -> MutexGuard<'_, Marks> {
-        lock(&self.marks)
+    /// What earlier lookups saw.
+    pub fn hints(&self) -> MutexGuard<'_, Hints> {
+        lock(&self.hints)
     }
 
     /// Every definition.

@@ -11,6 +11,7 @@ use crate::backend::Batch;
 use crate::source::heads::Heads;
 use crate::source::lists::Lists;
 use crate::source::lookup::{Found, Lookup};
+use crate::source::plan::{Next, Step};
 use crate::source::proofs::ResultTablesThere;
 use crate::statement::Call;
 use crate::timeline::check::{Facts, Product};
@@ -75,12 +76,8 @@ impl Session {
         if count_heads {
             batch.query(&lookup.count_query(&definition.heads.table));
         }
-        let deep = lookup.is_deep();
-        batch.query(&if deep {
-            lookup.authors_query()
-        } else {
-            lookup.heads_query()
-        });
+        let step = lookup.begin(&mut self.shared.catalogue.hints());
+        batch.query(step.query());
         let answers = self
             .backend
             .ask(&batch, capabilities, lookup.collect_limits())
@@ -113,44 +110,39 @@ impl Session {
         if count_heads {
             commands.tables.heads = counted(answers.next(), there.heads)?;
         }
-        let rows = match answers.next() {
-            Some(Answer::Rows(rows)) => rows,
-            Some(Answer::Err(error)) => return Err(self.lookup_failed(&error)),
-            _ => return Err(Reason::LookupFailed.into()),
-        };
-        let heads = if deep {
-            self.each_head(&lookup, &rows).await?
-        } else {
-            lookup.read_heads(&rows)?
-        };
+        let rows = self.rows(answers)?.pop().ok_or(Reason::LookupFailed)?;
+        let heads = self.heads(&lookup, step, rows).await?;
         let found = self.lists(&lookup, heads).await?;
         self.conclude(call, payload, facts, found)
     }
 
-    /// The heads of a page far below the newest, each by itself.
-    async fn each_head(&mut self, lookup: &Lookup<'_>, authors: &Rows) -> Result<Heads, Refusal> {
-        if authors.is_empty() {
-            return Ok(Heads::default());
+    /// The heads, from the answer to the first step on.
+    async fn heads(
+        &mut self,
+        lookup: &Lookup<'_>,
+        mut step: Step,
+        mut rows: Rows,
+    ) -> Result<Heads, Refusal> {
+        let shared = Arc::clone(&self.shared);
+        loop {
+            let next = lookup.go_on(&step, &rows, &mut shared.catalogue.hints())?;
+            step = match next {
+                Next::Heads(heads) => return Ok(heads),
+                Next::Ask(step) => step,
+            };
+            let mut answers = self.read(lookup, &[step.query()]).await?;
+            rows = answers.pop().ok_or(Reason::LookupFailed)?;
         }
-        if let Some(query) = lookup.each_head_query(authors)? {
-            let rows = self.read(lookup, &[query]).await?;
-            let heads = lookup.read_each_head(rows.first().ok_or(Reason::LookupFailed)?)?;
-            if let Some(heads) = heads {
-                return Ok(heads);
-            }
-        }
-        let rows = self.read(lookup, &[lookup.heads_query()]).await?;
-        Ok(lookup.read_heads(rows.first().ok_or(Reason::LookupFailed)?)?)
     }
 
     /// The lists behind their heads, where those did not bring them along.
     async fn lists(&mut self, lookup: &Lookup<'_>, heads: Heads) -> Result<Found, Refusal> {
         let shared = Arc::clone(&self.shared);
-        let mut lists = Lists::new(lookup, heads, &mut shared.catalogue.marks());
+        let mut lists = Lists::new(lookup, heads, &mut shared.catalogue.hints().marks);
         loop {
             let queries = lists.queries(lookup);
             if queries.is_empty() {
-                return Ok(lists.found(lookup, &mut shared.catalogue.marks()));
+                return Ok(lists.found(lookup, &mut shared.catalogue.hints().marks));
             }
             let answers = self.read(lookup, &queries).await?;
             lists.read(lookup, &answers)?;
@@ -161,23 +153,26 @@ impl Session {
     async fn read(
         &mut self,
         lookup: &Lookup<'_>,
-        queries: &[String],
+        queries: &[impl AsRef<str>],
     ) -> Result<Vec<Rows>, Refusal> {
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         let capabilities = commands.capabilities;
         let mut batch = Batch::new(capabilities);
         for query in queries {
-            batch.query(query);
+            batch.query(query.as_ref());
         }
-        let mut all = Vec::with_capacity(queries.len());
         if queries.is_empty() {
-            return Ok(all);
+            return Ok(Vec::new());
         }
-        for answer in self
-            .backend
-            .ask(&batch, capabilities, lookup.collect_limits())
-            .await?
-        {
+        let limits = lookup.collect_limits();
+        let answers = self.backend.ask(&batch, capabilities, limits).await?;
+        self.rows(answers)
+    }
+
+    /// The answers to lookups, which are rows.
+    fn rows(&mut self, answers: impl IntoIterator<Item = Answer>) -> Result<Vec<Rows>, Refusal> {
+        let mut all = Vec::new();
+        for answer in answers {
             match answer {
                 Answer::Rows(rows) => all.push(rows),
                 Answer::Err(error) => return Err(self.lookup_failed(&error)),

@@ -20,8 +20,7 @@ impl Lookup<'_> {
     /// True when a correlated lookup of heads would be slow: it reads every message above the bound.
     ///
     /// Measured: below about 20 messages an author it wins against looking up each head by itself.
-    #[must_use]
-    pub fn is_deep(&self) -> bool {
+    pub(super) fn is_deep(&self) -> bool {
         let (Some(bound), Some(newest), Some(each)) = (
             self.call.bound,
             self.facts.newest_id,
@@ -33,9 +32,8 @@ impl Lookup<'_> {
         above > u128::from(newest) * MESSAGES_ABOVE
     }
 
-    /// Step 1: the authors followed, more than `DEEP_AUTHORS` at most by one.
-    #[must_use]
-    pub fn authors_query(&self) -> String {
+    /// The authors followed, more than `DEEP_AUTHORS` at most by one.
+    pub(super) fn follows_query(&self) -> String {
         format!(
             "SELECT {} {} LIMIT {}",
             self.author_column(),
@@ -44,12 +42,9 @@ impl Lookup<'_> {
         )
     }
 
-    /// Step 2: each author's head, answered from one descent of the index; and the follow list as it is at
-    /// that moment. `None` when there are no authors, or too many for one statement.
-    ///
-    /// # Errors
-    /// When a row is no id.
-    pub fn each_head_query(&self, authors: &Rows) -> Result<Option<String>, Reason> {
+    /// Each author's head, answered from one descent of the index; and the follow list as it is at that
+    /// moment. `None` when these are too many authors for one statement.
+    pub(super) fn each_head_query(&self, authors: &[u64]) -> Option<String> {
         let message = &self.definition.message;
         let (id, by, table) = (
             quoted(&message.id),
@@ -57,23 +52,23 @@ impl Lookup<'_> {
             self.name(&message.table),
         );
         let bound = self.call.bound.unwrap_or(u64::MAX);
-        if authors.is_empty() || authors.len() > DEEP_AUTHORS {
-            return Ok(None);
+        if authors.len() > DEEP_AUTHORS {
+            return None;
         }
-        let mut parts = vec![format!(
+        let follows = format!(
             "(SELECT {},NULL,1 {} LIMIT {})",
             self.author_column(),
             self.follow_list(),
             DEEP_AUTHORS + 1
-        )];
-        for row in authors.iter() {
-            let author = row.u64(0).ok_or(Reason::LookupFailed)?;
-            parts.push(format!(
+        );
+        let heads = authors.iter().map(|author| {
+            format!(
                 "SELECT {author},MAX(hw_m.{id}),0 FROM {table} hw_m \
                  WHERE hw_m.{by}={author} AND hw_m.{id}<={bound}"
-            ));
-        }
-        Ok(Some(parts.join(" UNION ALL ")))
+            )
+        });
+        let parts: Vec<String> = std::iter::once(follows).chain(heads).collect();
+        Some(parts.join(" UNION ALL "))
     }
 
     fn author_column(&self) -> String {
@@ -90,11 +85,11 @@ impl Lookup<'_> {
         )
     }
 
-    /// Takes in the rows of step 2; `None` when the follow list has changed since step 1.
+    /// Takes in the rows of [`Self::each_head_query`]; `None` when the reader follows others.
     ///
     /// # Errors
     /// As [`Self::read_heads`].
-    pub fn read_each_head(&self, rows: &Rows) -> Result<Option<Heads>, Reason> {
+    pub(super) fn read_each_head(&self, rows: &Rows) -> Result<Option<Heads>, Reason> {
         let (mut followed, mut asked) = (Vec::new(), Vec::new());
         let mut authors = Vec::new();
         for row in rows.iter() {

@@ -5,6 +5,7 @@
 //! may refer to the row outside), and there it costs no more than the page alone; MariaDB cannot, and
 //! reads them in a second one (`lists`).
 
+use super::hints::{Marks, Scope};
 use super::lookup::Lookup;
 use crate::session::reason::Reason;
 use crate::session::result_table::Head;
@@ -34,8 +35,7 @@ impl Lookup<'_> {
     /// One row a head: author, newest id, and on MySQL the author's newest n ids.
     ///
     /// The aliases make the statement fail under LOCK TABLES, where the procedure would.
-    #[must_use]
-    pub fn heads_query(&self) -> String {
+    pub(super) fn heads_query(&self) -> String {
         let Definition { follower, n, .. } = self.definition;
         let heads = format!(
             "SELECT hw_f.{author} hw_a,({newest}) hw_h FROM {table} hw_f WHERE hw_f.{reader}={uid}",
@@ -92,14 +92,25 @@ impl Lookup<'_> {
     ///
     /// # Errors
     /// When there are more heads than may be held, or a value is no id (negative ones are not).
-    pub fn read_heads(&self, rows: &Rows) -> Result<Heads, Reason> {
+    pub(super) fn read_heads(
+        &self,
+        rows: &Rows,
+        scope: Scope,
+        marks: &mut Marks,
+    ) -> Result<Heads, Reason> {
         if rows.len() > self.most {
             return Err(Reason::TooManyIds);
         }
         let mut authors = Vec::with_capacity(rows.len());
-        // An author without messages contributes nothing.
-        for row in rows.iter().filter(|row| row.cell(1).is_some()) {
+        for row in rows.iter() {
             let number = |column| row.u64(column).ok_or(Reason::LookupFailed);
+            if row.cell(1).is_none() {
+                // An author without messages contributes nothing.
+                if self.call.form == Form::Newest {
+                    marks.silent(scope, number(0)?);
+                }
+                continue;
+            }
             authors.push(TopAuthor {
                 head: Head {
                     author: number(0)?,

@@ -4,9 +4,10 @@
 //! itself. A range proves itself: n ids in it are the newest n, and fewer are all there are when it
 //! began at 0. Where it proves neither, the author is asked for once more, by itself.
 
+use super::by_author;
 use super::heads::Heads;
+use super::hints::Marks;
 use super::lookup::{Found, Lookup};
-use super::marks::Marks;
 use crate::session::reason::Reason;
 use crate::session::result_table::Head;
 use crate::timeline::definition::{Form, quoted};
@@ -36,15 +37,13 @@ impl Lists {
     /// Lists as far as the heads brought them along; marks say where the others may lie.
     #[must_use]
     pub fn new(lookup: &Lookup<'_>, heads: Heads, marks: &mut Marks) -> Self {
-        let Lookup {
-            definition, call, ..
-        } = *lookup;
+        let scope = lookup.scope();
         let authors = heads.top.into_iter().map(|author| Author {
             low: marks.low(
-                call.definition,
+                scope,
                 author.head.author,
                 author.head.id,
-                definition.n,
+                lookup.definition.n,
             ),
             head: author.head,
             list: author.list,
@@ -85,28 +84,12 @@ impl Lists {
             .authors
             .iter_mut()
             .filter(|author| author.list.is_none());
-        let mut missing: Vec<(&mut Author, Vec<u64>)> =
-            missing.map(|author| (author, Vec::new())).collect();
-        missing.sort_unstable_by_key(|(author, _)| author.head.author);
-        // An author's rows come one behind the other, as a rule.
-        let mut last = 0;
-        for row in answers.iter().flat_map(Rows::iter) {
-            let number = |column| row.u64(column).ok_or(Reason::LookupFailed);
-            let (author, id) = (number(0)?, number(1)?);
-            if missing
-                .get(last)
-                .is_none_or(|(known, _)| known.head.author != author)
-            {
-                let place = missing.binary_search_by_key(&author, |(known, _)| known.head.author);
-                last = place.map_err(|_| Reason::LookupFailed)?;
-            }
-            if let Some((known, ids)) = missing.get_mut(last)
-                && id <= known.head.id
-            {
-                ids.push(id);
-            }
-        }
-        for (author, ids) in missing {
+        let mut missing: Vec<&mut Author> = missing.collect();
+        missing.sort_unstable_by_key(|author| author.head.author);
+        let asked: Vec<u64> = missing.iter().map(|author| author.head.author).collect();
+        let found = by_author::gather(&asked, answers)?;
+        for (author, mut ids) in missing.into_iter().zip(found) {
+            ids.retain(|id| *id <= author.head.id);
             let ids = merge::newest(ids, lookup.n());
             let proven = match author.low {
                 None => true,
@@ -125,17 +108,12 @@ impl Lists {
         let Lookup {
             definition, call, ..
         } = *lookup;
+        let scope = lookup.scope();
         let mut lists = Vec::with_capacity(self.authors.len());
         for author in self.authors {
             let mut ids = author.list.unwrap_or_default();
             ids.sort_unstable_by(|a, b| b.cmp(a));
-            marks.remember(
-                call.definition,
-                author.head.author,
-                &ids,
-                definition.n,
-                call.form,
-            );
+            marks.remember(scope, author.head.author, &ids, definition.n, call.form);
             lists.push(ids);
         }
         Found {
@@ -155,9 +133,26 @@ impl Lookup<'_> {
         n.saturating_mul(n).saturating_mul(4)
     }
 
-    /// All ids in these ranges, in one scan. Authors whose ranges are about as wide share a condition:
-    /// the server holds each row against the conditions one after the other.
-    fn ranges_query(&self, mut ranges: Vec<(Head, u64)>) -> Option<String> {
+    /// All ids in these ranges ([`Self::ranges`]), in one scan.
+    fn ranges_query(&self, ranges: Vec<(Head, u64)>) -> Option<String> {
+        let message = &self.definition.message;
+        Some(format!(
+            "SELECT hw_m.{},hw_m.{} FROM {} hw_m FORCE INDEX ({}) WHERE {} LIMIT {}",
+            quoted(&message.author),
+            quoted(&message.id),
+            self.name(&message.table),
+            quoted(&self.facts.message_index),
+            self.ranges(ranges, true)?,
+            self.most_list_rows(),
+        ))
+    }
+
+    /// The condition that an id lies in one of these ranges, each from its bound on; up to its head if
+    /// they are `closed`. `None` without ranges.
+    ///
+    /// Authors whose ranges are about as wide share a part of it: the server holds each row against the
+    /// parts one after the other.
+    pub(super) fn ranges(&self, mut ranges: Vec<(Head, u64)>, closed: bool) -> Option<String> {
         let message = &self.definition.message;
         let (id, by) = (quoted(&message.id), quoted(&message.author));
         let top = ranges.iter().map(|(head, _)| head.id).max()?;
@@ -174,27 +169,26 @@ impl Lookup<'_> {
                 same
             }
         });
-        let conditions: Vec<String> = classes
+        let parts: Vec<String> = classes
             .map(|class| {
                 let authors: Vec<String> = class
                     .iter()
                     .map(|(head, _)| head.author.to_string())
                     .collect();
                 let low = class.last().map_or(0, |(_, low)| *low);
-                let high = class.iter().map(|(head, _)| head.id).max().unwrap_or(top);
+                let within = if closed {
+                    let high = class.iter().map(|(head, _)| head.id).max().unwrap_or(top);
+                    format!("BETWEEN {low} AND {high}")
+                } else {
+                    format!(">={low}")
+                };
                 format!(
-                    "hw_m.{by} IN ({}) AND hw_m.{id} BETWEEN {low} AND {high}",
+                    "hw_m.{by} IN ({}) AND hw_m.{id} {within}",
                     authors.join(",")
                 )
             })
             .collect();
-        Some(format!(
-            "SELECT hw_m.{by},hw_m.{id} FROM {} hw_m FORCE INDEX ({}) WHERE {} LIMIT {}",
-            self.name(&message.table),
-            quoted(&self.facts.message_index),
-            conditions.join(" OR "),
-            self.most_list_rows(),
-        ))
+        Some(parts.join(" OR "))
     }
 
     /// Each author's newest n ids by itself.

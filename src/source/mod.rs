@@ -1,8 +1,11 @@
 //! Where the ids of an owned call come from, and how they get into the result table.
-pub mod deep;
+mod by_author;
+mod deep;
+mod guess;
 pub mod heads;
+pub mod hints;
 pub mod lists;
 pub mod lookup;
-pub mod marks;
+pub mod plan;
 pub mod proofs;
 pub mod write;
