@@ -21,6 +21,26 @@ pub struct ServeFlags {
     /// Address of the MySQL or MariaDB server [default: 127.0.0.1:3306]
     #[arg(long, env = "HEADWATER_UPSTREAM", value_name = "ADDR")]
     pub upstream: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub service: ServiceFlags,
+    /// Relay every call: nothing is answered by Headwater
+    #[arg(long, env = "HEADWATER_RELAY_ONLY", value_parser = clap::builder::BoolishValueParser::new())]
+    pub relay_only: bool,
+    /// Threads that move bytes; 0: half of the machine's processors, at least one [default: 0]
+    #[arg(long, env = "HEADWATER_THREADS", value_name = "N")]
+    pub threads: Option<usize>,
+    /// How much to log
+    #[arg(long, env = "HEADWATER_LOG_LEVEL", value_name = "LEVEL")]
+    pub log_level: Option<LogLevel>,
+    /// Form of the log
+    #[arg(long, env = "HEADWATER_LOG_FORMAT", value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
+}
+
+/// The service account, wherever one can be named.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ServiceFlags {
     /// Account with which Headwater checks definitions; without it the first client session that may
     /// see the procedures serves for that
     #[arg(long, env = "HEADWATER_SERVICE_USER", value_name = "USER")]
@@ -35,18 +55,6 @@ pub struct ServeFlags {
         default_missing_value = ""
     )]
     pub service_password: Option<String>,
-    /// Relay every call: nothing is answered by Headwater
-    #[arg(long, env = "HEADWATER_RELAY_ONLY", value_parser = clap::builder::BoolishValueParser::new())]
-    pub relay_only: bool,
-    /// Threads that move bytes; 0: half of the machine's processors, at least one [default: 0]
-    #[arg(long, env = "HEADWATER_THREADS", value_name = "N")]
-    pub threads: Option<usize>,
-    /// How much to log
-    #[arg(long, env = "HEADWATER_LOG_LEVEL", value_name = "LEVEL")]
-    pub log_level: Option<LogLevel>,
-    /// Form of the log
-    #[arg(long, env = "HEADWATER_LOG_FORMAT", value_name = "FORMAT")]
-    pub log_format: Option<LogFormat>,
 }
 
 /// How much to log.
@@ -211,8 +219,11 @@ impl Settings {
             Some(path) => read(path)?,
             None => File::default(),
         };
-        let user = flags.service_user.clone();
-        let service = match (user, flags.service_password.clone()) {
+        let ServiceFlags {
+            service_user,
+            service_password,
+        } = flags.service.clone();
+        let service = match (service_user, service_password) {
             (Some(user), password) => {
                 let password = password
                     .or_else(|| {
@@ -465,7 +476,10 @@ mod tests {
         let settings = Settings::load(&ServeFlags {
             config: Some(path),
             upstream: Some("c:3".into()),
-            service_user: Some("v".into()),
+            service: ServiceFlags {
+                service_user: Some("v".into()),
+                service_password: None,
+            },
             ..ServeFlags::default()
         })
         .unwrap();
@@ -483,7 +497,10 @@ mod tests {
     #[test]
     fn a_password_alone_is_a_mistake() {
         let error = Settings::load(&ServeFlags {
-            service_password: Some(String::new()),
+            service: ServiceFlags {
+                service_user: None,
+                service_password: Some(String::new()),
+            },
             ..ServeFlags::default()
         });
         assert!(matches!(error, Err(ConfigError::PasswordWithoutUser)));

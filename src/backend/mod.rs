@@ -11,6 +11,8 @@ use tokio::net::TcpStream;
 pub use batch::Batch;
 
 use crate::wire::capability::Capabilities;
+use crate::wire::command::Command;
+use crate::wire::frame::{self, HEADER_BYTES};
 use crate::wire::reply::{Event, Outcome, Reply};
 use crate::wire::resultset::{Answer, CollectError, Collector, Limits};
 
@@ -42,6 +44,8 @@ pub enum AskError {
 pub struct ReadReply {
     /// Its bytes; `None` when they were more than were to be kept.
     pub bytes: Option<Vec<u8>>,
+    /// How many rows it had.
+    pub rows: u64,
     /// How it ended.
     pub outcome: Option<Outcome>,
 }
@@ -96,12 +100,24 @@ impl Backend {
         self.answers(batch.count(), capabilities, limits).await
     }
 
-    /// Sends bytes as they are.
+    /// Sends a command by its packet's payload, and reads the reply as [`Self::read_reply`] does.
     ///
     /// # Errors
-    /// When the connection fails.
-    pub async fn send(&mut self, bytes: &[u8]) -> Result<(), AskError> {
-        Ok(self.stream.write_all(bytes).await?)
+    /// When the connection fails, or the reply cannot be followed.
+    pub async fn run(
+        &mut self,
+        payload: &[u8],
+        capabilities: Capabilities,
+        keep: usize,
+    ) -> Result<ReadReply, AskError> {
+        let mut packet = Vec::with_capacity(payload.len() + HEADER_BYTES);
+        frame::encode(0, payload, &mut packet);
+        self.stream.write_all(&packet).await?;
+        let command = payload
+            .first()
+            .map_or(Command::Query, |byte| Command::from_byte(*byte));
+        self.read_reply(&mut Reply::new(command, capabilities), keep)
+            .await
     }
 
     /// Reads a reply to its end, and keeps its bytes while they are no more than `keep`.
@@ -127,6 +143,7 @@ impl Backend {
                 Some(Event::Done(outcome)) => {
                     return Ok(ReadReply {
                         bytes,
+                        rows: reply.rows(),
                         outcome: Some(outcome),
                     });
                 }

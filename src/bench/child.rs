@@ -61,10 +61,14 @@ impl Proxy {
         if relay_only {
             command.arg("--relay-only");
         }
-        if let Some(user) = &flags.service_user {
+        if let Some(user) = &flags.service.service_user {
             command.args(["--service-user", user]);
             // Not as a flag: those are visible to others.
-            let password = flags.service_password.as_deref().unwrap_or_default();
+            let password = flags
+                .service
+                .service_password
+                .as_deref()
+                .unwrap_or_default();
             command.env("HEADWATER_SERVICE_PASSWORD", password);
         }
         command

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::config::ServiceFlags;
+
 /// Flags of `headwater bench`.
 #[derive(Args, Clone, Debug)]
 pub struct BenchFlags {
@@ -61,19 +63,9 @@ pub struct BenchFlags {
     /// Measure the Headwater that runs there; without it, the bench starts its own on free ports, and stops them
     #[arg(long, value_name = "ADDR")]
     pub proxy: Option<String>,
-    /// Service account for the Headwater that the bench starts
-    #[arg(long, env = "HEADWATER_SERVICE_USER", value_name = "USER")]
-    pub service_user: Option<String>,
-    /// Password of the service account; may be empty
-    #[arg(
-        long,
-        env = "HEADWATER_SERVICE_PASSWORD",
-        value_name = "PASSWORD",
-        hide_env_values = true,
-        num_args = 0..=1,
-        default_missing_value = ""
-    )]
-    pub service_password: Option<String>,
+    /// The service account of the Headwater that the bench starts
+    #[command(flatten)]
+    pub service: ServiceFlags,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

@@ -19,7 +19,7 @@ use tokio::task;
 use self::dataset::Size;
 use self::load::{LoadError, Progress};
 use self::private_server::{Kind, PrivateServer, PrivateServerError};
-use crate::config::{ConfigError, ServeFlags, Settings};
+use crate::config::{ConfigError, ServeFlags, ServiceFlags, Settings};
 use crate::server::{ServeError, Server};
 
 /// The demo's database.
@@ -176,8 +176,10 @@ async fn start_headwater(
     let settings = Settings::load(&ServeFlags {
         listen: Some(listen.unwrap_or_else(|| usual_or_free().to_string())),
         upstream: Some(upstream.to_string()),
-        service_user: Some(accounts::SERVICE.to_owned()),
-        service_password: Some(String::new()),
+        service: ServiceFlags {
+            service_user: Some(accounts::SERVICE.to_owned()),
+            service_password: Some(String::new()),
+        },
         ..ServeFlags::default()
     })?;
     let server = Server::bind(&settings).await?;

@@ -122,8 +122,6 @@ impl Answers {
 pub struct Server {
     /// MariaDB, or else MySQL.
     pub mariadb: bool,
-    /// The thread id the client saw.
-    pub thread_id: u32,
 }
 
 impl Machine {
@@ -245,7 +243,6 @@ impl Machine {
             Ok(Login::Response(response)) => {
                 let server = Server {
                     mariadb: greeting.is_mariadb(),
-                    thread_id: greeting.thread_id,
                 };
                 let login = LoggingIn {
                     server,

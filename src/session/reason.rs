@@ -10,6 +10,8 @@ pub enum Reason {
     InTransaction,
     /// A one-shot `SET TRANSACTION` may be waiting for the next statement.
     OneShotTransaction,
+    /// The client has locked tables.
+    TableLocks,
     /// The session is in another database than the definition's, or in none.
     OtherDatabase,
     /// A session setting that changes what the procedure does is not at its default.
@@ -24,7 +26,7 @@ pub enum Reason {
     Unchecked,
     /// This session's account may not read the tables.
     LookupDenied,
-    /// A lookup failed in another way (LOCK TABLES, a time limit, ...).
+    /// A lookup failed in another way (a time limit, locks taken out of sight, ...).
     LookupFailed,
     /// The answer would exceed `limits.pending_ids`.
     TooManyIds,
@@ -36,10 +38,11 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Reason; 14] = [
+    pub const ALL: [Reason; 15] = [
         Reason::AutocommitOff,
         Reason::InTransaction,
         Reason::OneShotTransaction,
+        Reason::TableLocks,
         Reason::OtherDatabase,
         Reason::Settings,
         Reason::TemporaryTables,
@@ -60,6 +63,7 @@ impl Reason {
             Reason::AutocommitOff => "autocommit_off",
             Reason::InTransaction => "in_transaction",
             Reason::OneShotTransaction => "one_shot_transaction",
+            Reason::TableLocks => "table_locks",
             Reason::OtherDatabase => "other_database",
             Reason::Settings => "session_settings",
             Reason::TemporaryTables => "temporary_tables",

@@ -11,7 +11,6 @@ use super::result_table::{Pending, Rows};
 use crate::backend::Batch;
 use crate::source::write;
 use crate::wire::command::Command;
-use crate::wire::frame;
 use crate::wire::reply::{Outcome, Reply};
 use crate::wire::resultset::Answer;
 
@@ -187,14 +186,7 @@ impl Session {
             return Ok(false);
         };
         let capabilities = commands.capabilities;
-        let mut packet = Vec::new();
-        frame::encode(0, payload, &mut packet);
-        self.backend.send(&packet).await?;
-        let command = payload
-            .first()
-            .map_or(Command::Query, |byte| Command::from_byte(*byte));
-        let mut reply = Reply::new(command, capabilities);
-        let read = self.backend.read_reply(&mut reply, 0).await?;
+        let read = self.backend.run(payload, capabilities, 0).await?;
         if let (Some(commands), Some(outcome)) = (self.machine.commands(), read.outcome) {
             commands.observe(&outcome);
             if let Outcome::Err(error) = outcome {

@@ -1,7 +1,7 @@
 //! What is known of a session's state on the server, from what was seen to pass.
 
 use super::reason::Reason;
-use crate::statement::Effects;
+use crate::statement::{Effects, Locks};
 use crate::timeline::Form;
 use crate::wire::response::OkPacket;
 use crate::wire::status;
@@ -27,6 +27,8 @@ pub struct Standing {
     pub may_execute: Option<(usize, Form)>,
     /// A one-shot `SET TRANSACTION` may be in effect.
     pub one_shot: bool,
+    /// The client has locked tables.
+    pub locked: bool,
     /// Calls are relayed until the session is reset.
     pub barred: Option<Reason>,
 }
@@ -43,6 +45,7 @@ impl Standing {
             tables_proven: true,
             may_execute: None,
             one_shot: false,
+            locked: false,
             barred: None,
         }
     }
@@ -50,6 +53,11 @@ impl Standing {
     /// Forgets what a relayed command may have changed.
     pub fn disturb(&mut self, effects: Effects) {
         self.one_shot |= effects.one_shot;
+        match effects.locks {
+            Locks::Taken => self.locked = true,
+            Locks::Released => self.locked = false,
+            Locks::Kept => {}
+        }
         if effects.settings || effects.stored_code {
             self.settings_proven = false;
         }
@@ -69,8 +77,10 @@ impl Standing {
         }
     }
 
-    /// An ERR ended a reply: a transaction may have ended with it, or not.
+    /// An ERR ended a reply: a transaction may have ended with it, or not; a `LOCK TABLES` may have
+    /// failed, and lookups fail under locks that are there still.
     pub fn observe_error(&mut self) {
+        self.locked = false;
         self.status = None;
     }
 
@@ -82,6 +92,9 @@ impl Standing {
         }
         if self.one_shot {
             return Some(Reason::OneShotTransaction);
+        }
+        if self.locked {
+            return Some(Reason::TableLocks);
         }
         let flags = self.status?;
         if flags & (status::IN_TRANS | status::IN_TRANS_READONLY) != 0 {
@@ -136,6 +149,20 @@ mod tests {
         let mut standing = idle();
         standing.observe_error();
         assert!(standing.must_ask_first());
+    }
+
+    #[test]
+    fn locked_tables_are_in_the_way_until_they_are_given_back() {
+        let locks = |locks| Effects {
+            locks,
+            ..Effects::NONE
+        };
+        let mut standing = idle();
+        standing.disturb(locks(Locks::Taken));
+        standing.disturb(locks(Locks::Kept));
+        assert_eq!(standing.obstacle(), Some(Reason::TableLocks));
+        standing.disturb(locks(Locks::Released));
+        assert_eq!(standing.obstacle(), None);
     }
 
     #[test]

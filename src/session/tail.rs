@@ -6,24 +6,23 @@ use super::owned::INTERRUPTED;
 use super::result_table::Pending;
 use crate::statement::{Tail, TailForm};
 use crate::timeline::check::{Facts, Product, Verdict};
-use crate::wire::command::{self, Command};
-use crate::wire::frame::{self, HEADER_BYTES};
-use crate::wire::reply::{Outcome, Reply};
+use crate::wire::command;
+use crate::wire::frame::HEADER_BYTES;
+use crate::wire::reply::Outcome;
 
 impl Session {
     /// Answers the tail whose packet waits; where the reply could differ from the real join's, the
     /// table is written and the packet goes on as it is.
     pub(super) async fn tail(&mut self, length: usize, tail: &Tail) -> Result<(), Ended> {
-        if let Some((packet, whole)) = self.virtual_tail(length, tail) {
+        if let Some((own, whole)) = self.virtual_tail(length, tail) {
             let limit = self.shared.limits.tail_bytes;
             let Some(commands) = self.machine.commands() else {
                 return self.pass_client(length);
             };
-            let mut reply = Reply::new(Command::Query, commands.capabilities);
-            self.backend.send(&packet).await?;
-            let read = self.backend.read_reply(&mut reply, limit).await?;
+            let capabilities = commands.capabilities;
+            let read = self.backend.run(&own, capabilities, limit).await?;
             // A page shorter than its limit may lack an id that the rest of the result set has.
-            let exact = whole || reply.rows() == tail.limit;
+            let exact = whole || read.rows == tail.limit;
             if let (Some(Outcome::Ok(ok)), Some(bytes), true) = (&read.outcome, &read.bytes, exact)
             {
                 let text = self.client_in.drain(..length).skip(HEADER_BYTES).collect();
@@ -51,7 +50,7 @@ impl Session {
         self.settle_and_pass(length).await
     }
 
-    /// The tail's packet with the ids in it, and whether those are the whole result set.
+    /// The tail's payload with the ids in it, and whether those are the whole result set.
     fn virtual_tail(&mut self, length: usize, tail: &Tail) -> Option<(Vec<u8>, bool)> {
         let commands = self.machine.commands()?;
         let pending = commands.tables.pending.as_deref()?;
@@ -76,9 +75,7 @@ impl Session {
         let text = command::query_text(payload, commands.capabilities)?;
         let mut own = payload.get(..text.start)?.to_vec();
         own.extend_from_slice(tail.rewrite(form, ids)?.as_bytes());
-        let mut packet = Vec::with_capacity(own.len() + HEADER_BYTES);
-        frame::encode(0, &own, &mut packet);
-        Some((packet, ids.len() == pending.ids.len()))
+        Some((own, ids.len() == pending.ids.len()))
     }
 }
 

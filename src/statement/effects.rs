@@ -17,7 +17,7 @@ pub struct Effects {
     pub stored_code: bool,
     /// Changed session settings, roles or the current database.
     pub settings: bool,
-    /// Took or gave back table locks.
+    /// Takes table locks or gives them back.
     pub locks: Locks,
     /// Asks for what the statement before it left: row counts, warnings, the last insert id, profiles; or how a result
     /// table was made.
@@ -28,14 +28,15 @@ pub struct Effects {
     pub result_table: bool,
 }
 
-/// What a statement may have done to the session's table locks.
+/// What a statement's own text does to the session's table locks. What takes some in other ways (several statements at
+/// once) counts as nothing: under locks that were not foreseen, own lookups fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locks {
-    /// Certainly took none.
+    /// Leaves them as they are.
     Kept,
-    /// Took some, possibly.
+    /// Takes some (`LOCK TABLES`).
     Taken,
-    /// Gave them all back (`UNLOCK TABLES` alone), if it succeeded.
+    /// Gives them all back (`UNLOCK TABLES`, or the start of a transaction).
     Released,
 }
 
@@ -58,10 +59,16 @@ impl Effects {
         temp_tables: true,
         stored_code: true,
         settings: true,
-        locks: Locks::Taken,
+        locks: Locks::Kept,
         diagnostics: true,
         definition: true,
         result_table: true,
+    };
+
+    /// Gives table locks back.
+    const UNLOCKS: Self = Self {
+        locks: Locks::Released,
+        ..Self::NONE
     };
 
     /// May run stored code: what any statement may do that reads or writes tables or calls functions.
@@ -171,15 +178,12 @@ impl<'a> Outline<'a> {
                 ..calls
             },
             Verb::Begin if self.tokens == 1 || (self.tokens == 2 && self.word(1, &["WORK"])) => {
-                Effects::NONE
+                Effects::UNLOCKS
             }
-            Verb::Start if self.word(1, &["TRANSACTION"]) => Effects::NONE,
+            Verb::Start if self.word(1, &["TRANSACTION"]) => Effects::UNLOCKS,
             Verb::Begin | Verb::Start => Effects::ALL,
             Verb::End => Effects::NONE,
-            Verb::Unlock if self.word(1, &["TABLES", "TABLE"]) => Effects {
-                locks: Locks::Released,
-                ..Effects::NONE
-            },
+            Verb::Unlock if self.word(1, &["TABLES", "TABLE"]) => Effects::UNLOCKS,
             Verb::Unlock => Effects::ALL,
             Verb::Lock => Effects {
                 locks: Locks::Taken,

@@ -43,8 +43,6 @@ pub struct Facts {
     pub newest: Result<Procedure, Reason>,
     /// Whether `CALL fetch_timeline_ids2(N, M)` may be answered.
     pub bounded: Result<Procedure, Reason>,
-    /// The message table's columns, in order.
-    pub message_columns: Vec<String>,
     /// The index on (author, id) that lookups use.
     pub message_index: String,
     /// Messages of an author, on average, by the index statistics. For choosing a plan only.
@@ -186,7 +184,6 @@ fn facts(definition: &Definition, database: &str, answers: Answers<'_>) -> Resul
         version,
         newest,
         bounded,
-        message_columns: tables::message_columns(definition, answers)?,
         messages_per_author: tables::messages_per_author(definition, &message_index, answers),
         newest_id: tables::newest_id(answers),
         message_index,

@@ -78,17 +78,6 @@ pub(super) fn check(definition: &Definition, answers: Answers<'_>) -> Result<Str
         })
 }
 
-pub(super) fn message_columns(
-    definition: &Definition,
-    answers: Answers<'_>,
-) -> Result<Vec<String>, Reason> {
-    let rows = answers.rows(Question::Columns)?;
-    let own = rows
-        .into_iter()
-        .filter(|row| row.is(0, &definition.message.table));
-    Ok(own.filter_map(|row| row.text(1)).collect())
-}
-
 /// How many messages an author has on average, by the index statistics; `None` without any.
 pub(super) fn messages_per_author(
     definition: &Definition,
