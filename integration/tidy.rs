@@ -183,7 +183,7 @@ fn an_import_that_points_outward_is_found() {
             "    let x = super::super::server::Server::bind();",
         ),
         ("session::machine", "use super::{standing, counts};"),
-        ("source::pull", "use crate::config::Settings;"),
+        ("source::heads", "use crate::config::Settings;"),
         ("statement::call", "use std::time::Instant;"),
         ("timeline::check", "use tokio::sync::Mutex;"),
     ] {
@@ -191,7 +191,7 @@ fn an_import_that_points_outward_is_found() {
     }
     for (module, line) in [
         (
-            "source::pull",
+            "source::heads",
             "use crate::session::{reason::Reason, result_table};",
         ),
         (

@@ -10,8 +10,8 @@ use self::dataset::Shape;
 use crate::kit::database::Database;
 use crate::kit::proxy::Proxy;
 use crate::kit::random::Random;
-use crate::kit::servers::{Server, mariadb, mysql};
-use crate::kit::timeline::Timeline;
+use crate::kit::servers::{Server, mariadb, mysql, on_each_server};
+use crate::kit::timeline::{Timeline, insert};
 use crate::kit::twin::Twin;
 use crate::kit::wire_client::{Login, capability};
 
@@ -197,6 +197,42 @@ fn compare_shape(
         told += CALLS_A_SESSION;
     }
     proxy.counts()
+}
+
+#[test]
+fn readers_who_follow_hundreds_have_the_procedures_timeline() {
+    on_each_server(|server| {
+        const FOLLOWED: [u64; 5] = [1, 499, 500, 501, 640];
+        let database = Database::empty(server, "hundreds");
+        let mut client = database.connect();
+        Timeline::SILENT.create(&mut client);
+        let follows: Vec<(u64, u64)> = FOLLOWED
+            .iter()
+            .flat_map(|count| (0..*count).map(|at| (*count, 1_000 + at * 7 % 640)))
+            .collect();
+        insert(&mut client, "follower", &follows, |(reader, author)| {
+            format!("({reader},{author})")
+        });
+        let messages: Vec<(u64, u64)> = (1..6_000).map(|id| (id, 1_000 + id * id % 640)).collect();
+        insert(&mut client, "message", &messages, |(id, author)| {
+            format!("({id},{author},'message {id}')")
+        });
+        client.query("ANALYZE TABLE message, follower");
+        let proxy = Proxy::start(server.addr(), &[]);
+        let mut twin = Twin::new(server, &proxy, &database.login()).parse_is_silent();
+        for _ in 0..2 {
+            for reader in FOLLOWED {
+                for bound in [6_000, 5_000, 900, 20, 0] {
+                    twin.run(&format!("CALL fetch_timeline_ids({reader})"));
+                    twin.run_unordered("SELECT id FROM fetch_timeline_tt");
+                    twin.run(&format!("CALL fetch_timeline_ids2({reader}, {bound})"));
+                    twin.run_unordered("SELECT id FROM fetch_timeline_tt");
+                    twin.run_unordered("SELECT * FROM max_ids_of_followers");
+                }
+            }
+        }
+        assert_eq!(proxy.counts().of("calls_owned"), 100);
+    });
 }
 
 /// Whatever the client and the server agreed on.
