@@ -173,6 +173,20 @@ pub enum ConfigError {
         /// Its value.
         value: String,
     },
+    /// A timeline that no call could be answered for.
+    #[error(
+        "definition {name}: n = {n} leaves up to {ids} ids, more than limits.pending_ids = {most}: raise that"
+    )]
+    PendingIds {
+        /// Its name.
+        name: String,
+        /// Its n.
+        n: usize,
+        /// n times n.
+        ids: usize,
+        /// The limit.
+        most: usize,
+    },
     /// A limit that cannot work.
     #[error("limits.{limit} = {value} is below the least that works, {least}")]
     Limit {
@@ -298,6 +312,11 @@ impl Settings {
             ("authors", limits.authors, 1),
             ("follow_edges", limits.follow_edges, 1),
             ("databases", limits.databases, 1),
+            (
+                "check_ms",
+                usize::try_from(limits.check_ms).unwrap_or(usize::MAX),
+                1,
+            ),
             ("tail_bytes", limits.tail_bytes, 1024),
         ] {
             if value < least {
@@ -305,6 +324,17 @@ impl Settings {
                     limit,
                     value,
                     least,
+                });
+            }
+        }
+        for definition in &self.definitions {
+            let n = definition.n as usize;
+            if n.saturating_mul(n) > limits.pending_ids {
+                return Err(ConfigError::PendingIds {
+                    name: definition.name.clone(),
+                    n,
+                    ids: n.saturating_mul(n),
+                    most: limits.pending_ids,
                 });
             }
         }

@@ -26,6 +26,8 @@ pub struct Limits {
     pub databases: usize,
     /// Time to connect to the server, in milliseconds.
     pub connect_ms: u64,
+    /// Time that a check by the service account may take, in milliseconds.
+    pub check_ms: u64,
     /// After so long a definition is checked again, in milliseconds.
     pub recheck_ms: u64,
     /// After so long a session's right to execute the procedure is proved again, in milliseconds; 0: at every call.
@@ -47,6 +49,7 @@ impl Default for Limits {
             follow_edges: 1_000_000,
             databases: 64,
             connect_ms: 10_000,
+            check_ms: 2_000,
             recheck_ms: 10_000,
             privilege_ms: 1_000,
             drain_ms: 10_000,

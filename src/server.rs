@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use socket2::SockRef;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -58,10 +59,15 @@ impl Server {
                 listen: settings.listen.clone(),
                 source,
             })?;
-        let service = settings
-            .service
-            .as_ref()
-            .map(|account| Service::new(&settings.upstream, &account.user, &account.password));
+        let service = settings.service.as_ref().map(|account| {
+            let patience = Duration::from_millis(settings.limits.check_ms);
+            Service::new(
+                &settings.upstream,
+                &account.user,
+                &account.password,
+                patience,
+            )
+        });
         let permits = u32::try_from(settings.limits.sessions).unwrap_or(u32::MAX >> 4);
         Ok(Server {
             listener,
@@ -172,6 +178,8 @@ async fn serve(
 ) {
     let limit = Duration::from_millis(shared.limits.connect_ms);
     let _ = client.set_nodelay(true);
+    // As the server does: a client that vanished without a word is noticed in the end.
+    let _ = SockRef::from(&client).set_keepalive(true);
     match Backend::dial(upstream, limit).await {
         Ok(backend) => {
             let ended = Box::pin(Session::new(client, backend, shared).run(draining)).await;

@@ -1,6 +1,7 @@
 //! The two servers of the stories: each started once, on first use, and shared by all of them.
 
 use std::net::SocketAddr;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use headwater::demo::private_server::{Kind, PrivateServer, PrivateServerError};
@@ -28,6 +29,16 @@ impl Server {
 
     pub(crate) fn addr(&self) -> SocketAddr {
         self.0.addr()
+    }
+
+    /// The product's own `mysql`, connecting as `root` to `addr`.
+    pub(crate) fn stock_client(&self, addr: SocketAddr) -> Command {
+        let mut command = self.0.client();
+        command
+            .args(["--host=127.0.0.1", "--user=root", "--protocol=tcp"])
+            .arg(format!("--port={}", addr.port()))
+            .stdin(Stdio::null());
+        command
     }
 
     /// A new connection of `root`, straight to the server.

@@ -1,6 +1,13 @@
 //! Procedures that are not, or not any more, those that Headwater knows.
 
+use std::io::Write as _;
+
 use super::stage::{TAIL, on_each_stage, on_each_stage_with};
+use crate::kit::database::Database;
+use crate::kit::proxy::Proxy;
+use crate::kit::servers::on_each_server;
+use crate::kit::timeline::{Timeline, insert};
+use crate::kit::twin::Twin;
 
 const CALL: &str = "CALL fetch_timeline_ids(1)";
 
@@ -43,8 +50,6 @@ fn a_procedure_altered_through_headwater_is_relayed_from_the_next_call_on() {
         // Here a client is served from the definition, where the server alone would say 1305.
         assert_eq!(twin.direct.error(CALL).code, 1305);
         twin.proxied.ok(CALL);
-        // A body's text may have been anything, a one-shot SET TRANSACTION too: the first call
-        // behind it is relayed for that.
         twin.run(&newest.replace("DESC LIMIT 20", "ASC LIMIT 20"));
         for _ in 0..3 {
             twin.run(CALL);
@@ -55,7 +60,7 @@ fn a_procedure_altered_through_headwater_is_relayed_from_the_next_call_on() {
         twin.run(CALL);
         twin.run(CALL);
         twin.run(TAIL);
-        stage.owned(3);
+        stage.owned(4);
     });
 }
 
@@ -163,5 +168,48 @@ fn a_body_that_cannot_be_seen_is_relayed_and_the_log_names_the_way_out() {
         twin.run(CALL);
         twin.run(TAIL);
         stage.owned(2);
+    });
+}
+
+/// Ids below zero are within a signed type; Headwater's are not.
+#[test]
+fn negative_ids_are_left_to_the_server() {
+    on_each_server(|server| {
+        let timeline = Timeline {
+            id_type: "int",
+            ..Timeline::SILENT
+        };
+        let database = Database::empty(server, "negative");
+        let mut client = database.connect();
+        timeline.create(&mut client);
+        insert(
+            &mut client,
+            "follower",
+            &[(1, 2), (1, 3), (4, 3), (5, 6)],
+            |(a, b)| format!("({a},{b})"),
+        );
+        let messages = [(-5, 2), (3, 2), (5, 7), (-1, 3), (8, 3), (-9, 6), (9, 7)];
+        insert(&mut client, "message", &messages, |(id, author)| {
+            format!("({id},{author},'message {id}')")
+        });
+        client.query("ANALYZE TABLE message, follower");
+        let mut settings = tempfile::NamedTempFile::new().unwrap();
+        settings.write_all(timeline.toml().as_bytes()).unwrap();
+        let proxy = Proxy::start(
+            server.addr(),
+            &["--config", settings.path().to_str().unwrap()],
+        );
+        for reader in [1, 4, 5] {
+            // Each in a session of its own: what fails once is not tried again.
+            for bound in ["", ", 100", ", 4", ", 0", ", -3"] {
+                let mut twin = Twin::new(server, &proxy, &database.login()).parse_is_silent();
+                let form = if bound.is_empty() { "" } else { "2" };
+                for _ in 0..2 {
+                    twin.run(&format!("CALL fetch_timeline_ids{form}({reader}{bound})"));
+                    twin.run(TAIL);
+                    twin.run_unordered("SELECT id FROM fetch_timeline_tt");
+                }
+            }
+        }
     });
 }

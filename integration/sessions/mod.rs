@@ -4,9 +4,12 @@
 mod accounts;
 mod at_random;
 mod between;
+mod clients;
 mod definitions;
 mod leftovers;
 mod places;
+mod pressure;
+mod service;
 mod settings;
 mod spellings;
 mod stage;

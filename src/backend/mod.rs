@@ -5,6 +5,7 @@ mod batch;
 use std::io;
 use std::time::Duration;
 
+use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -14,7 +15,11 @@ use crate::wire::capability::Capabilities;
 use crate::wire::command::Command;
 use crate::wire::frame::{self, HEADER_BYTES};
 use crate::wire::reply::{Event, Outcome, Reply};
+use crate::wire::response::ErrPacket;
 use crate::wire::resultset::{Answer, CollectError, Collector, Limits};
+
+/// CR_MALFORMED_PACKET: an own answer that came whole and is of no use.
+const UNUSABLE: u16 = 2027;
 
 /// A connection to the server, authenticated by the client end to end.
 #[derive(Debug)]
@@ -60,6 +65,7 @@ impl Backend {
             .await
             .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         stream.set_nodelay(true)?;
+        SockRef::from(&stream).set_keepalive(true)?;
         Ok(Backend {
             stream,
             inbox: Vec::new(),
@@ -181,7 +187,14 @@ impl Backend {
             let fed = collector.feed(&self.inbox)?;
             self.inbox.drain(..fed.consumed);
             if fed.done {
-                return Ok(collector.finish()?);
+                // Followed to its end: the connection is in step, whatever is wrong with the answer.
+                return Ok(collector.finish().unwrap_or_else(|error| {
+                    Answer::Err(ErrPacket {
+                        code: UNUSABLE,
+                        sqlstate: None,
+                        message: error.to_string().into_bytes(),
+                    })
+                }));
             }
             self.fill().await?;
         }

@@ -24,6 +24,8 @@ pub struct Catalogue {
     classes: Mutex<Classes>,
     verdicts: Mutex<LruCache<(usize, Vec<u8>), Entry>>,
     hints: Mutex<Hints>,
+    /// Held while a check that is due is made.
+    due: tokio::sync::Mutex<()>,
     /// The account that checks definitions, if there is one.
     pub service: Option<Service>,
     lifetime: Duration,
@@ -59,6 +61,7 @@ impl Catalogue {
             verdicts: Mutex::new(LruCache::new(
                 NonZeroUsize::new(databases).unwrap_or(NonZeroUsize::MIN),
             )),
+            due: tokio::sync::Mutex::new(()),
             hints: Mutex::new(Hints::new(limits.authors, limits.follow_edges)),
             definitions,
             service,
@@ -162,6 +165,23 @@ impl Catalogue {
             .iter()
             .map(|(key, _)| key.clone())
             .collect()
+    }
+
+    /// The verdict that is due, by the service account; who waits for one that another session has
+    /// asked for meanwhile takes that.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub async fn check_due(
+        &self,
+        number: usize,
+        database: &[u8],
+    ) -> Result<Arc<Verdict>, ServiceError> {
+        let _turn = self.due.lock().await;
+        match self.verdict(number, database) {
+            Some(verdict) => Ok(verdict),
+            None => self.check(number, database).await,
+        }
     }
 
     /// Has the service account check one definition in one database.

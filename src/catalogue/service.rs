@@ -1,5 +1,7 @@
 //! The service account's connection: catalogue checks, never a client's traffic.
 
+use std::time::{Duration, Instant};
+
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder, Row, Value};
 use tokio::sync::Mutex;
@@ -12,7 +14,14 @@ use crate::timeline::definition::Definition;
 pub struct Service {
     options: Opts,
     connection: Mutex<Option<Conn>>,
+    /// How long a check may take.
+    patience: Duration,
+    /// When the account last failed to ask.
+    failed: std::sync::Mutex<Option<Instant>>,
 }
+
+/// So soon after a failure the account is not tried again.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// Why the service account could not ask.
 #[derive(Debug, thiserror::Error)]
@@ -23,12 +32,18 @@ pub enum ServiceError {
     /// The server cannot be reached, refused the account, or dropped the connection.
     #[error("the service account cannot ask the server: {0}")]
     Server(#[from] mysql_async::Error),
+    /// The answers did not come in time.
+    #[error("the server did not answer the service account within {} ms (limits.check_ms)", .0.as_millis())]
+    Slow(Duration),
+    /// It failed a moment ago; that was said then.
+    #[error("the service account could not ask the server a moment ago")]
+    Lately,
 }
 
 impl Service {
     /// A service account on this server (`HOST:PORT`).
     #[must_use]
-    pub fn new(upstream: &str, user: &str, password: &str) -> Self {
+    pub fn new(upstream: &str, user: &str, password: &str, patience: Duration) -> Self {
         let (host, port) = upstream.rsplit_once(':').unwrap_or((upstream, "3306"));
         let options = OptsBuilder::default()
             .ip_or_hostname(host.trim_start_matches('[').trim_end_matches(']'))
@@ -40,21 +55,9 @@ impl Service {
         Service {
             options,
             connection: Mutex::new(None),
+            patience,
+            failed: std::sync::Mutex::new(None),
         }
-    }
-
-    /// Product and version as the server names them.
-    ///
-    /// # Errors
-    /// When the server cannot be asked.
-    pub async fn version(&self) -> Result<String, ServiceError> {
-        let rows = self.ask(&["SELECT VERSION()".to_owned()]).await?;
-        let version = rows
-            .into_iter()
-            .next()
-            .and_then(Result::ok)
-            .and_then(first_cell);
-        Ok(String::from_utf8_lossy(&version.unwrap_or_default()).into_owned())
     }
 
     /// The databases that hold both tables of a definition, at most `limit`.
@@ -97,7 +100,22 @@ impl Service {
     }
 
     async fn ask(&self, queries: &[String]) -> Result<Vec<Answered>, ServiceError> {
+        let mut failed = *super::lock(&self.failed);
+        if failed.is_some_and(|at| at.elapsed() < RETRY) {
+            return Err(ServiceError::Lately);
+        }
+        let answers = match tokio::time::timeout(self.patience, self.ask_all(queries)).await {
+            Ok(answers) => answers,
+            Err(_) => Err(ServiceError::Slow(self.patience)),
+        };
+        failed = answers.is_err().then(Instant::now);
+        *super::lock(&self.failed) = failed;
+        answers
+    }
+
+    async fn ask_all(&self, queries: &[String]) -> Result<Vec<Answered>, ServiceError> {
         let mut place = self.connection.lock().await;
+        // Only a connection that answered everything is put back.
         let mut connection = match place.take() {
             Some(connection) => connection,
             None => Conn::new(self.options.clone()).await?,
@@ -113,7 +131,6 @@ impl Service {
                 Err(error) => return Err(error.into()),
             }
         }
-        // Only a connection that answered everything is kept.
         *place = Some(connection);
         Ok(answers)
     }
@@ -128,8 +145,4 @@ fn cells(row: Row) -> Vec<Option<Vec<u8>>> {
             other => Some(other.as_sql(true).into_bytes()),
         })
         .collect()
-}
-
-fn first_cell(rows: Vec<Vec<Option<Vec<u8>>>>) -> Option<Vec<u8>> {
-    rows.into_iter().next()?.into_iter().next()?
 }

@@ -182,6 +182,7 @@ impl Commands {
             // Which statement an execution runs is not kept: any of those prepared may be it.
             self.prepared.one_shot |= effects.one_shot;
             self.prepared.diagnostics |= effects.diagnostics;
+            self.prepared.definition |= effects.definition;
         }
         step
     }
@@ -234,11 +235,13 @@ impl Commands {
                 let Effects {
                     one_shot,
                     diagnostics,
+                    definition,
                     ..
                 } = self.prepared;
                 Effects {
                     one_shot,
                     diagnostics,
+                    definition,
                     ..Effects::ALL
                 }
             }

@@ -146,6 +146,11 @@ impl Session {
             if !self.to_server.is_empty() || self.client_in.is_empty() {
                 break;
             }
+            // Who does not read replies is not answered further ones.
+            if !self.to_client.is_empty() && self.machine.commands().is_some() {
+                self.holding = true;
+                break;
+            }
             match step(&mut self.machine, &self.shared, &self.client_in) {
                 ClientStep::Need | ClientStep::Pass(0) => break,
                 ClientStep::Hold => {

@@ -20,6 +20,9 @@ use crate::wire::response::ErrPacket;
 use crate::wire::resultset::{Answer, Rows};
 use crate::wire::status;
 
+/// Errors of a moment: locked tables (1099, 1100), a lock wait (1205), a deadlock (1213), a definition changed meanwhile (1412).
+const PASSES: [u16; 5] = [1099, 1100, 1205, 1213, 1412];
+
 /// What goes into the first write of an owned call besides the heads.
 struct Plan {
     settings: bool,
@@ -251,6 +254,13 @@ impl Session {
                 commands.standing.barred = Some(Reason::LookupDenied);
             }
             return Reason::LookupDenied.into();
+        }
+        // What fails now fails at the next call as well, and costs that a second try.
+        if !PASSES.contains(&error.code)
+            && let Refusal::Relay(reason) = failed(error)
+            && let Some(commands) = self.machine.commands()
+        {
+            commands.standing.barred = Some(reason);
         }
         failed(error)
     }

@@ -14,6 +14,9 @@ use crate::wire::resultset::Limits;
 
 /// ER_QUERY_INTERRUPTED: KILL QUERY, or Ctrl-C at a prompt.
 pub(super) const INTERRUPTED: u16 = 1317;
+/// The connection is being closed: ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED (MariaDB), ER_SESSION_WAS_KILLED
+/// and ER_CLIENT_INTERACTION_TIMEOUT (MySQL).
+const LAST_WORDS: [u16; 4] = [1053, 1927, 3169, 4031];
 /// Denied: to the table, a column, the database, the command.
 pub(super) const DENIED: [u16; 5] = [1044, 1045, 1142, 1143, 1227];
 
@@ -188,7 +191,7 @@ impl Session {
 }
 
 pub(super) fn failed(error: &ErrPacket) -> Refusal {
-    if error.code == INTERRUPTED {
+    if error.code == INTERRUPTED || LAST_WORDS.contains(&error.code) {
         return Refusal::Interrupted(error.clone());
     }
     tracing::debug!(code = error.code, "a lookup failed");

@@ -8,6 +8,7 @@ use super::owned::{ASK_LIMITS, INTERRUPTED, Refusal, failed};
 use super::probe;
 use super::reason::Reason;
 use crate::backend::Batch;
+use crate::catalogue::ServiceError;
 use crate::source::proofs;
 use crate::statement::Call;
 use crate::timeline::check::{self, Facts, Procedure, Verdict};
@@ -56,8 +57,11 @@ impl Session {
             return Ok(verdict);
         }
         if shared.catalogue.service.is_some() {
-            match shared.catalogue.check(number, database).await {
+            match shared.catalogue.check_due(number, database).await {
                 Ok(verdict) => return Ok(verdict),
+                // Whatever holds it up would hold this session up as well.
+                Err(ServiceError::Slow(_)) => return Err(Reason::Unchecked.into()),
+                Err(ServiceError::Lately) => {}
                 Err(error) => tracing::warn!("{error}; a client session is asked instead"),
             }
         }

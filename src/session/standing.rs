@@ -61,6 +61,10 @@ impl Standing {
         if effects.settings || effects.stored_code {
             self.settings_proven = false;
         }
+        // SET ROLE.
+        if effects.settings {
+            self.may_execute = None;
+        }
         if effects.temp_tables || effects.stored_code {
             self.tables_proven = false;
         }

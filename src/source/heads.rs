@@ -116,7 +116,7 @@ impl Lookup<'_> {
                     author: number(0)?,
                     id: number(1)?,
                 },
-                list: row.cell(2).map(read_list),
+                list: row.cell(2).map(read_list).transpose()?,
             });
         }
         Ok(self.rank(authors))
@@ -134,9 +134,45 @@ impl Lookup<'_> {
     }
 }
 
-/// The numbers of a JSON array of numbers.
-fn read_list(json: &[u8]) -> Vec<u64> {
-    json.split(|byte| !byte.is_ascii_digit())
-        .filter_map(|digits| std::str::from_utf8(digits).ok()?.parse().ok())
-        .collect()
+/// The ids of a JSON array of numbers.
+///
+/// # Errors
+/// When one is no id.
+fn read_list(json: &[u8]) -> Result<Vec<u64>, Reason> {
+    let inner = json
+        .strip_prefix(b"[")
+        .and_then(|json| json.strip_suffix(b"]"));
+    inner
+        .ok_or(Reason::LookupFailed)?
+        .split(|byte| *byte == b',')
+        .map(|number| {
+            let digits = std::str::from_utf8(number.trim_ascii()).ok();
+            digits.and_then(|digits| digits.parse().ok())
+        })
+        .collect::<Option<_>>()
+        .ok_or(Reason::LookupFailed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_read_whole_or_not_at_all() {
+        assert_eq!(
+            read_list(b"[18446744073709551615, 7,3]"),
+            Ok(vec![u64::MAX, 7, 3])
+        );
+        for wrong in [
+            "[3, -5]",
+            "[]",
+            "",
+            "[1,,2]",
+            "[18446744073709551616]",
+            "[1.0]",
+            "[1",
+        ] {
+            assert_eq!(read_list(wrong.as_bytes()), Err(Reason::LookupFailed));
+        }
+    }
 }

@@ -77,10 +77,10 @@ impl Effects {
         ..Self::NONE
     };
 
-    /// The effects of a text. A text that is not one plain statement has them all.
+    /// The effects of a text. One that is not a plain statement may do all that it has the words for.
     pub fn of(text: &[u8], definitions: &[Definition]) -> Self {
         let Some(outline) = Outline::read(text) else {
-            return Self::ALL;
+            return Self::of_unread(text);
         };
         let verb = outline.effects();
         let named = names_result(text, definitions);
@@ -92,6 +92,27 @@ impl Effects {
             ..verb
         }
     }
+}
+
+impl Effects {
+    /// What a text may do whose tokens are not certain (a backslash in a string, a hint, several statements): anything, save
+    /// what no statement does without a word for it, and the text does not hold that word anywhere.
+    fn of_unread(text: &[u8]) -> Self {
+        let has = |words: &[&str]| words.iter().any(|word| holds(text, word));
+        let runs_another = has(&["CALL", "EXECUTE"]);
+        Self {
+            one_shot: runs_another || has(TRANSACTION),
+            diagnostics: runs_another || has(DIAGNOSTICS) || has(&["SHOW"]),
+            definition: runs_another || has(DEFINES),
+            ..Self::ALL
+        }
+    }
+}
+
+/// Whether a text holds a word, in whatever case, even as a part of others.
+fn holds(text: &[u8], word: &str) -> bool {
+    text.windows(word.len().max(1))
+        .any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 /// What is kept of a statement while its tokens pass.
@@ -256,12 +277,12 @@ const VERBS: &[(&[&str], Verb)] = &[
     (&["COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE"], Verb::End),
     (&["LOCK"], Verb::Lock),
     (&["UNLOCK"], Verb::Unlock),
-    (
-        &[
-            "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "GRANT", "REVOKE",
-        ],
-        Verb::Define,
-    ),
+    (DEFINES, Verb::Define),
+];
+
+/// First words of statements that change tables, procedures or privileges.
+const DEFINES: &[&str] = &[
+    "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "GRANT", "REVOKE",
 ];
 
 /// Variables and words by which the next transaction alone is set.
@@ -316,10 +337,6 @@ fn names_result(text: &[u8], definitions: &[Definition]) -> bool {
         .iter()
         .flat_map(|definition| [&definition.result.table, &definition.heads.table])
         .any(|table| {
-            let holds = |name: &str| {
-                text.windows(name.len().max(1))
-                    .any(|part| part.eq_ignore_ascii_case(name.as_bytes()))
-            };
-            holds(table) || (table.contains('`') && holds(&table.replace('`', "``")))
+            holds(text, table) || (table.contains('`') && holds(text, &table.replace('`', "``")))
         })
 }

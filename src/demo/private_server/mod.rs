@@ -155,6 +155,11 @@ impl PrivateServer {
         self.kind
     }
 
+    /// The product's own command line client, which reads no option files; it still has to be told where to connect.
+    pub fn client(&self) -> std::process::Command {
+        self.programs.client()
+    }
+
     /// The server's version as its program states it (`10.11.19-MariaDB-0+deb12u1`, `9.7.4`).
     pub fn version(&self) -> &str {
         self.programs.version()

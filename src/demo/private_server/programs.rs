@@ -134,6 +134,16 @@ impl Programs {
          GRANT ALL ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;\n"
     }
 
+    /// The product's own client, without anybody's option files.
+    pub(super) fn client(&self) -> Command {
+        let mut command = match &self.layout {
+            Layout::Mariadb { .. } => Command::new("mariadb"),
+            Layout::Mysql { prefix, loader } => run_unpacked(prefix, loader, "usr/bin/mysql"),
+        };
+        command.arg("--no-defaults");
+        command
+    }
+
     fn bare_server(&self) -> Command {
         let mut command = match &self.layout {
             Layout::Mariadb { server, .. } => {
@@ -142,11 +152,8 @@ impl Programs {
                 command
             }
             Layout::Mysql { prefix, loader } => {
-                let mut command = Command::new(loader);
+                let mut command = run_unpacked(prefix, loader, "usr/sbin/mysqld");
                 command
-                    .arg("--library-path")
-                    .arg(library_path(prefix))
-                    .arg(prefix.join("usr/sbin/mysqld"))
                     .arg("--no-defaults")
                     .arg(option("--basedir", &prefix.join("usr")))
                     .arg(option("--lc-messages-dir", &prefix.join("usr/share/mysql")))
@@ -174,6 +181,16 @@ impl Programs {
             }),
         }
     }
+}
+
+/// A program of the folder, with that folder's own C library.
+fn run_unpacked(prefix: &Path, loader: &Path, program: &str) -> Command {
+    let mut command = Command::new(loader);
+    command
+        .arg("--library-path")
+        .arg(library_path(prefix))
+        .arg(prefix.join(program));
+    command
 }
 
 /// `HEADWATER_MYSQL_PREFIX`, else the folder that `make setup` fills.

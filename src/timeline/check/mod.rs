@@ -261,16 +261,21 @@ fn surely_absent(definition: &Definition, routine: Routine, answers: Answers<'_>
             .all(|row| row.text(1).is_some_and(|value| value == "OFF"))
     });
     rights.iter().any(|row| {
-        let listed = row
-            .text(0)
-            .is_some_and(|right| LISTS_ROUTINES.contains(&right.to_ascii_uppercase().as_str()));
-        let scope = row.text(1).unwrap_or_default();
-        listed && (scope == "database" || (scope == "global" && whole))
+        let right = row.text(0).unwrap_or_default().to_ascii_uppercase();
+        let listed = LISTS_ROUTINES.contains(&right.as_str());
+        match row.text(1).unwrap_or_default().as_str() {
+            "database" => listed,
+            "global" => right == SHOW_ROUTINE || (listed && whole),
+            "routines" => right == "SELECT",
+            _ => false,
+        }
     })
 }
 
 /// MySQL manual, information_schema.ROUTINES; MariaDB, `check_some_routine_access` in `sql_parse.cc`.
 const LISTS_ROUTINES: &[&str] = &["EXECUTE", "ALTER ROUTINE", "CREATE ROUTINE"];
+/// MySQL manual, "Dynamic Privilege Descriptions": all routines. On MariaDB, SELECT on the table of routines is as much.
+const SHOW_ROUTINE: &str = "SHOW_ROUTINE";
 
 const UNKNOWN_VARIABLE: u16 = 1193;
 const NO_SUCH_ROUTINE: u16 = 1305;

@@ -66,10 +66,15 @@ pub fn queries(definition: &Definition, database: &str) -> Vec<String> {
     queries.push(format!(
         "SELECT PRIVILEGE_TYPE, {} FROM information_schema.USER_PRIVILEGES WHERE GRANTEE = {grantee} UNION ALL \
          SELECT PRIVILEGE_TYPE, {} FROM information_schema.SCHEMA_PRIVILEGES \
-         WHERE GRANTEE = {grantee} AND TABLE_SCHEMA = {}",
+         WHERE GRANTEE = {grantee} AND TABLE_SCHEMA = {} UNION ALL \
+         SELECT PRIVILEGE_TYPE, {} FROM information_schema.TABLE_PRIVILEGES \
+         WHERE GRANTEE = {grantee} AND TABLE_SCHEMA = {} AND TABLE_NAME = {}",
         hex("global"),
         hex("database"),
         hex(database),
+        hex("routines"),
+        hex("mysql"),
+        hex("proc"),
     ));
     queries.push(format!(
         "SHOW GLOBAL VARIABLES WHERE Variable_name = {}",

@@ -312,6 +312,9 @@ fn an_absent_procedure_is_served_where_its_absence_is_sure() {
         rows(&["partial_revokes ON"])
     ));
     assert!(!absent(rows(&[]), rows(&["SELECT global"]), off()));
+    assert!(absent(rows(&[]), rows(&["SHOW_ROUTINE global"]), off()));
+    assert!(absent(rows(&[]), rows(&["SELECT routines"]), off()));
+    assert!(!absent(rows(&[]), rows(&["INSERT routines"]), off()));
     assert!(!absent(
         rows(&["Fetch_Timeline_Ids"]),
         rows(&["EXECUTE global"]),

@@ -1,0 +1,148 @@
+//! The service account: what it needs, and what becomes of calls when it cannot ask.
+
+use std::time::{Duration, Instant};
+
+use crate::kit::database::Database;
+use crate::kit::proxy::Proxy;
+use crate::kit::servers::{Server, on_each_server};
+use crate::kit::timeline::{Timeline, insert};
+
+const CALL: &str = "CALL fetch_timeline_ids(1)";
+
+fn timeline(server: &'static Server, story: &str) -> Database {
+    let database = Database::empty(server, story);
+    let mut client = database.connect();
+    Timeline::SILENT.create(&mut client);
+    insert(&mut client, "follower", &[(1, 2), (1, 3)], |(a, b)| {
+        format!("({a},{b})")
+    });
+    insert(&mut client, "message", &[(1, 2), (2, 3)], |(id, author)| {
+        format!("({id},{author},'')")
+    });
+    database
+}
+
+/// The grants are README's, to the word.
+#[test]
+fn the_grants_of_the_readme_are_enough() {
+    on_each_server(|server| {
+        let database = timeline(server, "readme");
+        let account = database.account("SELECT", "s3cret");
+        let right = if server.is_mariadb() {
+            "SELECT ON mysql.proc"
+        } else {
+            "SHOW_ROUTINE ON *.*"
+        };
+        let mut root = server.connect();
+        root.ok(&format!("GRANT {right} TO {}@'%'", account.user));
+        let start = || {
+            let flags = [
+                "--service-user",
+                account.user.as_str(),
+                "--log-level",
+                "info",
+            ];
+            let mut flags = flags.map(str::to_owned).to_vec();
+            flags.extend(["--upstream".into(), server.addr().to_string()]);
+            let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+            Proxy::start_with(&flags, &[("HEADWATER_SERVICE_PASSWORD", "s3cret")])
+        };
+        let proxy = start();
+        proxy.wait_for_log("procedure as known");
+        proxy.login(&database.login()).ok(CALL);
+        assert_eq!(proxy.counts().of("calls_owned"), 1, "{}", proxy.log());
+
+        // Some servers have no procedures; then there is a definition still.
+        for procedure in ["fetch_timeline_ids", "fetch_timeline_ids2"] {
+            root.ok(&format!("DROP PROCEDURE {}.{procedure}", database.name()));
+        }
+        let proxy = start();
+        proxy.wait_for_log("served without a procedure");
+        let mut client = proxy.login(&database.login());
+        client.ok(CALL);
+        assert_eq!(
+            client.column("SELECT id FROM fetch_timeline_tt ORDER BY id"),
+            ["1", "2"]
+        );
+        assert_eq!(proxy.counts().of("calls_owned"), 1, "{}", proxy.log());
+    });
+}
+
+/// A table that somebody has locked holds up the check, and nobody's calls of other timelines.
+#[test]
+fn a_check_that_is_held_up_does_not_hold_up_calls() {
+    on_each_server(|server| {
+        let database = timeline(server, "held_up");
+        let other = timeline(server, "locked");
+        let folder = tempfile::tempdir().unwrap();
+        let settings = folder.path().join("headwater.toml");
+        std::fs::write(&settings, "[limits]\nrecheck_ms = 200\ncheck_ms = 100\n").unwrap();
+        let config = settings.to_str().unwrap();
+        let flags = [
+            "--config",
+            config,
+            "--service-user",
+            "root",
+            "--service-password",
+            "",
+        ];
+        let proxy = Proxy::start(server.addr(), &flags);
+        let mut client = proxy.login(&database.login());
+        client.ok(CALL);
+        let mut administrator = other.connect();
+        administrator.ok("LOCK TABLES message WRITE");
+        let until = Instant::now() + Duration::from_secs(2);
+        while Instant::now() < until {
+            let started = Instant::now();
+            client.ok(CALL);
+            // Ten times the patience.
+            assert!(started.elapsed() < Duration::from_secs(1));
+        }
+        administrator.ok("UNLOCK TABLES");
+        let owned = proxy.counts().of("calls_owned");
+        let until = Instant::now() + Duration::from_secs(20);
+        while proxy.counts().of("calls_owned") == owned {
+            assert!(Instant::now() < until, "{}", proxy.log());
+            client.ok(CALL);
+        }
+    });
+}
+
+/// What drivers send all day has no one check definitions again.
+#[test]
+fn ordinary_statements_leave_the_verdict_alone() {
+    on_each_server(|server| {
+        let database = timeline(server, "ordinary");
+        let folder = tempfile::tempdir().unwrap();
+        let settings = folder.path().join("headwater.toml");
+        std::fs::write(&settings, "[limits]\nrecheck_ms = 3600000\n").unwrap();
+        let config = settings.to_str().unwrap();
+        let flags = [
+            "--config",
+            config,
+            "--service-user",
+            "root",
+            "--service-password",
+            "",
+        ];
+        let proxy = Proxy::start(server.addr(), &flags);
+        let mut client = proxy.login(&database.login());
+        client.ok(CALL);
+        // Past Headwater: only a new check could notice.
+        let mut root = database.connect();
+        root.ok("DROP PROCEDURE fetch_timeline_ids");
+        root.ok("CREATE PROCEDURE fetch_timeline_ids(IN reader int unsigned) SELECT 1");
+        let statement = client.prepare("INSERT INTO message VALUES (?, 3, 'it\\'s')");
+        client.execute(statement, &[Some("6")], 0).unwrap();
+        client.ok("INSERT INTO message VALUES (7, 3, 'it\\'s')");
+        client.query("SELECT /*! 1 */ FROM message");
+        client.ok(CALL);
+        client.ok(CALL);
+        assert_eq!(proxy.counts().of("calls_owned"), 3, "{}", proxy.log());
+        // And this is one that has.
+        client.ok("DROP PROCEDURE IF EXISTS nothing_such");
+        client.query(CALL);
+        client.query(CALL);
+        assert_eq!(proxy.counts().of("calls_owned"), 3, "{}", proxy.log());
+    });
+}
