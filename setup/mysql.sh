@@ -3,7 +3,7 @@
 #
 # The distribution's unstable suite carries it; that suite's C library does not fit
 # this machine, so nothing is installed: the packages are unpacked side by side and
-# started through the folder's own loader (see src/demo/private_server.rs).
+# started through the folder's own loader (see src/demo/private_server).
 # Usage: setup/mysql.sh FOLDER      Prints nothing when FOLDER is already complete.
 set -eu
 

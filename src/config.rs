@@ -181,7 +181,7 @@ pub enum ConfigError {
         /// Its name.
         name: String,
         /// Its n.
-        n: usize,
+        n: u32,
         /// n times n.
         ids: usize,
         /// The limit.
@@ -328,12 +328,12 @@ impl Settings {
             }
         }
         for definition in &self.definitions {
-            let n = definition.n as usize;
-            if n.saturating_mul(n) > limits.pending_ids {
+            let ids = definition.max_ids();
+            if ids > limits.pending_ids {
                 return Err(ConfigError::PendingIds {
                     name: definition.name.clone(),
-                    n,
-                    ids: n.saturating_mul(n),
+                    n: definition.n,
+                    ids,
                     most: limits.pending_ids,
                 });
             }
@@ -420,6 +420,14 @@ mod tests {
         let settings = load(&example()).unwrap();
         let defaults = Settings::load(&ServeFlags::default()).unwrap();
         assert_eq!(format!("{settings:?}"), format!("{defaults:?}"));
+    }
+
+    #[test]
+    fn a_timeline_longer_than_what_may_be_held_is_refused_by_name() {
+        let text = "[limits]\npending_ids = 399\n";
+        let error = load(text).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("limits.pending_ids = 399"), "{error}");
+        load("[limits]\npending_ids = 400\n").unwrap();
     }
 
     #[test]

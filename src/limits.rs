@@ -47,7 +47,7 @@ impl Default for Limits {
             statements: 1_000,
             authors: 65_536,
             follow_edges: 1_000_000,
-            databases: 64,
+            databases: 1_000,
             connect_ms: 10_000,
             check_ms: 2_000,
             recheck_ms: 10_000,

@@ -136,7 +136,7 @@ async fn show_and_stay(flags: DemoFlags) -> Result<(), DemoError> {
 
     let last = show::first_timeline(proxy).await?;
     speed::compare(server.addr(), proxy, flags.size().users).await?;
-    show::what_to_type_next(proxy, last);
+    show::what_to_type_next(server.addr(), proxy, last);
     std::future::pending().await
 }
 

@@ -46,7 +46,7 @@ pub(super) async fn first_timeline(proxy: SocketAddr) -> Result<Page, DemoError>
 }
 
 /// The exact lines, for the clients that are installed.
-pub(super) fn what_to_type_next(proxy: SocketAddr, page: Page) {
+pub(super) fn what_to_type_next(server: SocketAddr, proxy: SocketAddr, page: Page) {
     let Page { reader, last_id } = page;
     let place = format!(
         "-h {} -P {} -u {} {DATABASE}",
@@ -72,6 +72,14 @@ pub(super) fn what_to_type_next(proxy: SocketAddr, page: Page) {
         last_id.saturating_sub(1)
     );
     println!("    {TAIL};");
+    println!("\nMeasure it, from another terminal:\n");
+    let program = std::env::current_exe().unwrap_or_else(|_| "headwater".into());
+    println!(
+        "    {} bench --upstream {server} --user {} --service-user {}",
+        program.display(),
+        accounts::APP,
+        accounts::SERVICE
+    );
     println!("\nCtrl-C stops both and removes the data.");
 }
 

@@ -321,11 +321,6 @@ impl IntType {
     pub fn holds(self, value: u64) -> bool {
         value <= self.max()
     }
-
-    /// Whether the type has no negative values.
-    pub fn is_unsigned(self) -> bool {
-        matches!(self, Self::IntUnsigned | Self::BigIntUnsigned)
-    }
 }
 
 impl fmt::Display for IntType {
