@@ -7,6 +7,7 @@ mod between;
 mod clients;
 mod definitions;
 mod leftovers;
+mod others;
 mod places;
 mod pressure;
 mod service;

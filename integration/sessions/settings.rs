@@ -223,10 +223,9 @@ fn a_setting_made_out_of_sight_is_seen() {
         twin.execute(statement, &[]);
         assert_eq!(twin.error("CALL fetch_timeline_ids(1)"), 1175);
         twin.run("SET sql_safe_updates = 0; SELECT 1");
-        // What may have been a one-shot SET TRANSACTION is over with the next relayed call.
         twin.run("CALL fetch_timeline_ids(1)");
         twin.run("CALL fetch_timeline_ids(1)");
         twin.run(TAIL);
-        stage.owned(3);
+        stage.owned(4);
     });
 }

@@ -24,6 +24,8 @@ pub struct Catalogue {
     classes: Mutex<Classes>,
     verdicts: Mutex<LruCache<(usize, Vec<u8>), Entry>>,
     hints: Mutex<Hints>,
+    /// When the server was last seen to have no stored functions.
+    no_functions: Mutex<Option<(Instant, Epoch)>>,
     /// Held while a check that is due is made.
     due: tokio::sync::Mutex<()>,
     /// The account that checks definitions, if there is one.
@@ -62,6 +64,7 @@ impl Catalogue {
                 NonZeroUsize::new(databases).unwrap_or(NonZeroUsize::MIN),
             )),
             due: tokio::sync::Mutex::new(()),
+            no_functions: Mutex::new(None),
             hints: Mutex::new(Hints::new(limits.authors, limits.follow_edges)),
             definitions,
             service,
@@ -74,12 +77,19 @@ impl Catalogue {
     /// What a statement means.
     #[must_use]
     pub fn classify(&self, text: &[u8]) -> Class {
-        lock(&self.classes).classify(text)
+        let no_functions = self.no_functions();
+        lock(&self.classes).classify(text, no_functions)
     }
 
     /// What earlier lookups saw.
     pub fn hints(&self) -> MutexGuard<'_, Hints> {
         lock(&self.hints)
+    }
+
+    /// True when the server was seen to have no stored functions, and no statement since may have made one.
+    fn no_functions(&self) -> bool {
+        lock(&self.no_functions)
+            .is_some_and(|(at, epoch)| epoch == self.epoch() && at.elapsed() < self.lifetime)
     }
 
     /// Every definition.
@@ -118,6 +128,9 @@ impl Catalogue {
             checked: Instant::now(),
             epoch,
         };
+        if let Verdict::Accelerate(facts) = &*verdict {
+            *lock(&self.no_functions) = facts.no_functions.then(|| (Instant::now(), epoch));
+        }
         let before = lock(&self.verdicts).put((number, database.to_vec()), entry);
         let changed = before.is_none_or(|before| !before.verdict.is_alike(&verdict));
         if let (true, Some(definition)) = (changed, self.definitions.get(number)) {

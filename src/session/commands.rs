@@ -158,7 +158,7 @@ impl Commands {
                 self.begin(Command::Query, After::Nothing);
                 ClientStep::Pass(length)
             }
-            Class::Other(effects) => match self.settle_first(effects.diagnostics) {
+            Class::Other(effects) => match self.settle_first(effects, Some(payload)) {
                 Some(step) => step,
                 None => {
                     self.disturb(effects);
@@ -207,7 +207,7 @@ impl Commands {
             _ if spares_result_tables(command) => {}
             _ => {
                 let effects = self.effects_of(command);
-                if let Some(step) = self.settle_first(effects.diagnostics) {
+                if let Some(step) = self.settle_first(effects, None) {
                     return step;
                 }
                 self.disturb(effects);
@@ -264,8 +264,23 @@ impl Commands {
         After::Login { database }
     }
 
-    fn settle_first(&self, diagnostics: bool) -> Option<ClientStep> {
-        self.tables.pending.as_ref()?;
+    /// What has to happen before a command goes on while ids are pending; `None` when nothing has to.
+    fn settle_first(&mut self, effects: Effects, query: Option<&[u8]>) -> Option<ClientStep> {
+        // What one that failed left behind depends on the one before it.
+        let succeeded = self.is_idle() && self.standing.status.is_some();
+        let pending = self.tables.pending.as_mut()?;
+        let query = query.filter(|query| effects.spares && query.len() <= SPARED_BYTES);
+        if let Some(query) = query {
+            if succeeded {
+                pending.spared.clear();
+            }
+            if pending.spared.len() < SPARED_IN_ROW {
+                pending.spared.push(query.to_vec());
+                pending.pinged = false;
+                return None;
+            }
+        }
+        let diagnostics = effects.diagnostics;
         Some(if self.is_idle() {
             ClientStep::Settle { diagnostics }
         } else {
@@ -384,6 +399,11 @@ impl Commands {
 }
 
 /// Commands that cannot see a table, nor change what a later one sees in it.
+/// Longest statement that is kept to be run again, should what it left behind be asked for.
+const SPARED_BYTES: usize = 4 * 1024;
+/// So many are kept, when one after the other fails or they do not wait for replies.
+const SPARED_IN_ROW: usize = 4;
+
 fn spares_result_tables(command: Command) -> bool {
     matches!(
         command,

@@ -241,6 +241,7 @@ impl Session {
                 heads,
                 before,
                 tail: None,
+                spared: Vec::new(),
                 pinged: false,
             },
             affected_rows,

@@ -20,6 +20,8 @@ pub struct Pending {
     pub before: Vec<(Form, Vec<u8>)>,
     /// The packet of the tail that was answered since: what it left behind (row counts) is the session's.
     pub tail: Option<Vec<u8>>,
+    /// The packets of the last statements since that have nothing to do with the tables: then it is theirs.
+    pub spared: Vec<Vec<u8>>,
     /// A COM_PING came since; it sets the row count back.
     pub pinged: bool,
 }

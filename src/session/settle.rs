@@ -24,8 +24,8 @@ const INTERRUPTIONS: usize = 100;
 
 impl Session {
     /// Puts what is pending on the server. With `diagnostics`, by the real procedure, or with the
-    /// real tail behind it: only those leave the counts and warnings behind which the waiting
-    /// command asks for.
+    /// real tail behind it, and with what the client had answered since: only those leave the counts
+    /// and warnings behind which the waiting command asks for.
     pub(super) async fn settle(&mut self, diagnostics: bool) -> Result<(), Ended> {
         let Some(pending) = self.take_pending() else {
             return Ok(());
@@ -36,8 +36,8 @@ impl Session {
             self.redo(&pending).await?;
         }
         if diagnostics {
-            if let Some(tail) = &pending.tail {
-                self.run_aside(tail).await?;
+            for answered in pending.tail.iter().chain(&pending.spared) {
+                self.run_aside(answered).await?;
             }
             if pending.pinged {
                 self.run_aside(&[Command::Ping.byte()]).await?;

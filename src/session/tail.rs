@@ -30,6 +30,7 @@ impl Session {
                     commands.standing.observe(ok);
                     if let Some(pending) = &mut commands.tables.pending {
                         pending.tail = Some(text);
+                        pending.spared = Vec::new();
                         pending.pinged = false;
                     }
                 }

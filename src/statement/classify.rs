@@ -18,8 +18,8 @@ pub enum Class {
     Other(Effects),
 }
 
-/// Classifies a text. Never fails, never panics; a text that is not understood is [`Class::Other`] with all effects.
-pub fn classify(text: &[u8], definitions: &[Definition]) -> Class {
+/// Classifies a text, for a server that is known to have `no_functions` or may have some. Never fails, never panics; a text that is not understood is [`Class::Other`] with all effects.
+pub fn classify(text: &[u8], definitions: &[Definition], no_functions: bool) -> Class {
     if let Some(call) = Call::parse(text, definitions) {
         return Class::Call(call);
     }
@@ -28,11 +28,11 @@ pub fn classify(text: &[u8], definitions: &[Definition]) -> Class {
     {
         return Class::Tail(Arc::new(tail));
     }
-    other(text, definitions)
+    other(text, definitions, no_functions)
 }
 
-pub(super) fn other(text: &[u8], definitions: &[Definition]) -> Class {
-    Class::Other(Effects::of(text, definitions))
+pub(super) fn other(text: &[u8], definitions: &[Definition], no_functions: bool) -> Class {
+    Class::Other(Effects::of(text, definitions, no_functions))
 }
 
 /// Without a result table's name in it, a text is no tail.

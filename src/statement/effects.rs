@@ -26,6 +26,9 @@ pub struct Effects {
     pub definition: bool,
     /// Reads or changes the result table or the heads table, by name or through stored code.
     pub result_table: bool,
+    /// Certainly only reads, and nothing of the result tables or of what the statement before it left: it may run while they
+    /// are not written, and may run twice.
+    pub spares: bool,
 }
 
 /// What a statement's own text does to the session's table locks. What takes some in other ways (several statements at
@@ -51,6 +54,7 @@ impl Effects {
         diagnostics: false,
         definition: false,
         result_table: false,
+        spares: false,
     };
 
     /// All that there is: for a text that was not looked at, or not understood.
@@ -63,6 +67,7 @@ impl Effects {
         diagnostics: true,
         definition: true,
         result_table: true,
+        spares: false,
     };
 
     /// Gives table locks back.
@@ -78,17 +83,23 @@ impl Effects {
     };
 
     /// The effects of a text. One that is not a plain statement may do all that it has the words for.
-    pub fn of(text: &[u8], definitions: &[Definition]) -> Self {
+    ///
+    /// Where the server is known to have `no_functions`, a SELECT runs no stored code.
+    pub fn of(text: &[u8], definitions: &[Definition], no_functions: bool) -> Self {
         let Some(outline) = Outline::read(text) else {
             return Self::of_unread(text);
         };
-        let verb = outline.effects();
+        let verb = outline.effects(no_functions);
         let named = names_result(text, definitions);
         // What a result table was made with (engine, character set) only the procedure leaves as it is.
         let described = named && outline.word(0, &["SHOW"]) && outline.word(1, &["CREATE"]);
+        let result_table = verb.result_table || verb.stored_code || named;
+        let diagnostics = verb.diagnostics || outline.diagnostics || described;
         Self {
-            diagnostics: verb.diagnostics || outline.diagnostics || described,
-            result_table: verb.result_table || verb.stored_code || named,
+            diagnostics,
+            result_table,
+            // The server's own views tell of temporary tables: information_schema, performance_schema.
+            spares: verb.spares && !result_table && !diagnostics && !holds(text, "_SCHEMA"),
             ..verb
         }
     }
@@ -126,6 +137,9 @@ struct Outline<'a> {
     transaction: bool,
     statement: bool,
     diagnostics: bool,
+    /// Something besides reading: a variable, a lock, a file, a function that is not known to have no effect.
+    acts: bool,
+    last: Option<Token<'a>>,
 }
 
 impl<'a> Outline<'a> {
@@ -151,6 +165,13 @@ impl<'a> Outline<'a> {
         }
         self.tokens += 1;
         self.parenthesis |= token.is_punct(b'(');
+        self.acts |= token.is_punct(b'@') || ACTS.iter().any(|word| token.is_word(word));
+        if token.is_punct(b'(')
+            && let Some(name) = self.last.filter(|last| last.unquoted().is_some())
+        {
+            self.acts |= !HARMLESS.contains(&name.text.to_ascii_uppercase().as_slice());
+        }
+        self.last = Some(token);
         // MySQL reads a whole table by TABLE as well: SELECT 1 UNION TABLE t.
         self.from |= token.is_word("FROM") || token.is_word("TABLE");
         self.temporary |= token.is_word("TEMPORARY");
@@ -171,7 +192,7 @@ impl<'a> Outline<'a> {
         token.is_some_and(|token| words.iter().any(|word| token.is_word(word)))
     }
 
-    fn effects(&self) -> Effects {
+    fn effects(&self, no_functions: bool) -> Effects {
         let calls = Effects {
             stored_code: self.parenthesis,
             ..Effects::NONE
@@ -185,7 +206,8 @@ impl<'a> Outline<'a> {
         };
         match verb {
             Verb::Read => Effects {
-                stored_code: self.parenthesis || self.from,
+                stored_code: (self.parenthesis || self.from) && !no_functions,
+                spares: !self.acts,
                 ..Effects::NONE
             },
             Verb::Work => Effects::STORED_CODE,
@@ -308,6 +330,22 @@ const DIAGNOSTICS: &[&str] = &[
     "PROFILE",
     "PROFILES",
     "PROFILING",
+];
+
+/// Words of a SELECT that does more than read.
+const ACTS: &[&str] = &["INTO", "LOCK", "FOR", "NEXT", "PREVIOUS", "PROCEDURE"];
+
+/// What may stand in front of a parenthesis and does nothing but compute.
+#[rustfmt::skip]
+const HARMLESS: &[&[u8]] = &[
+    b"ABS", b"AGAINST", b"ALL", b"AND", b"ANY", b"AS", b"AVG", b"BETWEEN", b"BY", b"CAST", b"CEIL", b"CEILING",
+    b"CHAR_LENGTH", b"COALESCE", b"CONCAT", b"CONCAT_WS", b"CONVERT", b"COUNT", b"CURDATE", b"CURRENT_TIMESTAMP", b"DATE",
+    b"DATEDIFF", b"DATE_ADD", b"DATE_FORMAT", b"DATE_SUB", b"DAY", b"DISTINCT", b"ELSE", b"EXISTS", b"FLOOR", b"FROM",
+    b"FROM_UNIXTIME", b"GREATEST", b"GROUP_CONCAT", b"HAVING", b"HOUR", b"IF", b"IFNULL", b"IN", b"INTERVAL", b"JOIN",
+    b"LEAST", b"LEFT", b"LENGTH", b"LIKE", b"LOWER", b"MATCH", b"MAX", b"MD5", b"MIN", b"MINUTE", b"MOD", b"MONTH", b"NOT",
+    b"NOW", b"NULLIF", b"ON", b"OR", b"OVER", b"REPLACE", b"RIGHT", b"ROUND", b"SECOND", b"SELECT", b"SOME", b"SUBSTR",
+    b"SUBSTRING", b"SUM", b"THEN", b"TRIM", b"UNION", b"UNIX_TIMESTAMP", b"UPPER", b"USING", b"VALUES", b"WHEN", b"WHERE",
+    b"YEAR",
 ];
 
 /// What SHOW lists without a look at tables. (`SHOW TABLES` lists temporary ones since MariaDB 11.2.)

@@ -9,10 +9,10 @@ use crate::timeline::Definition;
 /// Any text has a class; what is remembered is what is found; a call's reader is of its type.
 pub fn text(data: &[u8]) {
     let definitions: Arc<[Definition]> = [Definition::classic()].into();
-    let class = classify(data, &definitions);
+    let class = classify(data, &definitions, false);
     let mut classes = Classes::new(Arc::clone(&definitions), NonZeroUsize::MIN, usize::MAX);
-    assert_eq!(classes.classify(data), class);
-    assert_eq!(classes.classify(data), class);
+    assert_eq!(classes.classify(data, false), class);
+    assert_eq!(classes.classify(data, false), class);
     match class {
         Class::Call(call) => {
             assert!(
@@ -28,7 +28,7 @@ pub fn text(data: &[u8]) {
             // With the ids in it, it is an ordinary SELECT that no longer looks at the result table.
             let asked = asked.unwrap_or_default();
             assert!(matches!(
-                classify(asked.as_bytes(), &definitions),
+                classify(asked.as_bytes(), &definitions, false),
                 Class::Other(Effects {
                     one_shot: false,
                     ..

@@ -36,8 +36,8 @@ impl Classes {
         }
     }
 
-    /// What a text means.
-    pub fn classify(&mut self, text: &[u8]) -> Class {
+    /// What a text means on a server that is known to have `no_functions`, or may have some.
+    pub fn classify(&mut self, text: &[u8], no_functions: bool) -> Class {
         if text.len() > self.statement_bytes {
             return Class::Other(Effects::ALL);
         }
@@ -45,7 +45,7 @@ impl Classes {
             return Class::Call(call);
         }
         if !names_a_result(text, &self.definitions) {
-            return other(text, &self.definitions);
+            return other(text, &self.definitions, no_functions);
         }
         let known = match self.tails.get(text) {
             Some(known) => known.clone(),
@@ -55,6 +55,6 @@ impl Classes {
                 found
             }
         };
-        known.map_or_else(|| other(text, &self.definitions), Class::Tail)
+        known.map_or_else(|| other(text, &self.definitions, no_functions), Class::Tail)
     }
 }

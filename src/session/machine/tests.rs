@@ -89,17 +89,18 @@ impl World {
 
     fn client_turn(&mut self) -> bool {
         let (machine, classes) = (&mut self.machine, &mut self.classes);
-        let length = match machine.client(&self.client_in, &mut |text| classes.classify(text)) {
-            ClientStep::Need | ClientStep::Hold | ClientStep::Pass(0) => return false,
-            ClientStep::Pass(length) => length,
-            // The driver would try to own it; here the server answers.
-            ClientStep::Call(length, _) => {
-                self.calls += 1;
-                self.machine.commands().unwrap().relay_call();
-                length
-            }
-            step => panic!("{step:?} without a pending call"),
-        };
+        let length =
+            match machine.client(&self.client_in, &mut |text| classes.classify(text, false)) {
+                ClientStep::Need | ClientStep::Hold | ClientStep::Pass(0) => return false,
+                ClientStep::Pass(length) => length,
+                // The driver would try to own it; here the server answers.
+                ClientStep::Call(length, _) => {
+                    self.calls += 1;
+                    self.machine.commands().unwrap().relay_call();
+                    length
+                }
+                step => panic!("{step:?} without a pending call"),
+            };
         self.to_server.extend(self.client_in.drain(..length));
         true
     }

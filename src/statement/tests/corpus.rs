@@ -27,7 +27,7 @@ fn check(fixture: &str, at_least: usize) {
     let mut wrong = Vec::new();
     for case in &cases {
         let (expected, statement) = case.split_once(" | ").unwrap();
-        let class = classify(&unescaped(statement), &definitions);
+        let class = classify(&unescaped(statement), &definitions, false);
         let found = if expected == "other" {
             named(&class, false)
         } else {
@@ -79,6 +79,7 @@ fn named(class: &Class, with_effects: bool) -> String {
                 (effects.diagnostics, " diagnostics"),
                 (effects.definition, " definition"),
                 (effects.result_table, " result_table"),
+                (effects.spares, " spares"),
             ];
             let words: String = fields
                 .iter()

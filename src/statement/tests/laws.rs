@@ -103,13 +103,13 @@ fn dressed(parts: &[String], blanks: &[String]) -> String {
 proptest! {
     #[test]
     fn any_bytes_have_a_class(text in prop::collection::vec(any::<u8>(), 0..200)) {
-        classify(&text, &[Definition::classic()]);
+        classify(&text, &[Definition::classic()], false);
     }
 
     #[test]
     fn any_mixture_of_words_has_a_class(words in prop::collection::vec(prop::sample::select(WORDS), 0..40)) {
-        classify(words.join(" ").as_bytes(), &[Definition::classic()]);
-        classify(words.concat().as_bytes(), &[Definition::classic()]);
+        classify(words.join(" ").as_bytes(), &[Definition::classic()], false);
+        classify(words.concat().as_bytes(), &[Definition::classic()], false);
     }
 
     #[test]
@@ -132,7 +132,7 @@ proptest! {
         let text = dressed(&parts, &blanks) + end;
         let form = if bound.is_some() { Form::Bounded } else { Form::Newest };
         let expected = Call { definition: 0, form, database, reader, bound };
-        prop_assert_eq!(classify(text.as_bytes(), &[Definition::classic()]), Class::Call(expected), "{}", text);
+        prop_assert_eq!(classify(text.as_bytes(), &[Definition::classic()], false), Class::Call(expected), "{}", text);
     }
 
     #[test]
@@ -143,7 +143,7 @@ proptest! {
             // Within another comment it is none.
             let commented = text.find("/*").zip(text.find(['#', '-'])).is_some_and(|(comment, line)| line < comment);
             if !commented {
-                prop_assert_eq!(classify(text.as_bytes(), &[Definition::classic()]), Class::Other(Effects::ALL), "{}", text);
+                prop_assert_eq!(classify(text.as_bytes(), &[Definition::classic()], false), Class::Other(Effects::ALL), "{}", text);
             }
         }
     }
@@ -154,7 +154,7 @@ proptest! {
         let mut text = dressed(&parts, &blanks).into_bytes();
         let place = at.index(text.len() + 1);
         text.insert(place, byte);
-        if let Class::Call(call) = classify(&text, &[Definition::classic()]) {
+        if let Class::Call(call) = classify(&text, &[Definition::classic()], false) {
             prop_assert!(byte < 0x80 && byte != 0);
             // One more character in a quoted name of a database means another database, and nothing else.
             if call.database == database {
@@ -170,7 +170,7 @@ proptest! {
     fn a_missing_byte_makes_it_no_call_beyond_digits_and_names((parts, reader, bound, _) in call(), at in any::<prop::sample::Index>()) {
         let mut text = dressed(&parts, &vec![String::new(); 12]).into_bytes();
         let byte = text.remove(at.index(text.len()));
-        if let Class::Call(call) = classify(&text, &[Definition::classic()]) {
+        if let Class::Call(call) = classify(&text, &[Definition::classic()], false) {
             let named = byte.is_ascii_alphanumeric() || b" _".contains(&byte);
             prop_assert!(named, "{}", String::from_utf8_lossy(&text));
             if !byte.is_ascii_digit() {
@@ -183,11 +183,11 @@ proptest! {
     fn two_statements_may_do_what_either_may(first in prop::sample::select(WORDS), second in prop::sample::select(WORDS), verb in prop::sample::select(WORDS), name in prop::sample::select(WORDS)) {
         let (first, second) = (format!("{verb} {first}"), format!("{second} {name}"));
         let text = format!("{first};{second}");
-        let both = Effects::of(text.as_bytes(), &[]);
+        let both = Effects::of(text.as_bytes(), &[], false);
         // A comment may swallow the second, or be it.
         let apart = Lexer::new(text.as_bytes()).any(|token| token.at > first.len() || token.kind == Kind::Opaque);
         for one in [first, second].into_iter().filter(|_| apart) {
-            let one = Effects::of(one.as_bytes(), &[]);
+            let one = Effects::of(one.as_bytes(), &[], false);
             // Statements that are not understood may do anything, and FOO; BAR is as little understood as FOO.
             if one != Effects::ALL {
                 prop_assert!(!one.one_shot || both.one_shot);

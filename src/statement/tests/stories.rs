@@ -68,7 +68,7 @@ fn names_that_need_quotes_stay_quoted() {
     definition.result.table = "a`b".into();
     let text =
         "SELECT `order`.id FROM `order` JOIN `a``b` USING(id) ORDER BY `order`.id DESC LIMIT 3";
-    let Class::Tail(tail) = classify(text.as_bytes(), &[definition]) else {
+    let Class::Tail(tail) = classify(text.as_bytes(), &[definition], false) else {
         panic!("no tail")
     };
     let list = tail.rewrite(TailForm::List, &[1]).unwrap();
@@ -92,8 +92,8 @@ fn what_is_remembered_is_what_is_found() {
     for _ in 0..3 {
         for text in texts {
             assert_eq!(
-                classes.classify(text.as_bytes()),
-                classify(text.as_bytes(), &definitions),
+                classes.classify(text.as_bytes(), false),
+                classify(text.as_bytes(), &definitions, false),
                 "{text}"
             );
         }
@@ -105,11 +105,50 @@ fn a_text_beyond_the_limit_may_do_anything() {
     let definitions: Arc<[Definition]> = Arc::new([Definition::classic()]);
     let mut classes = Classes::new(definitions, NonZeroUsize::MIN, 30);
     assert!(matches!(
-        classes.classify(b"CALL fetch_timeline_ids(7)"),
+        classes.classify(b"CALL fetch_timeline_ids(7)", false),
         Class::Call(_)
     ));
     assert_eq!(
-        classes.classify(b"CALL fetch_timeline_ids(7)     "),
+        classes.classify(b"CALL fetch_timeline_ids(7)     ", false),
         Class::Other(Effects::ALL)
     );
+}
+
+#[test]
+fn without_stored_functions_a_select_of_other_tables_leaves_all_as_it_is() {
+    let effects = |text: &str| Effects::of(text.as_bytes(), &[Definition::classic()], true);
+    let spares = Effects {
+        spares: true,
+        ..Effects::NONE
+    };
+    for text in [
+        "SELECT body FROM message WHERE id = 5",
+        "SELECT COUNT(*), MAX(id) FROM a JOIN v USING (id) WHERE x IN (1,2) AND (a > 5)",
+        "SELECT 1 UNION TABLE v",
+    ] {
+        assert_eq!(effects(text), spares, "{text}");
+    }
+    for text in [
+        "SELECT id FROM fetch_timeline_tt",
+        "SELECT * FROM max_ids_of_followers",
+        "SELECT * FROM information_schema.temporary_tables",
+        "SELECT 1; SELECT 2",
+        "SELECT 'a\\' FROM t",
+        "INSERT INTO message VALUES (1)",
+        "WITH a AS (SELECT 1) DELETE FROM t",
+        "CALL other()",
+        "SHOW TABLES",
+        "BEGIN",
+        "SET @a = (SELECT 1)",
+        "SELECT f() FROM t",
+        "SELECT `count`(1) FROM t",
+        "SELECT GET_LOCK('a', 1)",
+        "SELECT @a := 1",
+        "SELECT 1 INTO OUTFILE 'x'",
+        "SELECT NEXT VALUE FOR s",
+        "SELECT ROW_COUNT()",
+        "SHOW WARNINGS",
+    ] {
+        assert!(!effects(text).spares, "{text}");
+    }
 }

@@ -49,6 +49,8 @@ pub struct Facts {
     pub messages_per_author: Option<u64>,
     /// The greatest message id. For choosing a plan only.
     pub newest_id: Option<u64>,
+    /// The server has no stored functions but those it came with: a SELECT runs none.
+    pub no_functions: bool,
     /// The optimizer's estimate of the message table's rows, where MySQL tells it to the account.
     pub message_rows: Option<u64>,
 }
@@ -187,6 +189,7 @@ fn facts(definition: &Definition, database: &str, answers: Answers<'_>) -> Resul
         messages_per_author: tables::messages_per_author(definition, &message_index, answers),
         newest_id: tables::newest_id(answers),
         message_index,
+        no_functions: surely_no_functions(answers),
         message_rows: tables::message_rows(answers),
     })
 }
@@ -245,16 +248,30 @@ fn routine(
 /// The server gives one error for a procedure that is not there and for one that the account may know nothing of. It is the
 /// first where the list of routines has none of that name and the account has a right by which each routine is listed.
 fn surely_absent(definition: &Definition, routine: Routine, answers: Answers<'_>) -> bool {
-    let (Ok(routines), Ok(rights)) = (
-        answers.rows(Question::Routines),
-        answers.rows(Question::Rights),
-    ) else {
+    let Ok(routines) = answers.rows(Question::Routines) else {
         return false;
     };
     let named = |name: String| name.eq_ignore_ascii_case(routine.name(definition));
     if routines.iter().any(|row| row.text(0).is_none_or(named)) {
         return false;
     }
+    lists_routines(answers, true)
+}
+
+/// True when the server surely has no stored functions. Views and statements can run none then.
+fn surely_no_functions(answers: Answers<'_>) -> bool {
+    let none = answers
+        .value(Question::Functions)
+        .is_ok_and(|count| count.as_deref() == Some("0"));
+    none && lists_routines(answers, false)
+}
+
+/// True when the account has a right by which each routine is listed to it: of the definition's database,
+/// or else of all.
+fn lists_routines(answers: Answers<'_>, of_database: bool) -> bool {
+    let Ok(rights) = answers.rows(Question::Rights) else {
+        return false;
+    };
     let partial = answers.rows(Question::PartialRevokes);
     let whole = partial.is_ok_and(|rows| {
         rows.iter()
@@ -264,7 +281,7 @@ fn surely_absent(definition: &Definition, routine: Routine, answers: Answers<'_>
         let right = row.text(0).unwrap_or_default().to_ascii_uppercase();
         let listed = LISTS_ROUTINES.contains(&right.as_str());
         match row.text(1).unwrap_or_default().as_str() {
-            "database" => listed,
+            "database" => listed && of_database,
             "global" => right == SHOW_ROUTINE || (listed && whole),
             "routines" => right == "SELECT",
             _ => false,

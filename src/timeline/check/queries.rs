@@ -17,6 +17,7 @@ pub(super) enum Question {
     PartialRevokes,
     MessageRows,
     NewestId,
+    Functions,
 }
 
 /// The queries whose answers [`super::evaluate`] judges, in that order. They only read; any account may send them.
@@ -93,6 +94,12 @@ pub fn queries(definition: &Definition, database: &str) -> Vec<String> {
         quoted(database),
         quoted(&definition.message.table)
     ));
+    // Both servers bring some in `sys`, which change no session.
+    queries.push(format!(
+        "SELECT COUNT(*) FROM information_schema.ROUTINES WHERE ROUTINE_TYPE <> {} AND ROUTINE_SCHEMA <> {}",
+        hex("PROCEDURE"),
+        hex("sys"),
+    ));
     queries
 }
 
@@ -124,6 +131,7 @@ impl Question {
             Self::PartialRevokes => 10,
             Self::MessageRows => 11,
             Self::NewestId => 12,
+            Self::Functions => 13,
         }
     }
 
@@ -141,6 +149,7 @@ impl Question {
             Self::PartialRevokes => "partial_revokes",
             Self::MessageRows => "the estimate of messages",
             Self::NewestId => "the newest message",
+            Self::Functions => "the number of functions",
         }
     }
 }

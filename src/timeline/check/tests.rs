@@ -71,6 +71,7 @@ fn healthy() -> Vec<Answered> {
         rows(&["partial_revokes OFF"]),
         rows(&["1 SIMPLE message - index - user_id_id 8 - 985303 100.00 Using~index"]),
         rows(&["1000000"]),
+        rows(&["0"]),
     ]
 }
 
@@ -113,6 +114,24 @@ fn a_query_is_asked_for_each_question() {
         queries.iter().all(|query| !query.contains(['\'', '"'])),
         "names stand in hexadecimal"
     );
+}
+
+#[test]
+fn stored_functions_are_absent_only_where_all_would_be_listed() {
+    let none = |functions: &str, rights: &str| {
+        let changes = [
+            (Question::Functions, rows(&[functions])),
+            (Question::Rights, rows(&[rights])),
+        ];
+        facts(&changes).no_functions
+    };
+    assert!(none("0", "EXECUTE global"));
+    assert!(none("0", "SHOW_ROUTINE global"));
+    assert!(none("0", "SELECT routines"));
+    assert!(!none("1", "EXECUTE global"));
+    assert!(!none("0", "EXECUTE database"));
+    assert!(!none("0", "SELECT global"));
+    assert!(!facts(&[(Question::Functions, error(1142))]).no_functions);
 }
 
 #[test]
