@@ -187,6 +187,16 @@ pub enum ConfigError {
         /// The limit.
         most: usize,
     },
+    /// A limit beyond what is known to work.
+    #[error("limits.{limit} = {value} is above the most that works, {most}")]
+    LimitAbove {
+        /// The key.
+        limit: &'static str,
+        /// Its value.
+        value: usize,
+        /// The greatest value.
+        most: usize,
+    },
     /// A limit that cannot work.
     #[error("limits.{limit} = {value} is below the least that works, {least}")]
     Limit {
@@ -198,6 +208,9 @@ pub enum ConfigError {
         least: usize,
     },
 }
+
+/// More ids than these may not fit a MEMORY table of the smallest size that sessions are accelerated with.
+const MOST_PENDING: usize = 30_000;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -326,6 +339,13 @@ impl Settings {
                     least,
                 });
             }
+        }
+        if limits.pending_ids > MOST_PENDING {
+            return Err(ConfigError::LimitAbove {
+                limit: "pending_ids",
+                value: limits.pending_ids,
+                most: MOST_PENDING,
+            });
         }
         for definition in &self.definitions {
             let ids = definition.max_ids();

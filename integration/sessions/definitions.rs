@@ -211,5 +211,80 @@ fn negative_ids_are_left_to_the_server() {
                 }
             }
         }
+        // What was seen of an author before does not hide what it has below zero now.
+        client.ok("INSERT INTO message VALUES (50, 11, ''), (40, 11, ''), (60, 13, '')");
+        client.ok("INSERT INTO follower VALUES (10, 11), (10, 12), (10, 13)");
+        for (id, author) in [(70, 13), (-10, 11), (-20, 12)] {
+            for call in [
+                "CALL fetch_timeline_ids(10)",
+                "CALL fetch_timeline_ids2(10, 90)",
+            ] {
+                let mut twin = Twin::new(server, &proxy, &database.login()).parse_is_silent();
+                for _ in 0..2 {
+                    twin.run(call);
+                    twin.run_unordered("SELECT id FROM fetch_timeline_tt");
+                }
+            }
+            client.ok(&format!("INSERT INTO message VALUES ({id}, {author}, '')"));
+        }
+        for call in [
+            "CALL fetch_timeline_ids(10)",
+            "CALL fetch_timeline_ids2(10, 90)",
+        ] {
+            let mut twin = Twin::new(server, &proxy, &database.login()).parse_is_silent();
+            twin.run(call);
+            twin.run_unordered("SELECT id FROM fetch_timeline_tt");
+        }
+    });
+}
+
+/// MariaDB reads a list of a thousand ids as a subquery.
+#[test]
+fn a_tail_of_more_than_a_thousand_ids_keeps_its_columns() {
+    on_each_server(|server| {
+        let timeline = Timeline {
+            n: 40,
+            ..Timeline::SILENT
+        };
+        let database = Database::empty(server, "thousand");
+        let mut client = database.connect();
+        timeline.create(&mut client);
+        let follows: Vec<u32> = (100..140).collect();
+        insert(&mut client, "follower", &follows, |author| {
+            format!("(1,{author})")
+        });
+        let messages: Vec<u32> = (1..20_000).collect();
+        insert(&mut client, "message", &messages, |id| {
+            format!("({id},{},'message {id}')", 100 + id % 40)
+        });
+        client.query("ANALYZE TABLE message, follower");
+        let mut settings = tempfile::NamedTempFile::new().unwrap();
+        settings.write_all(timeline.toml().as_bytes()).unwrap();
+        let path = settings.path().to_str().unwrap();
+        let proxy = Proxy::start(server.addr(), &["--config", path]);
+        let mut twin = Twin::new(server, &proxy, &database.login()).parse_is_silent();
+        for limit in [40, 999, 1_000, 1_500, 1_600] {
+            twin.run("CALL fetch_timeline_ids(1)");
+            twin.run(&TAIL.replace("LIMIT 20", &format!("LIMIT {limit}")));
+        }
+        assert_eq!(proxy.counts().of("calls_owned"), 5);
+    });
+}
+
+/// Without column definitions, an own answer says less than it seems to.
+#[test]
+fn a_session_without_column_definitions_is_relayed() {
+    const OPTIONAL_RESULTSET_METADATA: u64 = 1 << 25;
+    on_each_server(|server| {
+        if server.is_mariadb() {
+            return;
+        }
+        let database = Database::empty(server, "bare");
+        Timeline::SILENT.create(&mut database.connect());
+        let proxy = Proxy::start(server.addr(), &[]);
+        let mut client = proxy.login(&database.login().with(OPTIONAL_RESULTSET_METADATA));
+        client.ok("SET sql_safe_updates = 1");
+        client.ok("SET resultset_metadata = NONE");
+        assert_eq!(client.error("CALL fetch_timeline_ids(1)").code, 1175);
     });
 }

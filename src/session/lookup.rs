@@ -12,7 +12,7 @@ use crate::source::heads::Heads;
 use crate::source::lists::Lists;
 use crate::source::lookup::{Found, Lookup};
 use crate::source::plan::{Next, Step};
-use crate::source::proofs::ResultTablesThere;
+use crate::source::proofs::{self, ResultTablesThere};
 use crate::statement::Call;
 use crate::timeline::check::{Facts, Product};
 use crate::timeline::definition::{Definition, Form};
@@ -100,6 +100,9 @@ impl Session {
                 .by_ref()
                 .take(lookup.shadow_queries().len())
                 .collect();
+            if let Some(error) = shadows.iter().find_map(interruption) {
+                return Err(failed(error));
+            }
             there = lookup.judge_shadows(&shadows)?;
         }
         if plan.execute {
@@ -227,7 +230,8 @@ impl Session {
             Product::Mysql => 0,
         };
         let flags = commands.standing.status.unwrap_or(status::AUTOCOMMIT);
-        let kept = flags & (status::AUTOCOMMIT | status::NO_BACKSLASH_ESCAPES);
+        let kept =
+            flags & (status::AUTOCOMMIT | status::NO_BACKSLASH_ESCAPES | status::ANSI_QUOTES);
         let noise = match facts.product {
             Product::Mariadb => status::NO_INDEX,
             Product::Mysql => status::NO_INDEX | status::CURSOR_EXISTS | status::LAST_ROW_SENT,
@@ -267,6 +271,13 @@ impl Session {
     }
 }
 
+fn interruption(answer: &Answer) -> Option<&ErrPacket> {
+    match answer {
+        Answer::Err(error) if error.code == INTERRUPTED => Some(error),
+        _ => None,
+    }
+}
+
 /// The rows of a table that may not be there.
 fn counted(answer: Option<Answer>, there: bool) -> Result<result_table::Rows, Refusal> {
     match answer {
@@ -275,8 +286,8 @@ fn counted(answer: Option<Answer>, there: bool) -> Result<result_table::Rows, Re
             let count = rows.iter().next().and_then(|row| row.u64(0));
             Ok(count.map_or(result_table::Rows::Unknown, result_table::Rows::Counted))
         }
-        Some(Answer::Err(error)) if error.code == INTERRUPTED => Err(failed(&error)),
-        Some(Answer::Err(_)) => Ok(result_table::Rows::Absent),
+        Some(Answer::Err(error)) if proofs::is_absent(&error) => Ok(result_table::Rows::Absent),
+        Some(Answer::Err(error)) => Err(failed(&error)),
         _ => Err(Reason::LookupFailed.into()),
     }
 }

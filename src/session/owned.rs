@@ -124,6 +124,10 @@ impl Session {
             .database
             .clone()
             .ok_or(Reason::OtherDatabase)?;
+        // Such a name's bytes depend on the session's character set, and verdicts go by bytes.
+        if !database.is_ascii() {
+            return Err(Reason::OtherDatabase.into());
+        }
         if call
             .database
             .as_ref()

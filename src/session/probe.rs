@@ -4,7 +4,9 @@ use super::reason::Reason;
 use crate::wire::resultset::Rows;
 use crate::wire::status;
 
-/// The procedure's table of at most n x n ids must fit the session's limit for MEMORY tables.
+/// The first of the columns that must be off.
+const SWITCHES: usize = 6;
+/// The procedure's table of at most n x n ids (`limits.pending_ids`, at most 30,000) must fit the session's limit for MEMORY tables.
 const HEAP_BYTES: u64 = 1024 * 1024;
 
 /// The session's current database and the settings that change what the procedure would do.
@@ -44,6 +46,10 @@ pub fn judge_settings(rows: &Rows) -> Result<Settings, Reason> {
         return Err(Reason::AutocommitOff);
     }
     let row = rows.iter().next().ok_or(Reason::Settings)?;
+    // A session can have the column definitions left out (`resultset_metadata`): then what there is is not known.
+    if rows.columns().len() <= SWITCHES {
+        return Err(Reason::Settings);
+    }
     let text = |column| row.cell(column).unwrap_or_default();
     // Oracle mode changes the grammar; a statement-based log would miss what the call writes to it.
     let oracle = text(1)
@@ -52,7 +58,7 @@ pub fn judge_settings(rows: &Rows) -> Result<Settings, Reason> {
     let numbers_ok = row.u64(3).is_some_and(|bytes| bytes >= HEAP_BYTES)
         && row.u64(4) == Some(u64::MAX)
         && row.u64(5) == Some(1);
-    let switches_ok = (6..rows.columns().len()).all(|column| is_off(text(column)));
+    let switches_ok = (SWITCHES..rows.columns().len()).all(|column| is_off(text(column)));
     if oracle || text(2) == b"STATEMENT" || !numbers_ok || !switches_ok {
         return Err(Reason::Settings);
     }

@@ -22,7 +22,10 @@ impl Session {
             let capabilities = commands.capabilities;
             let read = self.backend.run(&own, capabilities, limit).await?;
             // A page shorter than its limit may lack an id that the rest of the result set has.
-            let exact = whole || read.rows == tail.limit;
+            let full = whole || read.rows == tail.limit;
+            // A warning is our form's own, or the server's and to be given with its place.
+            let silent = matches!(&read.outcome, Some(Outcome::Ok(ok)) if ok.warnings == 0);
+            let exact = full && silent;
             if let (Some(Outcome::Ok(ok)), Some(bytes), true) = (&read.outcome, &read.bytes, exact)
             {
                 let text = self.client_in.drain(..length).skip(HEADER_BYTES).collect();
@@ -72,6 +75,9 @@ impl Session {
             return None;
         };
         let form = form(facts, pending.ids.len() as u64)?;
+        if ids.len() >= LONG_LIST {
+            return None;
+        }
         let payload = self.client_in.get(HEADER_BYTES..length)?;
         let text = command::query_text(payload, commands.capabilities)?;
         let mut own = payload.get(..text.start)?.to_vec();
@@ -80,6 +86,8 @@ impl Session {
     }
 }
 
+/// MariaDB makes a subquery of a list as long as this (`in_predicate_conversion_threshold`), with other column flags.
+const LONG_LIST: usize = 1_000;
 /// Messages, as the optimizer estimates them, from which on MySQL is known to read the result table first.
 const MANY_MESSAGES: u64 = 4_000;
 /// So many messages must there be for each row of the result table, for the same reason.

@@ -176,16 +176,15 @@ impl Lookup<'_> {
                     .map(|(head, _)| head.author.to_string())
                     .collect();
                 let low = class.last().map_or(0, |(_, low)| *low);
-                let within = if closed {
-                    let high = class.iter().map(|(head, _)| head.id).max().unwrap_or(top);
-                    format!("BETWEEN {low} AND {high}")
-                } else {
-                    format!(">={low}")
+                let high = class.iter().map(|(head, _)| head.id).max().unwrap_or(top);
+                // All there is, is below zero as well; such an id is found then, and refused.
+                let within = match (low, closed) {
+                    (0, false) => String::new(),
+                    (0, true) => format!(" AND hw_m.{id}<={high}"),
+                    (_, false) => format!(" AND hw_m.{id}>={low}"),
+                    (_, true) => format!(" AND hw_m.{id} BETWEEN {low} AND {high}"),
                 };
-                format!(
-                    "hw_m.{by} IN ({}) AND hw_m.{id} {within}",
-                    authors.join(",")
-                )
+                format!("hw_m.{by} IN ({}){within}", authors.join(","))
             })
             .collect();
         Some(parts.join(" OR "))

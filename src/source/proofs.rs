@@ -5,6 +5,7 @@ use super::lookup::Lookup;
 use crate::session::reason::Reason;
 use crate::timeline::check::{Answered, ServerError};
 use crate::timeline::definition::{Definition, quoted};
+use crate::wire::response::ErrPacket;
 use crate::wire::resultset::{Answer, Row};
 
 /// Which of the two result tables a session has as temporary tables.
@@ -14,6 +15,15 @@ pub struct ResultTablesThere {
     pub result: bool,
     /// The table of heads.
     pub heads: bool,
+}
+
+/// True when an error means that no temporary table of the name exists: no such table
+/// (ER_NO_SUCH_TABLE), or none that this account may see (a temporary table its session always may).
+#[must_use]
+pub fn is_absent(error: &ErrPacket) -> bool {
+    const NO_SUCH_TABLE: u16 = 1146;
+    const DENIED: [u16; 3] = [1044, 1142, 1143];
+    error.code == NO_SUCH_TABLE || DENIED.contains(&error.code)
 }
 
 impl Lookup<'_> {
@@ -43,8 +53,9 @@ impl Lookup<'_> {
             let text = match answer {
                 Answer::Rows(rows) => rows.iter().next().and_then(|row| row.cell(1)),
                 // A result table that is not there yet; or a table this account may not describe.
-                Answer::Err(_) if is_result => continue,
-                _ => None,
+                Answer::Err(error) if is_result && is_absent(error) => continue,
+                Answer::Err(_) => return Err(Reason::LookupFailed),
+                Answer::Ok(_) => None,
             };
             let text = text.ok_or(Reason::TemporaryTables)?;
             if !text.starts_with(b"CREATE TEMPORARY TABLE") {
@@ -136,5 +147,26 @@ pub fn answered(answer: Answer) -> Answered {
             };
             Ok(rows.iter().map(cells).collect())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_says_so_means_that_a_table_is_absent() {
+        let error = |code| ErrPacket {
+            code,
+            sqlstate: None,
+            message: Vec::new(),
+        };
+        assert!([1146, 1142].iter().all(|code| is_absent(&error(*code))));
+        // KILL QUERY, a lock that was not granted, a lost connection.
+        assert!(
+            ![1317, 1205, 1927, 2027]
+                .iter()
+                .any(|code| is_absent(&error(*code)))
+        );
     }
 }

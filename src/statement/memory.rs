@@ -8,7 +8,7 @@ use lru::LruCache;
 use super::call::Call;
 use super::classify::{Class, names_a_result, other};
 use super::effects::Effects;
-use super::tail::Tail;
+use super::tail::{MAX_TEXT_BYTES, Tail};
 use crate::timeline::Definition;
 
 /// Classifies texts as [`classify()`](super::classify()) does, and remembers of each that names a result table whether it is a tail.
@@ -44,7 +44,7 @@ impl Classes {
         if let Some(call) = Call::parse(text, &self.definitions) {
             return Class::Call(call);
         }
-        if !names_a_result(text, &self.definitions) {
+        if text.len() > MAX_TEXT_BYTES || !names_a_result(text, &self.definitions) {
             return other(text, &self.definitions, no_functions);
         }
         let known = match self.tails.get(text) {

@@ -44,7 +44,7 @@ pub(super) struct Names {
 }
 
 /// Longer texts are not looked at.
-const MAX_TEXT_BYTES: usize = 8 * 1024;
+pub(super) const MAX_TEXT_BYTES: usize = 8 * 1024;
 const MAX_TOKENS: usize = 400;
 const MAX_DEPTH: usize = 16;
 

@@ -67,8 +67,8 @@ pub enum Product {
 /// How a form's procedure stands on a server where it may be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Procedure {
-    /// It is there and does what Headwater knows, with these privileges.
-    Known(Security),
+    /// It is there and does what Headwater knows, with its definer's rights.
+    Known,
     /// It is there or not, and by `trust_unseen_body` does what Headwater knows.
     Trusted,
     /// It is not there: a CALL is served from the definition.
@@ -95,7 +95,7 @@ impl fmt::Display for Facts {
         for (place, (form, stands)) in forms.into_iter().enumerate() {
             let comma = if place == 0 { "" } else { ", " };
             match stands {
-                Ok(Procedure::Known(_)) => write!(f, "{comma}{form}: procedure as known")?,
+                Ok(Procedure::Known) => write!(f, "{comma}{form}: procedure as known")?,
                 Ok(Procedure::Trusted) => write!(f, "{comma}{form}: procedure trusted unseen")?,
                 Ok(Procedure::Absent) => write!(f, "{comma}{form}: served without a procedure")?,
                 Err(reason) => write!(f, "{comma}{form}: relayed, {reason}")?,
@@ -172,11 +172,11 @@ fn facts(definition: &Definition, database: &str, answers: Answers<'_>) -> Resul
     let newest = routine(definition, Routine::Newest, answers);
     let bounded = match routine(definition, Routine::Bounded, answers) {
         // It calls the helper, so the helper has to be there and as expected.
-        Ok(Procedure::Known(security)) => match routine(definition, Routine::Heads, answers) {
+        Ok(Procedure::Known) => match routine(definition, Routine::Heads, answers) {
             Ok(Procedure::Absent) => Err(Reason::NoHelper {
                 procedure: definition.procedures.heads.clone(),
             }),
-            Ok(Procedure::Known(_) | Procedure::Trusted) => Ok(Procedure::Known(security)),
+            Ok(Procedure::Known | Procedure::Trusted) => Ok(Procedure::Known),
             Err(reason) => Err(reason),
         },
         other => other,
@@ -240,9 +240,12 @@ fn routine(
             mode: "ORACLE",
         });
     }
-    Ok(Procedure::Known(
-        body::compare(definition, routine, text)?.security,
-    ))
+    match body::compare(definition, routine, text)?.security {
+        Security::Definer => Ok(Procedure::Known),
+        Security::Invoker => Err(Reason::Invoker {
+            procedure: routine.name(definition).into(),
+        }),
+    }
 }
 
 /// The server gives one error for a procedure that is not there and for one that the account may know nothing of. It is the

@@ -119,6 +119,12 @@ pub enum Reason {
         /// The mode.
         mode: &'static str,
     },
+    /// The procedure runs with its caller's rights: what those lack, only the server can say.
+    #[error("procedure {procedure} is SQL SECURITY INVOKER: it runs with its caller's rights")]
+    Invoker {
+        /// The procedure's name.
+        procedure: String,
+    },
     /// Sessions may start with temporary tables.
     #[error(
         "the server's init_connect holds {word}, so a session may start with temporary tables of its own"

@@ -117,6 +117,22 @@ fn a_query_is_asked_for_each_question() {
 }
 
 #[test]
+fn a_procedure_with_its_callers_rights_is_relayed() {
+    let definition = Definition::classic();
+    let Ok(mut answer) = shown(&definition, Routine::Newest) else {
+        panic!("it is shown");
+    };
+    let text = answer[0][2].as_mut().unwrap();
+    let shown = String::from_utf8(text.clone()).unwrap();
+    let invoker = shown.replacen("BEGIN", "SQL SECURITY INVOKER BEGIN", 1);
+    assert_ne!(invoker, shown);
+    *text = invoker.into_bytes();
+    let facts = facts(&[(NEWEST, Ok(answer))]);
+    assert!(matches!(facts.newest, Err(Reason::Invoker { .. })));
+    assert_eq!(facts.bounded, Ok(Procedure::Known));
+}
+
+#[test]
 fn stored_functions_are_absent_only_where_all_would_be_listed() {
     let none = |functions: &str, rights: &str| {
         let changes = [
@@ -138,8 +154,8 @@ fn stored_functions_are_absent_only_where_all_would_be_listed() {
 fn a_healthy_database_is_accelerated() {
     let facts = facts(&[]);
     assert_eq!(facts.product, Product::Mariadb);
-    assert_eq!(facts.newest, Ok(Procedure::Known(Security::Definer)));
-    assert_eq!(facts.bounded, Ok(Procedure::Known(Security::Definer)));
+    assert_eq!(facts.newest, Ok(Procedure::Known));
+    assert_eq!(facts.bounded, Ok(Procedure::Known));
     assert_eq!(facts.message_index, "user_id_id");
     assert_eq!(facts.message_rows, Some(985_303));
     assert_eq!(facts.messages_per_author, Some(102));
