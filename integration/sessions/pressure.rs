@@ -1,12 +1,13 @@
 //! Clients that ask for more than they take.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write as _};
 use std::time::Duration;
 
 use crate::kit::database::Database;
 use crate::kit::proxy::Proxy;
 use crate::kit::servers::on_each_server;
 use crate::kit::timeline::{Timeline, insert};
+use crate::kit::twin::Twin;
 
 const TAIL: &str = "SELECT message.id, user_id, body FROM message \
                     INNER JOIN fetch_timeline_tt USING(id) ORDER BY message.id DESC LIMIT 20";
@@ -64,5 +65,61 @@ fn owned_answers_that_nobody_reads_do_not_grow_the_proxy() {
         }
         let counts = proxy.counts();
         assert!(counts.of("tails_virtual") > 20, "{counts:?}");
+    });
+}
+
+/// Beyond a limit, the server answers as it always would.
+#[test]
+fn what_exceeds_a_limit_is_the_servers() {
+    on_each_server(|server| {
+        let timeline = Timeline {
+            n: 3,
+            ..Timeline::SILENT
+        };
+        let database = Database::empty(server, "limits");
+        let mut client = database.connect();
+        timeline.create(&mut client);
+        let authors: Vec<u32> = (100..112).collect();
+        insert(&mut client, "follower", &authors, |author| {
+            format!("(1,{author})")
+        });
+        client.ok("INSERT INTO follower VALUES (2, 100), (2, 101)");
+        let body = "x".repeat(255);
+        let messages: Vec<u32> = (1..6_000).collect();
+        insert(&mut client, "message", &messages, |id| {
+            format!("({id},{},repeat('{body}', {}))", 100 + id % 12, id % 2)
+        });
+        client.ok("ALTER TABLE message MODIFY body varchar(2000) NOT NULL");
+        client.ok("UPDATE message SET body = repeat(body, 5) WHERE id > 5900");
+        client.query("ANALYZE TABLE message, follower");
+        let mut settings = tempfile::NamedTempFile::new().unwrap();
+        let limits = "[limits]\npending_ids = 9\ntail_bytes = 1024\n";
+        settings
+            .write_all(format!("{limits}{}", timeline.toml()).as_bytes())
+            .unwrap();
+        let path = settings.path().to_str().unwrap();
+        let proxy = Proxy::start(server.addr(), &["--config", path]);
+        let tail = TAIL.replace("LIMIT 20", "LIMIT 3");
+
+        let mut twin = Twin::new(server, &proxy, &database.login()).parse_is_silent();
+        // Twelve heads, where nine are the most that may be kept.
+        twin.run("CALL fetch_timeline_ids2(1, 5000)");
+        twin.run(&tail);
+        let counts = proxy.counts();
+        assert_eq!(counts.of("calls_relayed[too_many_ids]"), 1, "{counts:?}");
+        // A new session: what fails once is not tried again.
+        let mut twin = Twin::new(server, &proxy, &database.login()).parse_is_silent();
+        for call in [
+            "CALL fetch_timeline_ids2(2, 5000)",
+            "CALL fetch_timeline_ids(1)",
+        ] {
+            twin.run(call);
+            twin.run(&tail);
+            twin.run("SELECT COUNT(*) FROM fetch_timeline_tt");
+        }
+        let counts = proxy.counts();
+        assert_eq!(counts.of("calls_owned"), 2, "{counts:?}");
+        // The newest bodies are longer than what may be held of a tail.
+        assert_eq!(counts.of("tails_retried"), 1, "{counts:?}");
     });
 }

@@ -5,7 +5,7 @@
 //! page 2 costs; but the authors must be known beforehand, which loses near the top.
 
 use super::heads::{Heads, TopAuthor};
-use super::lookup::Lookup;
+use super::lookup::{Lookup, MOST_AUTHORS};
 use crate::session::reason::Reason;
 use crate::session::result_table::Head;
 use crate::timeline::definition::quoted;
@@ -13,8 +13,6 @@ use crate::wire::resultset::Rows;
 
 /// So many messages of an author above the bound make a correlated lookup slower than one by one.
 const MESSAGES_ABOVE: u128 = 20;
-/// Most authors whose heads are looked up one by one in a single statement.
-const DEEP_AUTHORS: usize = 500;
 
 impl Lookup<'_> {
     /// True when a correlated lookup of heads would be slow: it reads every message above the bound.
@@ -32,13 +30,13 @@ impl Lookup<'_> {
         above > u128::from(newest) * MESSAGES_ABOVE
     }
 
-    /// The authors followed, more than `DEEP_AUTHORS` at most by one.
+    /// The authors followed, more than `MOST_AUTHORS` at most by one.
     pub(super) fn follows_query(&self) -> String {
         format!(
             "SELECT {} {} LIMIT {}",
             self.author_column(),
             self.follow_list(),
-            DEEP_AUTHORS + 1
+            MOST_AUTHORS + 1
         )
     }
 
@@ -52,14 +50,14 @@ impl Lookup<'_> {
             self.name(&message.table),
         );
         let bound = self.call.bound.unwrap_or(u64::MAX);
-        if authors.len() > DEEP_AUTHORS {
+        if authors.len() > MOST_AUTHORS {
             return None;
         }
         let follows = format!(
             "(SELECT {},NULL,1 {} LIMIT {})",
             self.author_column(),
             self.follow_list(),
-            DEEP_AUTHORS + 1
+            MOST_AUTHORS + 1
         );
         let heads = authors.iter().map(|author| {
             format!(

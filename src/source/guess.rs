@@ -9,15 +9,12 @@
 use super::by_author;
 use super::heads::{Heads, TopAuthor};
 use super::hints::{Hints, Marks, Scope};
-use super::lookup::Lookup;
+use super::lookup::{Lookup, MOST_AUTHORS};
 use crate::session::reason::Reason;
 use crate::session::result_table::Head;
 use crate::timeline::definition::quoted;
 use crate::timeline::merge;
 use crate::wire::resultset::Rows;
-
-/// Most authors that are asked for in a single statement.
-const MOST_AUTHORS: usize = 500;
 
 /// A statement that may bring the whole newest page.
 #[derive(Debug)]

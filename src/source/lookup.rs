@@ -11,6 +11,9 @@ const ROW_LIST_BYTES: usize = 32 * 1024 * 1024;
 /// What a row of two numbers takes at most.
 const ROW_BYTES: usize = 64;
 
+/// Most authors that are named in a single statement.
+pub(super) const MOST_AUTHORS: usize = 500;
+
 /// One owned call, in terms of SQL.
 #[derive(Debug)]
 pub struct Lookup<'a> {
@@ -39,7 +42,8 @@ impl Lookup<'_> {
     /// How much an answer to one of the lookup's statements may hold.
     #[must_use]
     pub fn collect_limits(&self) -> Limits {
-        let max_rows = self.most.max(self.most_list_rows()).saturating_add(1);
+        let lists = self.most_list_rows().saturating_add(2 * MOST_AUTHORS);
+        let max_rows = self.most.max(lists).saturating_add(2);
         Limits {
             max_rows,
             max_bytes: max_rows
