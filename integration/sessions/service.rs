@@ -95,12 +95,12 @@ fn a_check_that_is_held_up_does_not_hold_up_calls() {
         while Instant::now() < until {
             let started = Instant::now();
             client.ok(CALL);
-            // Ten times the patience.
-            assert!(started.elapsed() < Duration::from_secs(1));
+            // Far above the patience, far below the time that the lock is held.
+            assert!(started.elapsed() < Duration::from_secs(10));
         }
         administrator.ok("UNLOCK TABLES");
         let owned = proxy.counts().of("calls_owned");
-        let until = Instant::now() + Duration::from_secs(20);
+        let until = Instant::now() + Duration::from_secs(40);
         while proxy.counts().of("calls_owned") == owned {
             assert!(Instant::now() < until, "{}", proxy.log());
             client.ok(CALL);
