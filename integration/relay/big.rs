@@ -63,6 +63,33 @@ fn a_64_mib_insert_passes_without_being_held() {
 }
 
 #[test]
+fn a_gibibyte_passes_through_a_session_of_fixed_size() {
+    const ROWS: usize = 1024;
+    on_each_server(|server| {
+        let proxy = warm(server.addr());
+        let mut client = proxy.login(&Login::default());
+        let before = proxy.resident_kib();
+        // As many rows as the servers let a recursion make is a thousand: twice half of them.
+        let sql = format!(
+            "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < {half}) \
+             SELECT repeat('x', {MIB}) FROM n UNION ALL SELECT repeat('y', {MIB}) FROM n",
+            half = ROWS / 2
+        );
+        client
+            .send(&client.query_payload(sql.as_bytes(), &[]))
+            .unwrap();
+        let mut bytes = 0;
+        for _ in 0..ROWS + 3 {
+            bytes += client.read_packet().unwrap().payload.len();
+        }
+        assert!(bytes > ROWS * MIB, "{bytes} bytes came");
+        assert_eq!(client.column("SELECT 'still in step'"), ["still in step"]);
+        let grown = proxy.peak_kib().saturating_sub(before);
+        assert!(grown < SESSION_KIB, "grew by {grown} KiB");
+    });
+}
+
+#[test]
 fn a_slow_reader_slows_the_server_and_does_not_grow_the_proxy() {
     const ROWS: usize = 256;
     on_each_server(|server| {

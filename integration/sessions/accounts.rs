@@ -132,3 +132,30 @@ fn a_column_that_the_account_may_not_read_stays_hidden() {
         pages(&mut twin);
     });
 }
+
+/// What an account may do can change within a session.
+#[test]
+fn a_role_that_is_laid_down_takes_its_rights_along() {
+    on_each_stage(|stage| {
+        let login = stage.account("SELECT");
+        let role = format!("{}_role", login.user);
+        let mut root = stage.server.connect();
+        root.ok(&format!("CREATE ROLE {role}"));
+        stage.aside(&format!(
+            "GRANT EXECUTE, CREATE TEMPORARY TABLES ON {{db}}.* TO {role}"
+        ));
+        root.ok(&format!("GRANT {role} TO {}@'%'", login.user));
+        // An account that may see the bodies comes first.
+        stage.twin().run("CALL fetch_timeline_ids(1)");
+        let mut twin = stage.twin_of(&login);
+        for _ in 0..2 {
+            assert_eq!(twin.error("CALL fetch_timeline_ids(1)"), 1370);
+            twin.run(&format!("SET ROLE {role}"));
+            twin.run("CALL fetch_timeline_ids(1)");
+            twin.run(TAIL);
+            twin.run("SET ROLE NONE");
+        }
+        stage.owned(3);
+        root.ok(&format!("DROP ROLE {role}"));
+    });
+}

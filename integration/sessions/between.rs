@@ -333,3 +333,32 @@ fn a_tail_of_another_shape_gets_its_own_answer() {
         }
     });
 }
+
+/// Wherever in a call or a tail the server's end is lost, the client's end is, and nobody else's.
+#[test]
+fn a_connection_killed_in_the_middle_of_a_call_ends_and_harms_no_other() {
+    on_each_stage(|stage| {
+        let mut other = stage.twin();
+        for pause in 0..40_u64 {
+            let login = stage.databases[1].login();
+            let mut client = stage.proxy.login(&login);
+            let id = client.greeting.thread_id;
+            let mut root = stage.server.connect();
+            let killer = std::thread::spawn(move || {
+                std::thread::sleep(std::time::Duration::from_micros(pause * 97));
+                root.query(&format!("KILL CONNECTION {id}"));
+            });
+            let ended = (0..10_000).any(|_| {
+                let call = client.query_reply("CALL fetch_timeline_ids(1)");
+                call.is_err() || client.query_reply(TAIL).is_err()
+            });
+            killer.join().unwrap();
+            assert!(ended, "the client was not told");
+            if pause % 10 == 0 {
+                other.run("CALL fetch_timeline_ids(1)");
+                other.run(TAIL);
+                other.run("SELECT COUNT(*) FROM fetch_timeline_tt");
+            }
+        }
+    });
+}
