@@ -88,8 +88,12 @@ impl Catalogue {
 
     /// True when the server was seen to have no stored functions, and no statement since may have made one.
     fn no_functions(&self) -> bool {
-        lock(&self.no_functions)
-            .is_some_and(|(at, epoch)| epoch == self.epoch() && at.elapsed() < self.lifetime)
+        lock(&self.no_functions).is_some_and(|(at, epoch)| self.is_fresh(at, epoch))
+    }
+
+    /// True while what was seen then still holds.
+    fn is_fresh(&self, seen: Instant, epoch: Epoch) -> bool {
+        epoch == self.epoch() && seen.elapsed() < self.lifetime
     }
 
     /// Every definition.
@@ -103,8 +107,8 @@ impl Catalogue {
     pub fn verdict(&self, number: usize, database: &[u8]) -> Option<Arc<Verdict>> {
         let mut verdicts = lock(&self.verdicts);
         let entry = verdicts.get(&(number, database.to_vec()))?;
-        let fresh = entry.epoch == self.epoch() && entry.checked.elapsed() < self.lifetime;
-        fresh.then(|| Arc::clone(&entry.verdict))
+        self.is_fresh(entry.checked, entry.epoch)
+            .then(|| Arc::clone(&entry.verdict))
     }
 
     /// What a verdict has to be given with: taken before its first question is asked, it tells

@@ -100,16 +100,15 @@ impl Service {
     }
 
     async fn ask(&self, queries: &[String]) -> Result<Vec<Answered>, ServiceError> {
-        let mut failed = *super::lock(&self.failed);
-        if failed.is_some_and(|at| at.elapsed() < RETRY) {
+        let lately = |at: Instant| at.elapsed() < RETRY;
+        if super::lock(&self.failed).is_some_and(lately) {
             return Err(ServiceError::Lately);
         }
         let answers = match tokio::time::timeout(self.patience, self.ask_all(queries)).await {
             Ok(answers) => answers,
             Err(_) => Err(ServiceError::Slow(self.patience)),
         };
-        failed = answers.is_err().then(Instant::now);
-        *super::lock(&self.failed) = failed;
+        *super::lock(&self.failed) = answers.is_err().then(Instant::now);
         answers
     }
 

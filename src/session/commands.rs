@@ -398,12 +398,12 @@ impl Commands {
     }
 }
 
-/// Commands that cannot see a table, nor change what a later one sees in it.
 /// Longest statement that is kept to be run again, should what it left behind be asked for.
 const SPARED_BYTES: usize = 4 * 1024;
 /// So many are kept, when one after the other fails or they do not wait for replies.
 const SPARED_IN_ROW: usize = 4;
 
+/// Commands that cannot see a table, nor change what a later one sees in it.
 fn spares_result_tables(command: Command) -> bool {
     matches!(
         command,

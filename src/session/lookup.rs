@@ -261,13 +261,14 @@ impl Session {
             return Reason::LookupDenied.into();
         }
         // What fails now fails at the next call as well, and costs that a second try.
+        let refusal = failed(error);
         if !PASSES.contains(&error.code)
-            && let Refusal::Relay(reason) = failed(error)
+            && let Refusal::Relay(reason) = refusal
             && let Some(commands) = self.machine.commands()
         {
             commands.standing.barred = Some(reason);
         }
-        failed(error)
+        refusal
     }
 }
 

@@ -58,14 +58,8 @@ impl Lookup<'_> {
             .map(|author| (author, nth.unwrap_or(0)));
         let mut lows: Vec<(u64, u64)> = top.chain(behind).collect();
         let most_rows = self.most_list_rows().saturating_add(authors.len());
-        let ranges = lows.iter().map(|(author, low)| {
-            let head = Head {
-                author: *author,
-                id: newest,
-            };
-            (head, *low)
-        });
-        let query = self.guarded(authors, &self.ranges(ranges.collect(), false)?, most_rows);
+        let ranges = self.ranges(lows.clone(), newest, false);
+        let query = self.guarded(authors, &ranges, most_rows);
         lows.sort_unstable();
         Some(Guess {
             query,

@@ -11,6 +11,7 @@ use crate::session::reason::Reason;
 use crate::session::result_table::Head;
 use crate::timeline::check::Product;
 use crate::timeline::definition::{Definition, Form, quoted};
+use crate::timeline::merge;
 use crate::wire::resultset::Rows;
 
 /// What the first step found.
@@ -27,7 +28,7 @@ pub struct Heads {
 pub struct TopAuthor {
     /// Its head.
     pub head: Head,
-    /// Its newest n ids, where they are known already.
+    /// Its newest n ids, descending, where they are known already.
     pub list: Option<Vec<u64>>,
 }
 
@@ -116,7 +117,10 @@ impl Lookup<'_> {
                     author: number(0)?,
                     id: number(1)?,
                 },
-                list: row.cell(2).map(read_list).transpose()?,
+                list: match row.cell(2) {
+                    Some(json) => Some(merge::newest(read_list(json)?, self.n())),
+                    None => None,
+                },
             });
         }
         Ok(self.rank(authors))

@@ -5,7 +5,7 @@
 //! began at 0. Where it proves neither, the author is asked for once more, by itself.
 
 use super::by_author;
-use super::heads::Heads;
+use super::heads::{Heads, TopAuthor};
 use super::hints::Marks;
 use super::lookup::{Found, Lookup};
 use crate::session::reason::Reason;
@@ -38,16 +38,17 @@ impl Lists {
     #[must_use]
     pub fn new(lookup: &Lookup<'_>, heads: Heads, marks: &mut Marks) -> Self {
         let scope = lookup.scope();
-        let authors = heads.top.into_iter().map(|author| Author {
-            low: marks.low(
-                scope,
-                author.head.author,
-                author.head.id,
-                lookup.definition.n,
-            ),
-            head: author.head,
-            list: author.list,
-        });
+        let authors = heads
+            .top
+            .into_iter()
+            .map(|TopAuthor { head, list }| Author {
+                low: match list {
+                    Some(_) => None,
+                    None => marks.low(scope, head.author, head.id, lookup.definition.n),
+                },
+                head,
+                list,
+            });
         let authors = authors.collect();
         Lists {
             heads: heads.heads,
@@ -59,17 +60,21 @@ impl Lists {
     #[must_use]
     pub fn queries(&self, lookup: &Lookup<'_>) -> Vec<String> {
         let missing = || self.authors.iter().filter(|author| author.list.is_none());
-        let ranges: Vec<(Head, u64)> = missing()
-            .filter_map(|author| Some((author.head, author.low?)))
+        let ranges: Vec<(u64, u64)> = missing()
+            .filter_map(|author| Some((author.head.author, author.low?)))
             .collect();
+        let newest = missing().map(|author| author.head.id).max().unwrap_or(0);
         let single: Vec<Head> = missing()
             .filter(|author| author.low.is_none())
             .map(|author| author.head)
             .collect();
-        [lookup.ranges_query(ranges), lookup.each_list_query(&single)]
-            .into_iter()
-            .flatten()
-            .collect()
+        [
+            lookup.ranges_query(ranges, newest),
+            lookup.each_list_query(&single),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
     }
 
     /// Takes in the answers to [`Self::queries`]. What they do not prove is missing still.
@@ -111,8 +116,7 @@ impl Lists {
         let scope = lookup.scope();
         let mut lists = Vec::with_capacity(self.authors.len());
         for author in self.authors {
-            let mut ids = author.list.unwrap_or_default();
-            ids.sort_unstable_by(|a, b| b.cmp(a));
+            let ids = author.list.unwrap_or_default();
             marks.remember(scope, author.head.author, &ids, definition.n, call.form);
             lists.push(ids);
         }
@@ -134,7 +138,10 @@ impl Lookup<'_> {
     }
 
     /// All ids in these ranges ([`Self::ranges`]), in one scan.
-    fn ranges_query(&self, ranges: Vec<(Head, u64)>) -> Option<String> {
+    fn ranges_query(&self, ranges: Vec<(u64, u64)>, newest: u64) -> Option<String> {
+        if ranges.is_empty() {
+            return None;
+        }
         let message = &self.definition.message;
         Some(format!(
             "SELECT hw_m.{},hw_m.{} FROM {} hw_m FORCE INDEX ({}) WHERE {} LIMIT {}",
@@ -142,22 +149,21 @@ impl Lookup<'_> {
             quoted(&message.id),
             self.name(&message.table),
             quoted(&self.facts.message_index),
-            self.ranges(ranges, true)?,
+            self.ranges(ranges, newest, true),
             self.most_list_rows(),
         ))
     }
 
-    /// The condition that an id lies in one of these ranges, each from its bound on; up to its head if
-    /// they are `closed`. `None` without ranges.
+    /// The condition that an id lies in one of these ranges, each an author's from a bound on; up to the
+    /// newest of their heads if they are `closed`.
     ///
     /// Authors whose ranges are about as wide share a part of it: the server holds each row against the
     /// parts one after the other.
-    pub(super) fn ranges(&self, mut ranges: Vec<(Head, u64)>, closed: bool) -> Option<String> {
+    pub(super) fn ranges(&self, mut ranges: Vec<(u64, u64)>, newest: u64, closed: bool) -> String {
         let message = &self.definition.message;
         let (id, by) = (quoted(&message.id), quoted(&message.author));
-        let top = ranges.iter().map(|(head, _)| head.id).max()?;
         ranges.sort_unstable_by_key(|(_, low)| std::cmp::Reverse(*low));
-        let width = |low: u64| top.saturating_sub(low);
+        let width = |low: u64| newest.saturating_sub(low);
         let classes = ranges.chunk_by({
             let mut first = None;
             move |(_, before), (_, low)| {
@@ -171,23 +177,20 @@ impl Lookup<'_> {
         });
         let parts: Vec<String> = classes
             .map(|class| {
-                let authors: Vec<String> = class
-                    .iter()
-                    .map(|(head, _)| head.author.to_string())
-                    .collect();
+                let authors: Vec<String> =
+                    class.iter().map(|(author, _)| author.to_string()).collect();
                 let low = class.last().map_or(0, |(_, low)| *low);
-                let high = class.iter().map(|(head, _)| head.id).max().unwrap_or(top);
                 // All there is, is below zero as well; such an id is found then, and refused.
                 let within = match (low, closed) {
                     (0, false) => String::new(),
-                    (0, true) => format!(" AND hw_m.{id}<={high}"),
+                    (0, true) => format!(" AND hw_m.{id}<={newest}"),
                     (_, false) => format!(" AND hw_m.{id}>={low}"),
-                    (_, true) => format!(" AND hw_m.{id} BETWEEN {low} AND {high}"),
+                    (_, true) => format!(" AND hw_m.{id} BETWEEN {low} AND {newest}"),
                 };
                 format!("hw_m.{by} IN ({}){within}", authors.join(","))
             })
             .collect();
-        Some(parts.join(" OR "))
+        parts.join(" OR ")
     }
 
     /// Each author's newest n ids by itself.

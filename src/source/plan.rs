@@ -81,7 +81,9 @@ impl Lookup<'_> {
                 if authors.is_empty() {
                     return Ok(Next::Heads(Heads::default()));
                 }
-                hints.follows.remember(scope, self.call.reader, &authors);
+                hints
+                    .follows
+                    .remember(scope, self.call.reader, Arc::clone(&authors));
                 return Ok(Next::Ask(self.by_follows(&authors, hints)));
             }
             Step::Guess(guess) => guess.read(self, rows, scope, hints)?,

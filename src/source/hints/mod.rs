@@ -1,13 +1,13 @@
 //! What earlier lookups saw. Hints decide what is asked, never what is answered: an answer proves itself,
 //! and a hint that is out of date costs one more question.
 
-mod author_lists;
+mod follows;
 mod marks;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
 
-pub use author_lists::AuthorLists;
+pub use follows::Follows;
 pub use marks::{Mark, Marks};
 
 /// A definition in a database, as the hints tell it from others.
@@ -30,7 +30,7 @@ pub struct Hints {
     /// Where authors' newest ids lie.
     pub marks: Marks,
     /// Whom readers follow.
-    pub follows: AuthorLists,
+    pub follows: Follows,
 }
 
 impl Hints {
@@ -39,7 +39,7 @@ impl Hints {
     pub fn new(authors: usize, follow_edges: usize) -> Self {
         Hints {
             marks: Marks::new(NonZeroUsize::new(authors).unwrap_or(NonZeroUsize::MIN)),
-            follows: AuthorLists::new(follow_edges),
+            follows: Follows::new(follow_edges),
         }
     }
 }
