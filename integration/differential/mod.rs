@@ -3,12 +3,10 @@
 mod asked;
 mod dataset;
 
-use std::io::Write as _;
-
 use self::asked::Asked;
 use self::dataset::Shape;
 use crate::kit::database::Database;
-use crate::kit::proxy::Proxy;
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, mariadb, mysql, on_each_server};
 use crate::kit::timeline::{Timeline, insert};
@@ -169,16 +167,8 @@ fn compare_shape(
 ) -> crate::kit::proxy::Counts {
     let database = Database::empty(server, &format!("diff_{}", shape.name));
     let mut data = shape.load(&database, random);
-    let mut settings = tempfile::NamedTempFile::new().unwrap();
-    settings
-        .write_all(shape.timeline.toml().as_bytes())
-        .unwrap();
-    let path = settings.path().to_str().unwrap();
-    let mut flags = vec!["--config", path];
-    if service {
-        flags.extend(["--service-user", "root", "--service-password", ""]);
-    }
-    let proxy = Proxy::start(server.addr(), &flags);
+    let flags = if service { ROOT_SERVICE } else { &[] };
+    let proxy = Proxy::configured(server.addr(), &shape.timeline.toml(), flags);
     let mut somebody = database.connect();
     let mut told = 0;
     while told < calls {

@@ -16,6 +16,18 @@ use super::wire_client::{Login, WireClient};
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// The flags of a service account that may do anything.
+pub(crate) const ROOT_SERVICE: &[&str] = &["--service-user", "root", "--service-password", ""];
+
+/// A settings file in a folder of its own, which goes with the guard.
+pub(crate) fn settings_file(text: &str) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("settings.toml");
+    std::fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    (folder, path)
+}
+
 /// A running `headwater serve`. Dropping it kills the process.
 #[derive(Debug)]
 pub(crate) struct Proxy {
@@ -78,6 +90,14 @@ impl Proxy {
         let upstream = upstream.to_string();
         flags.extend(["--upstream", &upstream]);
         Proxy::start_with(&flags, &[])
+    }
+
+    /// In front of this server, with this settings file.
+    #[track_caller]
+    pub(crate) fn configured(upstream: SocketAddr, settings: &str, flags: &[&str]) -> Proxy {
+        // It is read before the process listens, and never again.
+        let (_folder, path) = settings_file(settings);
+        Proxy::start(upstream, &[&["--config", path.as_str()], flags].concat())
     }
 
     /// With these flags and environment variables alone; `--listen` is added.

@@ -9,14 +9,7 @@ use crate::kit::wire_client::{Login, WireClient};
 
 #[test]
 fn one_session_too_many_is_refused_by_name_and_a_place_is_given_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("settings.toml");
-    std::fs::write(&path, "[limits]\nsessions = 3").unwrap();
-    let upstream = mariadb().addr().to_string();
-    let proxy = Proxy::start_with(
-        &["--upstream", &upstream, "--config", path.to_str().unwrap()],
-        &[],
-    );
+    let proxy = Proxy::configured(mariadb().addr(), "[limits]\nsessions = 3", &[]);
     let enter = || WireClient::try_login(proxy.addr(), &Login::default()).unwrap();
     // The look whether it listens may still hold a place.
     while enter().is_err() {

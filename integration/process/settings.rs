@@ -2,7 +2,7 @@
 
 use std::net::TcpStream;
 
-use crate::kit::proxy::{Proxy, free_addr, headwater};
+use crate::kit::proxy::{Proxy, free_addr, headwater, settings_file};
 use crate::kit::servers::mariadb;
 use crate::kit::wire_client::Login;
 
@@ -32,14 +32,6 @@ fn refused_by_name(flags: &[&str], environment: &[(&str, &str)], name: &str) {
     );
 }
 
-fn file(text: &str) -> (tempfile::TempDir, String) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("settings.toml");
-    std::fs::write(&path, text).unwrap();
-    let path = path.to_str().unwrap().to_owned();
-    (folder, path)
-}
-
 #[test]
 fn mistakes_in_the_file_are_named() {
     for (text, name) in [
@@ -58,7 +50,7 @@ fn mistakes_in_the_file_are_named() {
         ),
         ("[[definition]]\nid_type = \"float\"", "definition.id_type"),
     ] {
-        let (_folder, path) = file(text);
+        let (_folder, path) = settings_file(text);
         refused_by_name(&["--config", &path], &[], name);
         refused_by_name(&[], &[("HEADWATER_CONFIG", &path)], name);
     }
@@ -93,7 +85,7 @@ fn flags_go_before_the_environment_and_that_before_the_file() {
     let server = mariadb();
     let here = server.addr().to_string();
     let nowhere = "upstream = \"127.0.0.1:1\"";
-    let (_folder, path) = file(nowhere);
+    let (_folder, path) = settings_file(nowhere);
     let reaches = |flags: &[&str], environment: &[(&str, &str)]| {
         let proxy = Proxy::start_with(flags, environment);
         let login = crate::kit::wire_client::WireClient::try_login(proxy.addr(), &Login::default());

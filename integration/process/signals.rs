@@ -59,14 +59,7 @@ fn commands_and_transactions_in_flight_end_first() {
 
 #[test]
 fn what_does_not_end_in_time_is_cut_off() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("settings.toml");
-    std::fs::write(&path, "[limits]\ndrain_ms = 300").unwrap();
-    let upstream = mariadb().addr().to_string();
-    let proxy = Proxy::start_with(
-        &["--upstream", &upstream, "--config", path.to_str().unwrap()],
-        &[],
-    );
+    let proxy = Proxy::configured(mariadb().addr(), "[limits]\ndrain_ms = 300", &[]);
     let mut sleeper = proxy.login(&Login::default());
     sleeper
         .send(&sleeper.query_payload(b"SELECT SLEEP(30)", &[]))

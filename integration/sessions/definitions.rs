@@ -1,7 +1,5 @@
 //! Procedures that are not, or not any more, those that Headwater knows.
 
-use std::io::Write as _;
-
 use super::stage::{TAIL, on_each_stage, on_each_stage_with};
 use crate::kit::database::Database;
 use crate::kit::proxy::Proxy;
@@ -193,12 +191,7 @@ fn negative_ids_are_left_to_the_server() {
             format!("({id},{author},'message {id}')")
         });
         client.query("ANALYZE TABLE message, follower");
-        let mut settings = tempfile::NamedTempFile::new().unwrap();
-        settings.write_all(timeline.toml().as_bytes()).unwrap();
-        let proxy = Proxy::start(
-            server.addr(),
-            &["--config", settings.path().to_str().unwrap()],
-        );
+        let proxy = Proxy::configured(server.addr(), &timeline.toml(), &[]);
         for reader in [1, 4, 5] {
             // Each in a session of its own: what fails once is not tried again.
             for bound in ["", ", 100", ", 4", ", 0", ", -3"] {
@@ -258,10 +251,7 @@ fn a_tail_of_more_than_a_thousand_ids_keeps_its_columns() {
             format!("({id},{},'message {id}')", 100 + id % 40)
         });
         client.query("ANALYZE TABLE message, follower");
-        let mut settings = tempfile::NamedTempFile::new().unwrap();
-        settings.write_all(timeline.toml().as_bytes()).unwrap();
-        let path = settings.path().to_str().unwrap();
-        let proxy = Proxy::start(server.addr(), &["--config", path]);
+        let proxy = Proxy::configured(server.addr(), &timeline.toml(), &[]);
         let mut twin = Twin::new(server, &proxy, &database.login()).parse_is_silent();
         for limit in [40, 999, 1_000, 1_500, 1_600] {
             twin.run("CALL fetch_timeline_ids(1)");

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::stage::{TAIL, on_each_stage, on_each_stage_with};
+use crate::kit::proxy::settings_file;
 use crate::kit::wire_client::COM_PING;
 
 const CALL: &str = "CALL fetch_timeline_ids(1)";
@@ -37,11 +38,9 @@ static FUNCTIONS: Mutex<()> = Mutex::new(());
 #[test]
 fn statements_in_between_leave_calls_and_tails_as_they_are() {
     let _none = FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner);
-    let folder = tempfile::tempdir().unwrap();
-    let settings = folder.path().join("headwater.toml");
     // What was seen at the start holds to the end.
-    std::fs::write(&settings, "[limits]\nrecheck_ms = 3600000\n").unwrap();
-    on_each_stage_with(&["--config", settings.to_str().unwrap()], |stage| {
+    let (_folder, settings) = settings_file("[limits]\nrecheck_ms = 3600000\n");
+    on_each_stage_with(&["--config", &settings], |stage| {
         for other in OTHERS {
             for (question, look) in QUESTIONS.iter().zip(LOOKS) {
                 let mut twin = stage.twin();

@@ -1,6 +1,6 @@
 //! Clients that ask for more than they take.
 
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use crate::kit::database::Database;
@@ -92,13 +92,11 @@ fn what_exceeds_a_limit_is_the_servers() {
         client.ok("ALTER TABLE message MODIFY body varchar(2000) NOT NULL");
         client.ok("UPDATE message SET body = repeat(body, 5) WHERE id > 5900");
         client.query("ANALYZE TABLE message, follower");
-        let mut settings = tempfile::NamedTempFile::new().unwrap();
-        let limits = "[limits]\npending_ids = 9\ntail_bytes = 1024\n";
-        settings
-            .write_all(format!("{limits}{}", timeline.toml()).as_bytes())
-            .unwrap();
-        let path = settings.path().to_str().unwrap();
-        let proxy = Proxy::start(server.addr(), &["--config", path]);
+        let settings = format!(
+            "[limits]\npending_ids = 9\ntail_bytes = 1024\n{}",
+            timeline.toml()
+        );
+        let proxy = Proxy::configured(server.addr(), &settings, &[]);
         let tail = TAIL.replace("LIMIT 20", "LIMIT 3");
 
         let mut twin = Twin::new(server, &proxy, &database.login()).parse_is_silent();

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::kit::database::Database;
-use crate::kit::proxy::Proxy;
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::{Server, on_each_server};
 use crate::kit::timeline::{Timeline, insert};
 
@@ -74,19 +74,8 @@ fn a_check_that_is_held_up_does_not_hold_up_calls() {
     on_each_server(|server| {
         let database = timeline(server, "held_up");
         let other = timeline(server, "locked");
-        let folder = tempfile::tempdir().unwrap();
-        let settings = folder.path().join("headwater.toml");
-        std::fs::write(&settings, "[limits]\nrecheck_ms = 200\ncheck_ms = 100\n").unwrap();
-        let config = settings.to_str().unwrap();
-        let flags = [
-            "--config",
-            config,
-            "--service-user",
-            "root",
-            "--service-password",
-            "",
-        ];
-        let proxy = Proxy::start(server.addr(), &flags);
+        let settings = "[limits]\nrecheck_ms = 200\ncheck_ms = 100\n";
+        let proxy = Proxy::configured(server.addr(), settings, ROOT_SERVICE);
         let mut client = proxy.login(&database.login());
         client.ok(CALL);
         let mut administrator = other.connect();
@@ -113,19 +102,10 @@ fn a_check_that_is_held_up_does_not_hold_up_calls() {
 fn ordinary_statements_leave_the_verdict_alone() {
     on_each_server(|server| {
         let database = timeline(server, "ordinary");
-        let folder = tempfile::tempdir().unwrap();
-        let settings = folder.path().join("headwater.toml");
-        std::fs::write(&settings, "[limits]\nrecheck_ms = 3600000\n").unwrap();
-        let config = settings.to_str().unwrap();
-        let flags = [
-            "--config",
-            config,
-            "--service-user",
-            "root",
-            "--service-password",
-            "",
-        ];
-        let proxy = Proxy::start(server.addr(), &flags);
+        let settings = "[limits]\nrecheck_ms = 3600000\n";
+        let proxy = Proxy::configured(server.addr(), settings, ROOT_SERVICE);
+        // The check at the start, which goes on while the process listens already.
+        proxy.wait_for_log(&format!("in database {}: accelerated", database.name()));
         let mut client = proxy.login(&database.login());
         client.ok(CALL);
         // Past Headwater: only a new check could notice.

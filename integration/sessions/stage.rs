@@ -2,7 +2,7 @@
 //! Headwater in front.
 
 use crate::kit::database::Database;
-use crate::kit::proxy::Proxy;
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::{Server, on_each_server};
 use crate::kit::timeline::{Timeline, insert};
 use crate::kit::twin::Twin;
@@ -59,7 +59,7 @@ pub(crate) fn on_each_stage_with(flags: &[&str], story: impl Fn(&mut Stage)) {
 fn start(server: &Server, service: bool, flags: &[&str]) -> Proxy {
     let mut all = flags.to_vec();
     if service {
-        all.extend(["--service-user", "root", "--service-password", ""]);
+        all.extend(ROOT_SERVICE);
     }
     Proxy::start(server.addr(), &all)
 }
