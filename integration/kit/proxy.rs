@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use headwater::demo::private_server::free_port;
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
@@ -285,8 +286,8 @@ impl Counts {
     }
 }
 
-/// Nobody listens there now; nor will anyone soon, as the system deals out others first.
+/// Nobody listens there now, and no other story will: a port that the system deals out by itself
+/// (to a [`super::peer::Peer`], or to a client) could be taken before Headwater opens it.
 pub(crate) fn free_addr() -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    listener.local_addr().unwrap()
+    SocketAddr::from((Ipv4Addr::LOCALHOST, free_port().unwrap()))
 }

@@ -281,9 +281,13 @@ fn greets(addr: SocketAddr) -> bool {
     matches!(read_first_bytes(), Ok([_, _, _, 0, 10]))
 }
 
-/// A port that nobody listens on now. Starts at a place that depends on the process, so that
-/// several test runs side by side seldom look at the same one.
-fn free_port() -> io::Result<u16> {
+/// A port of this machine that nobody listens on now, and that nothing else will take soon: below
+/// those that the system deals out by itself, and not given out by this process before. Starts at
+/// a place that depends on the process, so that several side by side seldom look at the same one.
+///
+/// # Errors
+/// When none of the 12,000 ports from 20,000 on can be listened on.
+pub fn free_port() -> io::Result<u16> {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
 
