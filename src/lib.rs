@@ -5,6 +5,7 @@
 //! | [`wire`] | MySQL bytes to values and back; follows a reply to its end | 0, pure |
 //! | [`statement`] | what the text of a command means: a call, a tail, or something else | 0 |
 //! | [`timeline`] | definitions, their check, and how pages are merged | 0 |
+//! | [`index`] | authors' newest ids and follow lists in memory, kept up by a stream of changes | 0 |
 //! | [`limits`] | every bound, by the name of its setting | 0 |
 //! | [`session`] | one client: its protocol state (`machine`, pure) and what moves its bytes (`driver`) | 0 and 1 |
 //! | [`backend`] | one server connection | 1 |
@@ -19,6 +20,7 @@ pub mod bench;
 pub mod catalogue;
 pub mod config;
 pub mod demo;
+pub mod index;
 pub mod limits;
 pub mod server;
 pub mod session;

@@ -1,0 +1,156 @@
+//! Loads from their beginning to their end.
+
+use std::cmp::Reverse;
+
+use super::follows::Follows;
+use super::window::Window;
+use super::{Index, Position};
+
+/// Whose load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Whose {
+    Reader(u64),
+    Author(u64),
+}
+
+/// A load that was begun. It ends with `loaded_reader`, `loaded_author` or `give_up`; until then its entry stays
+/// in memory and is not begun again.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Ticket {
+    number: u64,
+    whose: Whose,
+}
+
+/// What to ask the server for an author.
+#[derive(Debug, PartialEq, Eq)]
+pub struct AuthorAsk {
+    /// To be given back with the answer.
+    pub ticket: Ticket,
+    /// Whose ids.
+    pub author: u64,
+    /// Only ids less than this are wanted; `None`: the newest.
+    pub below: Option<u64>,
+}
+
+impl Index {
+    /// Begins to load a reader's follow list. `None`: it is here or under way.
+    pub fn begin_reader(&mut self, reader: u64) -> Option<Ticket> {
+        if self.readers.get(reader).is_some() {
+            return None;
+        }
+        let ticket = self.ticket(Whose::Reader(reader));
+        let begun = self.readers.insert(Follows::begin(reader, ticket.number));
+        begun.then_some(ticket)
+    }
+
+    /// Begins to load what a page of `n` at or below the bound lacks of an author. `None`: nothing, or a load
+    /// is under way.
+    pub fn begin_author(&mut self, author: u64, bound: Option<u64>, n: usize) -> Option<AuthorAsk> {
+        let ticket = self.ticket(Whose::Author(author));
+        let tombstones = &self.tombstones;
+        let extension = self.authors.edit(author, |window| {
+            window.extend(ticket.number, bound, n, tombstones)
+        });
+        let below = match extension {
+            Some(None) => return None,
+            Some(below) => below,
+            None => {
+                if !self.authors.insert(Window::begin(author, ticket.number)) {
+                    return None;
+                }
+                None
+            }
+        };
+        self.asked.insert(ticket.number, author);
+        Some(AuthorAsk {
+            ticket,
+            author,
+            below,
+        })
+    }
+
+    fn ticket(&mut self, whose: Whose) -> Ticket {
+        self.tickets += 1;
+        Ticket {
+            number: self.tickets,
+            whose,
+        }
+    }
+
+    /// The rows of a reader's load: all authors, as they were between the index's position when the load
+    /// began and `valid_from`.
+    pub fn loaded_reader(&mut self, ticket: Ticket, authors: Vec<u64>, valid_from: Position) {
+        let Whose::Reader(reader) = ticket.whose else {
+            return;
+        };
+        if !self
+            .readers
+            .get(reader)
+            .is_some_and(|list| list.awaits(ticket.number))
+        {
+            return;
+        }
+        self.readers
+            .edit(reader, |list| list.loaded(authors, valid_from));
+        self.settling.push(Reverse((valid_from, ticket.whose)));
+        self.settle();
+        self.shrink();
+    }
+
+    /// The rows of an author's load: its newest ids, or the newest below what was asked, as they were between the
+    /// index's position when the load began and `valid_from`. `complete`: there are none below the last one.
+    pub fn loaded_author(
+        &mut self,
+        ticket: Ticket,
+        ids_descending: Vec<u64>,
+        complete: bool,
+        valid_from: Position,
+    ) {
+        let Whose::Author(author) = ticket.whose else {
+            return;
+        };
+        if !self
+            .authors
+            .get(author)
+            .is_some_and(|window| window.awaits(ticket.number))
+        {
+            return;
+        }
+        let tombstones = &self.tombstones;
+        let loaded = self.authors.edit(author, |window| {
+            window.loaded(ids_descending, complete, valid_from, tombstones)
+        });
+        if loaded == Some(true) {
+            self.asked.remove(&ticket.number);
+            self.settling.push(Reverse((valid_from, ticket.whose)));
+            self.settle();
+        } else {
+            self.give_up_author(author);
+        }
+        self.shrink();
+    }
+
+    /// A load failed.
+    pub fn give_up(&mut self, ticket: Ticket) {
+        match ticket.whose {
+            Whose::Reader(reader) => {
+                if self
+                    .readers
+                    .get(reader)
+                    .is_some_and(|list| list.awaits(ticket.number))
+                {
+                    self.readers.remove(reader);
+                }
+            }
+            Whose::Author(author) => {
+                if self
+                    .authors
+                    .get(author)
+                    .is_some_and(|window| window.awaits(ticket.number))
+                {
+                    self.give_up_author(author);
+                }
+            }
+        }
+    }
+}

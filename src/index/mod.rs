@@ -1,0 +1,225 @@
+//! The newest message ids of authors and the follow lists of readers, in memory, kept as the server has them
+//! by the changes that it logs.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `window`, `follows` | what is known of one author, of one reader |
+//! | `loading`, `load` | rows that arrive while changes go on |
+//! | `tombstones` | removals that do not say whose message it was |
+//! | `page` | what is answered |
+//! | `upkeep` | what is put off: sweeping, freeing, evicting |
+//! | `table`, `shard`, `room` | where all that lies, and what it costs |
+//!
+//! An index is at a *position* in the server's log: all that is known is as it was when the server had written
+//! just that far. A *window* is an author's newest ids, all of them from some id on. What is missing is loaded by
+//! SQL, which sees a state of the server between the position when it began and the one that it names, `valid_from`;
+//! what comes of that is in use once the index itself is there.
+mod follows;
+mod load;
+mod loading;
+mod page;
+mod room;
+mod shard;
+mod table;
+#[cfg(test)]
+mod tests;
+mod tombstones;
+mod upkeep;
+mod window;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use follows::Follows;
+use loading::Whose;
+pub use loading::{AuthorAsk, Ticket};
+pub use page::{Missing, Page};
+use table::Table;
+use tombstones::Tombstones;
+use upkeep::{Pace, Sweep};
+use window::Window;
+
+/// A place in the server's binary log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position {
+    /// The number of the file.
+    pub file: u64,
+    /// The offset behind an event.
+    pub offset: u64,
+}
+
+/// What one row event did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A message with this id and author is there now.
+    Posted {
+        /// Whose it is.
+        author: u64,
+        /// Its id.
+        id: u64,
+    },
+    /// It is gone, or no longer this author's.
+    Removed {
+        /// Whose it was; `None`: the log does not say.
+        author: Option<u64>,
+        /// Its id.
+        id: u64,
+    },
+    /// A reader follows an author now.
+    Followed {
+        /// Who follows.
+        reader: u64,
+        /// Who is followed.
+        author: u64,
+    },
+    /// A reader does not follow an author any more.
+    Unfollowed {
+        /// Who followed.
+        reader: u64,
+        /// Who was followed.
+        author: u64,
+    },
+    /// Messages changed in a way that cannot be told: nothing is known of them any more.
+    MessagesLost,
+    /// The same of follow lists.
+    FollowsLost,
+}
+
+/// Windows and follow lists of one definition in one database.
+#[derive(Debug)]
+pub struct Index {
+    budget: usize,
+    position: Position,
+    authors: Table<Window>,
+    readers: Table<Follows>,
+    tombstones: Tombstones,
+    sweep: Option<Sweep>,
+    pace: Pace,
+    /// The number of the last ticket.
+    tickets: u64,
+    /// Authors whose rows are still to come, by ticket.
+    asked: BTreeMap<u64, u64>,
+    /// Loads that wait for the index to reach a position.
+    settling: BinaryHeap<Reverse<(Position, Whose)>>,
+}
+
+impl Index {
+    /// An empty index that will hold about so many bytes at most.
+    #[must_use]
+    pub fn new(memory_bytes: usize) -> Self {
+        Index {
+            budget: memory_bytes,
+            position: Position::default(),
+            authors: Table::new(memory_bytes),
+            readers: Table::new(memory_bytes),
+            tombstones: Tombstones::default(),
+            sweep: None,
+            pace: Pace::default(),
+            tickets: 0,
+            asked: BTreeMap::new(),
+            settling: BinaryHeap::new(),
+        }
+    }
+
+    /// What is known is the server's state here.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// One transaction happened, or none that matters; the index is at `upto` then.
+    pub fn apply(&mut self, changes: &[Change], upto: Position) {
+        let mut laid = 0;
+        for change in changes {
+            match *change {
+                Change::Posted { author, id } => {
+                    self.tombstones.own(id, author);
+                    self.message(author, id, true);
+                }
+                Change::Removed {
+                    author: Some(author),
+                    id,
+                } => {
+                    self.tombstones.disown(id, author);
+                    self.message(author, id, false);
+                }
+                Change::Removed { author: None, id } => {
+                    if self.authors.len() > 0 {
+                        self.tombstones.lay(id);
+                        laid += 1;
+                    }
+                }
+                Change::Followed { reader, author } => self.follow(reader, author, true),
+                Change::Unfollowed { reader, author } => self.follow(reader, author, false),
+                Change::MessagesLost => self.lose_messages(),
+                Change::FollowsLost => self.readers.clear(),
+            }
+        }
+        self.position = upto;
+        self.settle();
+        self.sweep(laid);
+        self.shrink();
+    }
+
+    fn message(&mut self, author: u64, id: u64, present: bool) {
+        let fits = self
+            .authors
+            .edit(author, |window| window.change(id, present));
+        if fits == Some(false) {
+            self.give_up_author(author);
+        }
+    }
+
+    fn follow(&mut self, reader: u64, author: u64, present: bool) {
+        let fits = self
+            .readers
+            .edit(reader, |list| list.change(author, present));
+        if fits == Some(false) {
+            self.readers.remove(reader);
+        }
+    }
+
+    fn lose_messages(&mut self) {
+        self.authors.clear();
+        self.tombstones.clear();
+        self.sweep = None;
+        self.asked.clear();
+    }
+
+    /// Everything is void, loads under way as well.
+    pub fn clear(&mut self) {
+        self.lose_messages();
+        self.readers.clear();
+        self.settling.clear();
+    }
+
+    /// Bytes of everything in memory, used or not.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.authors.bytes() + self.readers.bytes() + self.upkeep_bytes()
+    }
+
+    /// How many follow lists are here.
+    #[must_use]
+    pub fn readers(&self) -> usize {
+        self.readers.len()
+    }
+
+    /// How many windows are here.
+    #[must_use]
+    pub fn authors(&self) -> usize {
+        self.authors.len()
+    }
+
+    /// How many ids are in the windows.
+    #[must_use]
+    pub fn ids(&self) -> usize {
+        self.authors.items()
+    }
+
+    /// How many authors are in the follow lists.
+    #[must_use]
+    pub fn edges(&self) -> usize {
+        self.readers.items()
+    }
+}

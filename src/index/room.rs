@@ -1,0 +1,50 @@
+//! How lists grow and shrink, and what they cost.
+
+/// What the allocator adds to each block, about.
+const BLOCK: usize = 16;
+
+/// Bytes that a list holds, used or not.
+pub(super) fn bytes<T>(list: &Vec<T>) -> usize {
+    match list.capacity() {
+        0 => 0,
+        capacity => capacity * size_of::<T>() + BLOCK,
+    }
+}
+
+/// Bytes of one boxed value.
+pub(super) fn boxed<T>() -> usize {
+    size_of::<T>() + BLOCK
+}
+
+/// Makes room for one more. Doubling would leave a quarter of all memory unused; an eighth is enough.
+pub(super) fn make<T>(list: &mut Vec<T>) {
+    if list.len() == list.capacity() {
+        list.reserve_exact((list.len() / 8).max(4));
+    }
+}
+
+/// Gives room back after removals, once half of it is unused.
+pub(super) fn give_back<T>(list: &mut Vec<T>) {
+    if list.capacity() > 16 && list.len() < list.capacity() / 2 {
+        list.shrink_to(list.len() + list.len() / 8);
+    }
+}
+
+/// Puts a value into an ascending list of distinct ones.
+pub(super) fn insert(list: &mut Vec<u64>, value: u64) {
+    if list.last().is_none_or(|last| *last < value) {
+        make(list);
+        list.push(value);
+    } else if let Err(place) = list.binary_search(&value) {
+        make(list);
+        list.insert(place, value);
+    }
+}
+
+/// Takes a value out of an ascending list.
+pub(super) fn remove(list: &mut Vec<u64>, value: u64) {
+    if let Ok(place) = list.binary_search(&value) {
+        list.remove(place);
+        give_back(list);
+    }
+}

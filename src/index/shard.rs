@@ -1,0 +1,213 @@
+//! A part of a table: its entries side by side, and an open-addressed index that finds them by key.
+//!
+//! The index holds for each entry its place in the list and 12 bits of its hash, so that a look-up
+//! reads one slot and one entry as a rule.
+
+use super::room;
+
+/// What a table holds.
+pub(super) trait Entry {
+    /// What it is found by.
+    fn key(&self) -> u64;
+    /// Bytes that it holds outside of itself.
+    fn heap(&self) -> usize;
+    /// How many ids are in it.
+    fn items(&self) -> usize;
+    /// A load into it is under way, or not valid yet.
+    fn is_loading(&self) -> bool;
+    /// Was it used since this was asked last?
+    fn take_used(&mut self) -> bool;
+}
+
+const PLACE: u32 = (1 << 20) - 1;
+const FREE: u32 = u32::MAX;
+const FEWEST_SLOTS: usize = 8;
+
+/// Spreads a key over all 64 bits: the highest choose the shard, the lowest the slot, bits from 32 on are the tag.
+pub(super) fn hash(key: u64) -> u64 {
+    let mut mixed = key ^ (key >> 32);
+    mixed = mixed.wrapping_mul(0xd6e8_feb8_6659_fd93);
+    mixed ^= mixed >> 32;
+    mixed = mixed.wrapping_mul(0xd6e8_feb8_6659_fd93);
+    mixed ^ (mixed >> 32)
+}
+
+fn home(hash: u64) -> usize {
+    usize::try_from(hash & 0xffff_ffff).unwrap_or(0)
+}
+
+fn tag(hash: u64) -> u32 {
+    u32::try_from((hash >> 32) & 0xfff).unwrap_or(0) << 20
+}
+
+fn place_in(slot: u32) -> usize {
+    (slot & PLACE) as usize
+}
+
+/// Entries and their index.
+#[derive(Debug)]
+pub(super) struct Shard<E> {
+    entries: Vec<E>,
+    slots: Vec<u32>,
+}
+
+impl<E: Entry> Shard<E> {
+    pub(super) fn new() -> Self {
+        Shard {
+            entries: Vec::new(),
+            slots: Vec::new(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Bytes of the lists themselves, without what entries hold elsewhere.
+    pub(super) fn bytes(&self) -> usize {
+        room::bytes(&self.entries) + room::bytes(&self.slots)
+    }
+
+    fn mask(&self) -> usize {
+        self.slots.len().wrapping_sub(1)
+    }
+
+    /// The slot that leads to a key, and the key's place.
+    fn find(&self, key: u64) -> Option<(usize, usize)> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let hash = hash(key);
+        let (tag, mask) = (tag(hash), self.mask());
+        let mut at = home(hash) & mask;
+        loop {
+            let slot = *self.slots.get(at)?;
+            if slot == FREE {
+                return None;
+            }
+            if slot & !PLACE == tag {
+                let place = place_in(slot);
+                if self.entries.get(place)?.key() == key {
+                    return Some((at, place));
+                }
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// The place of a key's entry.
+    pub(super) fn place(&self, key: u64) -> Option<usize> {
+        self.find(key).map(|(_, place)| place)
+    }
+
+    pub(super) fn get(&self, key: u64) -> Option<&E> {
+        let (_, place) = self.find(key)?;
+        self.entries.get(place)
+    }
+
+    pub(super) fn get_mut(&mut self, key: u64) -> Option<&mut E> {
+        let (_, place) = self.find(key)?;
+        self.entries.get_mut(place)
+    }
+
+    pub(super) fn at(&mut self, place: usize) -> Option<&mut E> {
+        self.entries.get_mut(place)
+    }
+
+    /// Adds an entry whose key is not here yet. False if there is no more room for any.
+    pub(super) fn insert(&mut self, entry: E) -> bool {
+        let Some(place) = u32::try_from(self.entries.len())
+            .ok()
+            .filter(|place| *place < PLACE)
+        else {
+            return false;
+        };
+        if (self.entries.len() + 1) * 4 > self.slots.len() * 3 {
+            self.index((self.slots.len() * 2).max(FEWEST_SLOTS));
+        }
+        self.lead(hash(entry.key()), place);
+        room::make(&mut self.entries);
+        self.entries.push(entry);
+        true
+    }
+
+    /// Makes the index anew with so many slots, a power of two.
+    fn index(&mut self, slots: usize) {
+        self.slots = vec![FREE; slots];
+        for place in 0..self.entries.len() {
+            let key = self.entries.get(place).map(Entry::key);
+            if let (Some(key), Ok(place)) = (key, u32::try_from(place)) {
+                self.lead(hash(key), place);
+            }
+        }
+    }
+
+    /// Writes a place into the first free slot for a hash.
+    fn lead(&mut self, hash: u64, place: u32) {
+        let mask = self.mask();
+        let mut at = home(hash) & mask;
+        while let Some(slot) = self.slots.get_mut(at) {
+            if *slot == FREE {
+                *slot = tag(hash) | place;
+                return;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// Takes an entry out; the last one moves to its place.
+    pub(super) fn remove(&mut self, place: usize) -> Option<E> {
+        let key = self.entries.get(place)?.key();
+        let (slot, _) = self.find(key)?;
+        let last = self.entries.last()?.key();
+        let (moved, _) = self.find(last)?;
+        if let (Some(slot), Ok(to)) = (self.slots.get_mut(moved), u32::try_from(place)) {
+            *slot = tag(hash(last)) | to;
+        }
+        let entry = self.entries.swap_remove(place);
+        self.free(slot);
+        room::give_back(&mut self.entries);
+        if self.slots.len() > FEWEST_SLOTS && self.entries.len() * 8 < self.slots.len() {
+            self.index(self.slots.len() / 2);
+        }
+        Some(entry)
+    }
+
+    /// Frees a slot, and moves up those behind it that had to give way.
+    fn free(&mut self, mut hole: usize) {
+        let mask = self.mask();
+        let mut at = hole;
+        loop {
+            at = (at + 1) & mask;
+            let Some(&slot) = self.slots.get(at).filter(|slot| **slot != FREE) else {
+                break;
+            };
+            let Some(entry) = self.entries.get(place_in(slot)) else {
+                break;
+            };
+            let from_home = at.wrapping_sub(home(hash(entry.key()))) & mask;
+            if from_home >= (at.wrapping_sub(hole) & mask) {
+                if let Some(free) = self.slots.get_mut(hole) {
+                    *free = slot;
+                }
+                hole = at;
+            }
+        }
+        if let Some(free) = self.slots.get_mut(hole) {
+            *free = FREE;
+        }
+    }
+
+    /// Leaves the shard empty and hands its entries over.
+    pub(super) fn take(&mut self) -> Vec<E> {
+        self.slots = Vec::new();
+        std::mem::take(&mut self.entries)
+    }
+}
+
+#[cfg(test)]
+impl<E> Shard<E> {
+    pub(super) fn entries(&self) -> &[E] {
+        &self.entries
+    }
+}

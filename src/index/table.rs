@@ -1,0 +1,278 @@
+//! Entries by key, in many small shards so that no growth is felt, with their memory counted and a hand
+//! that goes round to evict what is not used.
+
+use super::room;
+use super::shard::{Entry, Shard, hash};
+
+/// A shard for so many bytes of the budget: growing one never takes long.
+const SHARD_BYTES: usize = 1 << 18;
+const MOST_SHARDS: usize = 1 << 16;
+
+/// A place in a table. It moves through each shard from the back, so that an entry that moves up
+/// when another leaves has been seen already.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Hand {
+    shard: usize,
+    /// Entries of the shard that are still to be seen; `None` before the first.
+    left: Option<usize>,
+}
+
+/// What became of the entry under the hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// None was there, or one that cannot go.
+    Passed,
+    /// It had been used since the hand was here last.
+    Spared,
+    /// It is gone.
+    Evicted,
+}
+
+/// A map from keys to entries.
+#[derive(Debug)]
+pub(super) struct Table<E> {
+    shards: Vec<Shard<E>>,
+    /// How far a hash is shifted to number its shard.
+    shift: u32,
+    hand: Hand,
+    /// Shards that the hand has left behind, all rounds together.
+    passed: u64,
+    bytes: usize,
+    len: usize,
+    items: usize,
+    loading: usize,
+    /// Entries that are void already and wait to be freed.
+    dead: Vec<Vec<E>>,
+}
+
+impl<E: Entry> Table<E> {
+    /// An empty table that will hold so many bytes at most.
+    pub(super) fn new(memory_bytes: usize) -> Self {
+        let wanted = (memory_bytes / SHARD_BYTES).clamp(1, MOST_SHARDS);
+        let bits = wanted.ilog2();
+        let shards: Vec<Shard<E>> = (0..1usize << bits).map(|_| Shard::new()).collect();
+        Table {
+            bytes: room::bytes(&shards),
+            shards,
+            shift: 63 - bits,
+            hand: Hand::default(),
+            passed: 0,
+            len: 0,
+            items: 0,
+            loading: 0,
+            dead: Vec::new(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// What a visit to all entries costs beside what `change` says.
+    pub(super) fn stops(&self) -> usize {
+        self.len + self.shards.len()
+    }
+
+    pub(super) fn items(&self) -> usize {
+        self.items
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes + room::bytes(&self.dead)
+    }
+
+    /// Entries that may be evicted.
+    pub(super) fn evictable(&self) -> usize {
+        self.len.saturating_sub(self.loading)
+    }
+
+    pub(super) fn passed(&self) -> u64 {
+        self.passed
+    }
+
+    fn shard_of(&self, key: u64) -> usize {
+        // Twice, since a shift by all 64 bits is not defined.
+        usize::try_from((hash(key) >> 1) >> self.shift).unwrap_or(0)
+    }
+
+    pub(super) fn get(&self, key: u64) -> Option<&E> {
+        self.shards.get(self.shard_of(key))?.get(key)
+    }
+
+    /// Lets an entry be changed, and counts what it holds then.
+    pub(super) fn edit<R>(&mut self, key: u64, change: impl FnOnce(&mut E) -> R) -> Option<R> {
+        let place = self.shard_of(key);
+        let entry = self.shards.get_mut(place)?.get_mut(key)?;
+        let (heap, items, loading) = (entry.heap(), entry.items(), entry.is_loading());
+        let result = change(entry);
+        self.bytes = self.bytes + entry.heap() - heap;
+        self.items = self.items + entry.items() - items;
+        self.loading = self.loading + usize::from(entry.is_loading()) - usize::from(loading);
+        Some(result)
+    }
+
+    /// Adds an entry whose key is not here yet. False if that cannot be.
+    pub(super) fn insert(&mut self, entry: E) -> bool {
+        let place = self.shard_of(entry.key());
+        let Some(shard) = self.shards.get_mut(place) else {
+            return false;
+        };
+        let (heap, items, loading) = (entry.heap(), entry.items(), entry.is_loading());
+        let before = shard.bytes();
+        if !shard.insert(entry) {
+            return false;
+        }
+        self.bytes = self.bytes + shard.bytes() - before + heap;
+        self.items += items;
+        self.loading += usize::from(loading);
+        self.len += 1;
+        true
+    }
+
+    pub(super) fn remove(&mut self, key: u64) {
+        let shard = self.shard_of(key);
+        let place = self.shards.get(shard).and_then(|shard| shard.place(key));
+        if let Some(place) = place {
+            self.remove_at(shard, place);
+        }
+    }
+
+    fn remove_at(&mut self, shard: usize, place: usize) {
+        let Some(shard) = self.shards.get_mut(shard) else {
+            return;
+        };
+        let before = shard.bytes();
+        let Some(entry) = shard.remove(place) else {
+            return;
+        };
+        self.bytes = self.bytes + shard.bytes() - before - entry.heap();
+        self.items -= entry.items();
+        self.loading -= usize::from(entry.is_loading());
+        self.len -= 1;
+    }
+
+    /// Where a hand points next, moved there; `None` when it leaves a shard.
+    fn advance(&self, hand: &mut Hand) -> Option<usize> {
+        let len = self.shards.get(hand.shard).map_or(0, Shard::len);
+        match hand.left.unwrap_or(len).min(len).checked_sub(1) {
+            Some(place) => {
+                hand.left = Some(place);
+                Some(place)
+            }
+            None => {
+                *hand = Hand {
+                    shard: hand.shard + 1,
+                    left: None,
+                };
+                None
+            }
+        }
+    }
+
+    /// The clock's hand moves on by one. An entry that was used since the last round is spared once,
+    /// if `sparing`.
+    pub(super) fn step(&mut self, sparing: bool) -> Step {
+        let mut hand = self.hand;
+        let place = self.advance(&mut hand);
+        let shard = hand.shard;
+        if place.is_none() {
+            self.passed += 1;
+            hand.shard %= self.shards.len();
+        }
+        self.hand = hand;
+        let entry = place.and_then(|place| self.shards.get_mut(shard)?.at(place));
+        match (entry, place) {
+            (Some(entry), Some(place)) if !entry.is_loading() => {
+                if entry.take_used() && sparing {
+                    return Step::Spared;
+                }
+                self.remove_at(shard, place);
+                Step::Evicted
+            }
+            _ => Step::Passed,
+        }
+    }
+
+    /// Shows the entries behind a hand to `change` until `work` is spent; what it returns is the cost of
+    /// each. True when all have been seen.
+    pub(super) fn visit(
+        &mut self,
+        hand: &mut Hand,
+        mut work: usize,
+        mut change: impl FnMut(&mut E) -> usize,
+    ) -> bool {
+        while work > 0 && hand.shard < self.shards.len() {
+            let shard = hand.shard;
+            let mut cost = 1;
+            if let Some(place) = self.advance(hand) {
+                let entry = self.shards.get_mut(shard).and_then(|shard| shard.at(place));
+                if let Some(entry) = entry {
+                    let (heap, items) = (entry.heap(), entry.items());
+                    cost += change(entry);
+                    self.bytes = self.bytes + entry.heap() - heap;
+                    self.items = self.items + entry.items() - items;
+                }
+            }
+            work = work.saturating_sub(cost);
+        }
+        hand.shard >= self.shards.len()
+    }
+
+    /// All entries are void at once. Their memory is given back later, by `bury`.
+    pub(super) fn clear(&mut self) {
+        for shard in &mut self.shards {
+            let before = shard.bytes();
+            let entries = shard.take();
+            self.bytes -= before;
+            if entries.capacity() > 0 {
+                self.bytes += room::bytes(&entries);
+                self.dead.push(entries);
+            }
+        }
+        self.len = 0;
+        self.items = 0;
+        self.loading = 0;
+    }
+
+    /// Frees some void entries. False if there are none.
+    pub(super) fn bury(&mut self, most: usize) -> bool {
+        let Some(list) = self.dead.last_mut() else {
+            self.dead = Vec::new();
+            return false;
+        };
+        for _ in 0..most {
+            match list.pop() {
+                Some(entry) => self.bytes -= entry.heap(),
+                None => {
+                    self.bytes -= room::bytes(list);
+                    self.dead.pop();
+                    break;
+                }
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+impl<E: Entry> Table<E> {
+    /// The bytes counted anew, entry by entry. The other sums are held against the entries as well.
+    pub(super) fn counted(&self) -> usize {
+        let lists = || self.shards.iter().map(Shard::entries);
+        let all = || lists().flatten();
+        assert_eq!(all().count(), self.len);
+        assert_eq!(all().map(Entry::items).sum::<usize>(), self.items);
+        assert_eq!(
+            all().filter(|entry| entry.is_loading()).count(),
+            self.loading
+        );
+        let dead: usize = self.dead.iter().map(room::bytes).sum();
+        let heap = |entry: &E| entry.heap();
+        room::bytes(&self.shards)
+            + self.shards.iter().map(Shard::bytes).sum::<usize>()
+            + all().map(heap).sum::<usize>()
+            + room::bytes(&self.dead)
+            + dead
+            + self.dead.iter().flatten().map(heap).sum::<usize>()
+    }
+}

@@ -1,0 +1,216 @@
+//! One thing at a time.
+
+use super::super::load::LOG_CHANGES;
+use super::*;
+
+fn posted(author: u64, id: u64) -> Change {
+    Change::Posted { author, id }
+}
+
+fn removed(author: Option<u64>, id: u64) -> Change {
+    Change::Removed { author, id }
+}
+
+#[test]
+fn a_page_is_the_newest_of_the_authors_with_the_greatest_heads() {
+    let index = filled(&[(1, &[10, 40, 70]), (2, &[20, 50]), (3, &[30]), (4, &[])]);
+    let page = index.page(1, None, 2).unwrap();
+    assert_eq!(page.ids, [70, 50, 40, 20]);
+    assert_eq!(page.heads, [head(1, 70), head(2, 50), head(3, 30)]);
+    let page = index.page(1, Some(39), 2).unwrap();
+    assert_eq!(page.ids, [30, 20]);
+    assert_eq!(page.heads, [head(1, 10), head(2, 20), head(3, 30)]);
+    let page = index.page(1, Some(9), 2).unwrap();
+    assert_eq!((page.ids, page.heads), (vec![], vec![]));
+}
+
+#[test]
+fn ids_come_in_any_order_and_more_than_once() {
+    let mut index = filled(&[(1, &[50])]);
+    for id in [70, 60, 10, 60, 55, 50, 5] {
+        index.apply(&[posted(1, id)], at(1));
+    }
+    index.apply(&[removed(Some(1), 55), removed(Some(1), 54)], at(2));
+    assert_eq!(index.page(1, None, 20).unwrap().ids, [70, 60, 50, 10, 5]);
+    index.apply(&[removed(Some(1), 70)], at(3));
+    assert_eq!(index.page(1, None, 20).unwrap().heads, [head(1, 60)]);
+    assert_eq!(index.ids(), 4);
+}
+
+#[test]
+fn a_window_that_is_not_whole_needs_n_ids_and_is_extended_downwards() {
+    let mut index = Index::new(1 << 20);
+    load_reader(&mut index, 1, vec![7]);
+    load_author(&mut index, 7, vec![50, 60, 70], false);
+    assert!(index.page(1, None, 3).is_ok());
+    assert!(index.page(1, Some(69), 2).is_ok());
+    let missing = index.page(1, Some(69), 3).unwrap_err();
+    assert_eq!((missing.reader, missing.authors), (false, vec![7]));
+    // What is below is not known: ids that come there change nothing.
+    index.apply(&[posted(7, 40)], at(1));
+    assert!(index.page(1, None, 4).is_err());
+    assert_eq!(index.begin_author(7, Some(69), 2), None);
+    let ask = index.begin_author(7, Some(69), 3).unwrap();
+    assert_eq!(ask.below, Some(50));
+    assert_eq!(index.begin_author(7, Some(69), 3), None);
+    assert!(index.page(1, Some(69), 2).is_ok());
+    index.loaded_author(ask.ticket, vec![40, 30], true, at(1));
+    assert_eq!(index.page(1, Some(69), 9).unwrap().ids, [60, 50, 40, 30]);
+    assert_eq!(index.begin_author(7, Some(1), 9), None);
+}
+
+#[test]
+fn what_was_loaded_is_used_from_its_position_on() {
+    let mut index = filled(&[(7, &[10])]);
+    let reader = index.begin_reader(2).unwrap();
+    let ask = index.begin_author(8, None, 3).unwrap();
+    index.apply(&[posted(8, 30)], at(1));
+    index.apply(
+        &[Change::Followed {
+            reader: 2,
+            author: 8,
+        }],
+        at(2),
+    );
+    // The rows are of position 3, where 20 is gone again and the reader has left 7.
+    index.loaded_author(ask.ticket, vec![30, 10], true, at(3));
+    index.loaded_reader(reader, vec![8], at(3));
+    assert!(index.page(2, None, 3).unwrap_err().reader);
+    assert_eq!(index.begin_reader(2), None);
+    index.apply(&[posted(8, 20)], at(2));
+    let last = [
+        removed(Some(8), 20),
+        Change::Unfollowed {
+            reader: 2,
+            author: 7,
+        },
+    ];
+    index.apply(&last, at(3));
+    assert_eq!(index.page(2, None, 3).unwrap().ids, [30, 10]);
+}
+
+#[test]
+fn a_removal_without_an_author_counts_for_all_but_the_new_owner() {
+    let mut index = filled(&[(1, &[10, 20]), (2, &[15])]);
+    index.apply(&[removed(None, 20)], at(1));
+    assert_eq!(
+        index.page(1, None, 5).unwrap().heads,
+        [head(1, 10), head(2, 15)]
+    );
+    index.apply(&[posted(2, 20)], at(2));
+    assert_eq!(
+        index.page(1, None, 5).unwrap().heads,
+        [head(1, 10), head(2, 20)]
+    );
+    index.apply(&[removed(Some(2), 20)], at(3));
+    assert_eq!(index.page(1, None, 5).unwrap().ids, [15, 10]);
+}
+
+#[test]
+fn tombstones_are_swept_away() {
+    let windows: Vec<(u64, Vec<u64>)> = (0..300)
+        .map(|author| (author, (0..100).map(|id| id * 300 + author).collect()))
+        .collect();
+    let windows: Vec<(u64, &[u64])> = windows.iter().map(|(a, ids)| (*a, &ids[..])).collect();
+    let mut index = filled(&windows);
+    for id in 0..1_025 {
+        index.apply(&[removed(None, id * 3)], at(1));
+    }
+    assert!(index.sweep.is_some());
+    let ask = index.begin_author(1_000, None, 5).unwrap();
+    for step in 0..20 {
+        index.apply(&[], at(2_000 + step));
+    }
+    // A load that began after the sweep does not keep it.
+    assert!(index.sweep.is_none());
+    assert_eq!(index.tombstones.len(), 0);
+    assert_eq!(index.ids(), 30_000 - 1_025);
+    index.loaded_author(ask.ticket, vec![0], true, at(2_019));
+    assert_eq!(index.ids(), 30_000 - 1_024);
+}
+
+#[test]
+fn a_load_from_before_keeps_tombstones_until_there_are_too_many() {
+    let mut index = filled(&[(1, &[10])]);
+    let ask = index.begin_author(2, None, 5).unwrap();
+    for id in 0..65_537 {
+        index.apply(&[removed(None, id)], at(1));
+    }
+    for step in 0..9 {
+        index.apply(&[], at(2 + step));
+    }
+    assert_eq!(index.tombstones.len(), 0);
+    // Too late: it was given up.
+    index.loaded_author(ask.ticket, vec![10], true, at(1));
+    assert_eq!(index.authors(), 1);
+    assert!(index.begin_author(2, None, 5).is_some());
+}
+
+#[test]
+fn a_load_is_void_after_too_many_changes() {
+    let mut index = filled(&[(7, &[200_000])]);
+    load_author(&mut index, 8, vec![100_000], false);
+    let extension = index.begin_author(8, Some(5), 5).unwrap();
+    let author = index.begin_author(9, None, 5).unwrap();
+    let reader = index.begin_reader(2).unwrap();
+    for step in 0..=LOG_CHANGES as u64 {
+        let followed = Change::Followed {
+            reader: 2,
+            author: step,
+        };
+        index.apply(&[posted(8, step % 1_000), posted(9, step), followed], at(1));
+    }
+    assert_eq!((index.authors(), index.readers()), (2, 1));
+    assert!(index.asked.is_empty());
+    index.loaded_author(author.ticket, vec![1], true, at(1));
+    index.loaded_author(extension.ticket, vec![1], true, at(1));
+    index.loaded_reader(reader, vec![1], at(1));
+    assert_eq!((index.authors(), index.readers(), index.ids()), (2, 1, 2));
+    assert!(index.begin_author(8, Some(5), 5).is_some());
+}
+
+#[test]
+fn lost_and_cleared_make_tickets_stale() {
+    let mut index = filled(&[(7, &[10])]);
+    let reader = index.begin_reader(2).unwrap();
+    let author = index.begin_author(8, None, 5).unwrap();
+    index.apply(&[Change::MessagesLost], at(1));
+    index.loaded_author(author.ticket, vec![1], true, at(1));
+    assert_eq!((index.authors(), index.ids(), index.edges()), (0, 0, 1));
+    assert_eq!(index.page(1, None, 5).unwrap_err().authors, [7]);
+    index.clear();
+    let again = index.begin_reader(2).unwrap();
+    index.loaded_reader(reader, vec![1, 2, 3], at(1));
+    assert_eq!(index.edges(), 0);
+    index.give_up(again);
+    assert_eq!(index.readers(), 0);
+}
+
+#[test]
+fn what_is_void_is_freed_little_by_little() {
+    let empty = Index::new(1 << 24).bytes();
+    let mut index = filled(&[(7, &[10]), (8, &[11])]);
+    index.clear();
+    assert!(index.bytes() > empty);
+    for step in 0..99 {
+        index.apply(&[], at(2 + step));
+    }
+    assert_eq!(index.bytes(), empty + index.upkeep_bytes());
+}
+
+#[test]
+fn rows_that_say_nothing_are_no_load() {
+    let mut index = filled(&[(7, &[])]);
+    let ask = index.begin_author(8, None, 5).unwrap();
+    index.loaded_author(ask.ticket, vec![], false, at(0));
+    assert_eq!(index.authors(), 1);
+    assert!(index.begin_author(8, None, 5).is_some());
+}
+
+#[test]
+fn missing_authors_are_named_up_to_a_number() {
+    let mut index = Index::new(1 << 20);
+    load_reader(&mut index, 1, (0..5_000).collect());
+    let missing = index.page(1, None, 20).unwrap_err();
+    assert_eq!(missing.authors, (0..1_000).collect::<Vec<u64>>());
+}

@@ -1,0 +1,94 @@
+//! What it costs, and what goes when that is too much.
+
+use super::*;
+
+/// Authors with 100 ids each that came one after the other, and readers with 43 authors each.
+fn grown(ids: u64, edges: u64, memory_bytes: usize) -> Index {
+    let mut index = Index::new(memory_bytes);
+    let authors = ids / 100;
+    for author in 0..authors {
+        let half = (0..50).map(|id| id * authors + author).collect();
+        load_author(&mut index, author, half, true);
+    }
+    for id in authors * 50..ids {
+        let author = id % authors;
+        index.apply(
+            &[Change::Posted { author, id }],
+            Position {
+                file: 1,
+                offset: id,
+            },
+        );
+    }
+    for reader in 0..edges / 43 {
+        let follows = (0..43).map(|follow| (reader * 43 + follow * 31) % authors);
+        load_reader(&mut index, reader, follows.collect());
+    }
+    index
+}
+
+#[test]
+fn an_id_and_an_edge_cost_less_than_16_bytes() {
+    let index = grown(200_000, 0, 1 << 30);
+    assert_eq!(index.ids(), 200_000);
+    assert!(index.bytes() < 16 * index.ids(), "{}", index.bytes());
+    let before = index.bytes();
+    let index = grown(200_000, 200_000, 1 << 30);
+    assert_eq!((index.ids(), index.edges()), (200_000, 199_993));
+    assert!(
+        index.bytes() - before < 16 * index.edges(),
+        "{}",
+        index.bytes() - before
+    );
+}
+
+#[test]
+fn a_hundredth_of_the_memory_is_kept() {
+    let budget = 30_000;
+    let mut index = grown(100_000, 100_000, budget);
+    assert!(index.bytes() <= budget);
+    for number in 10_000..20_000 {
+        load_author(&mut index, number, (0..100).collect(), true);
+        load_reader(&mut index, number, (0..43).collect());
+        assert!(index.bytes() <= budget);
+    }
+    assert!(index.authors() > 5 && index.readers() > 5);
+    assert!(index.page(0, None, 20).is_err());
+}
+
+#[test]
+fn what_is_used_stays() {
+    let mut index = Index::new(100_000);
+    load_reader(&mut index, 0, vec![0]);
+    load_author(&mut index, 0, (0..100).collect(), true);
+    for author in 1..10_000 {
+        assert!(index.page(0, None, 20).is_ok(), "{author}");
+        load_author(
+            &mut index,
+            author,
+            (0..100).map(|id| author * 100 + id).collect(),
+            true,
+        );
+    }
+    assert!(index.authors() > 50 && index.authors() < 200);
+}
+
+#[test]
+fn without_any_memory_nothing_stays() {
+    let index = grown(10_000, 10_000, 0);
+    assert_eq!((index.authors(), index.readers()), (0, 0));
+}
+
+#[test]
+fn loads_under_way_are_not_evicted() {
+    let mut index = Index::new(0);
+    let ask = index.begin_author(1, None, 5).unwrap();
+    let reader = index.begin_reader(1).unwrap();
+    index.apply(&[Change::Posted { author: 1, id: 9 }], at(1));
+    assert_eq!((index.authors(), index.readers()), (1, 1));
+    index.loaded_author(ask.ticket, vec![], true, at(2));
+    assert_eq!((index.authors(), index.ids()), (1, 1));
+    index.give_up(reader);
+    index.apply(&[], at(2));
+    assert_eq!((index.authors(), index.readers()), (0, 0));
+}

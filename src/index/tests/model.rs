@@ -1,0 +1,248 @@
+//! The server's tables and log as the index's counterpart, and the index that follows them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::upkeep::Pace;
+use super::super::*;
+use super::{Head, at};
+
+/// What the tables hold.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tables {
+    /// Message to author.
+    pub(super) messages: BTreeMap<u64, u64>,
+    pub(super) follows: BTreeSet<(u64, u64)>,
+}
+
+impl Tables {
+    fn authors(&self, reader: u64) -> Vec<u64> {
+        let of = self.follows.range((reader, 0)..=(reader, u64::MAX));
+        of.map(|(_, author)| *author).collect()
+    }
+
+    fn ids(&self, author: u64, below: Option<u64>) -> Vec<u64> {
+        let all = self.messages.iter().rev();
+        all.filter(|(id, of)| **of == author && below.is_none_or(|below| **id < below))
+            .map(|(id, _)| *id)
+            .collect()
+    }
+
+    /// The procedure's answer.
+    pub(super) fn page(&self, reader: u64, bound: Option<u64>, n: usize) -> Page {
+        let below = bound.and_then(|bound| bound.checked_add(1));
+        let authors = self.authors(reader);
+        let heads: Vec<Head> = authors
+            .iter()
+            .filter_map(|author| {
+                let id = *self.ids(*author, below).first()?;
+                Some(Head {
+                    author: *author,
+                    id,
+                })
+            })
+            .collect();
+        let mut top = heads.clone();
+        top.sort_by_key(|head| std::cmp::Reverse(head.id));
+        top.truncate(n);
+        let mut ids: Vec<u64> = top
+            .iter()
+            .flat_map(|head| self.ids(head.author, below).into_iter().take(n))
+            .collect();
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        Page { ids, heads }
+    }
+}
+
+/// One statement of a transaction.
+#[derive(Clone, Debug)]
+pub(super) enum Write {
+    /// A new message; or, if there is one with this id, it changes its author.
+    Post {
+        id: u64,
+        author: u64,
+        named: bool,
+    },
+    /// Removed, whether it was there or not.
+    Remove {
+        id: u64,
+        named: bool,
+    },
+    Follow(u64, u64),
+    Unfollow(u64, u64),
+    /// All messages with ids that are 0 modulo this are gone, out of sight.
+    LoseMessages(u64),
+    LoseFollows(u64),
+}
+
+enum Wanted {
+    Reader(Ticket, u64),
+    Author(AuthorAsk),
+}
+
+struct Asked {
+    wanted: Wanted,
+    since: usize,
+}
+
+/// A server that is ahead of an index.
+pub(super) struct World {
+    pub(super) index: Index,
+    /// What the tables held at each position.
+    history: Vec<Tables>,
+    /// The changes that led to each position from the one before.
+    log: Vec<Vec<Change>>,
+    /// The index's position.
+    reached: usize,
+    asked: Vec<Asked>,
+}
+
+impl World {
+    pub(super) fn new(memory_bytes: usize, start: Tables) -> Self {
+        let mut index = Index::new(memory_bytes);
+        index.pace = Pace {
+            tombstones: 3,
+            sweep_within: 6,
+            sweep_work: 4,
+        };
+        World {
+            index,
+            history: vec![start],
+            log: vec![Vec::new()],
+            reached: 0,
+            asked: Vec::new(),
+        }
+    }
+
+    fn latest(&self) -> usize {
+        self.history.len() - 1
+    }
+
+    /// The state that the index is to know.
+    pub(super) fn now(&self) -> &Tables {
+        &self.history[self.reached]
+    }
+
+    pub(super) fn commit(&mut self, writes: &[Write]) {
+        let mut tables = self.history[self.latest()].clone();
+        let mut changes = Vec::new();
+        for write in writes {
+            perform(&mut tables, write, &mut changes);
+        }
+        self.history.push(tables);
+        self.log.push(changes);
+    }
+
+    pub(super) fn follow_log(&mut self, steps: usize) {
+        for _ in 0..steps.min(self.latest() - self.reached) {
+            self.reached += 1;
+            self.index.apply(&self.log[self.reached], at(self.reached));
+            assert_eq!(self.index.position(), at(self.reached));
+        }
+    }
+
+    pub(super) fn begin_reader(&mut self, reader: u64) {
+        if let Some(ticket) = self.index.begin_reader(reader) {
+            let wanted = Wanted::Reader(ticket, reader);
+            self.ask(wanted);
+        }
+    }
+
+    pub(super) fn begin_author(&mut self, author: u64, bound: Option<u64>, n: usize) {
+        if let Some(ask) = self.index.begin_author(author, bound, n) {
+            assert_eq!(ask.author, author);
+            self.ask(Wanted::Author(ask));
+        }
+    }
+
+    fn ask(&mut self, wanted: Wanted) {
+        let since = self.reached;
+        self.asked.push(Asked { wanted, since });
+    }
+
+    pub(super) fn loads(&self) -> usize {
+        self.asked.len()
+    }
+
+    /// A load ends, having read the tables somewhere between its beginning and now.
+    pub(super) fn finish(&mut self, which: usize, cut: usize, later: usize, limit: usize) {
+        if self.asked.is_empty() {
+            return;
+        }
+        let asked = self.asked.remove(which % self.asked.len());
+        let cut = asked.since + cut % (self.latest() - asked.since + 1);
+        let valid_from = at(cut + later % (self.latest() - cut + 1));
+        let tables = &self.history[cut];
+        match asked.wanted {
+            Wanted::Reader(ticket, reader) => {
+                let rows = tables.authors(reader);
+                self.index.loaded_reader(ticket, rows, valid_from);
+            }
+            Wanted::Author(ask) => {
+                let mut rows = tables.ids(ask.author, ask.below);
+                let complete = rows.len() < limit;
+                rows.truncate(limit);
+                self.index
+                    .loaded_author(ask.ticket, rows, complete, valid_from);
+            }
+        }
+    }
+
+    pub(super) fn give_up(&mut self, which: usize) {
+        if self.asked.is_empty() {
+            return;
+        }
+        match self.asked.remove(which % self.asked.len()).wanted {
+            Wanted::Reader(ticket, _) => self.index.give_up(ticket),
+            Wanted::Author(ask) => self.index.give_up(ask.ticket),
+        }
+    }
+
+    /// Begins what a page lacks.
+    pub(super) fn begin(&mut self, reader: u64, bound: Option<u64>, n: usize, missing: &Missing) {
+        if missing.reader {
+            self.begin_reader(reader);
+        }
+        for author in &missing.authors {
+            self.begin_author(*author, bound, n);
+        }
+    }
+}
+
+fn perform(tables: &mut Tables, write: &Write, changes: &mut Vec<Change>) {
+    let mut remove = |tables: &mut Tables, id, named: bool| {
+        let owner = tables.messages.remove(&id);
+        // Of one that is not there it may say anything.
+        let author = owner.or(Some(id % 5)).filter(|_| named);
+        changes.push(Change::Removed { author, id });
+    };
+    match *write {
+        Write::Post { id, author, named } => {
+            if tables
+                .messages
+                .get(&id)
+                .is_some_and(|owner| *owner != author)
+            {
+                remove(tables, id, named);
+            }
+            tables.messages.insert(id, author);
+            changes.push(Change::Posted { author, id });
+        }
+        Write::Remove { id, named } => remove(tables, id, named),
+        Write::Follow(reader, author) => {
+            tables.follows.insert((reader, author));
+            changes.push(Change::Followed { reader, author });
+        }
+        Write::Unfollow(reader, author) => {
+            tables.follows.remove(&(reader, author));
+            changes.push(Change::Unfollowed { reader, author });
+        }
+        Write::LoseMessages(modulus) => {
+            tables.messages.retain(|id, _| id % modulus != 0);
+            changes.push(Change::MessagesLost);
+        }
+        Write::LoseFollows(modulus) => {
+            tables.follows.retain(|(_, author)| author % modulus != 0);
+            changes.push(Change::FollowsLost);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Ids that were removed without a word about whose they were.
+//!
+//! Any window may hold such an id. Until all windows have been looked through, a tombstone says who owns
+//! the id now, and no other window shows it.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::shard::hash;
+
+#[derive(Clone, Copy, Debug)]
+struct Tombstone {
+    owner: Option<u64>,
+    /// How many sweeps had begun when it was laid.
+    round: u64,
+}
+
+/// Hashes one number as the tables do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Numbers(u64);
+
+impl Hasher for Numbers {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = hash(self.0 ^ number);
+    }
+}
+
+/// The ids that are not what windows say they are.
+#[derive(Debug, Default)]
+pub(super) struct Tombstones {
+    laid: HashMap<u64, Tombstone, BuildHasherDefault<Numbers>>,
+    round: u64,
+}
+
+impl Tombstones {
+    pub(super) fn len(&self) -> usize {
+        self.laid.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.laid.is_empty()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        // At most seven of eight buckets are used, and each has a byte of its own.
+        self.laid.capacity() / 7 * 8 * (size_of::<(u64, Tombstone)>() + 1)
+    }
+
+    /// An id is gone, whoever had it.
+    pub(super) fn lay(&mut self, id: u64) {
+        let round = self.round;
+        self.laid.insert(id, Tombstone { owner: None, round });
+    }
+
+    /// An author has an id now.
+    pub(super) fn own(&mut self, id: u64, author: u64) {
+        let round = self.round;
+        if let Some(tombstone) = self.find(id) {
+            if tombstone.owner.is_some_and(|owner| owner != author) {
+                tombstone.round = round;
+            }
+            tombstone.owner = Some(author);
+        }
+    }
+
+    /// An author does not have an id any more.
+    pub(super) fn disown(&mut self, id: u64, author: u64) {
+        if let Some(tombstone) = self.find(id)
+            && tombstone.owner == Some(author)
+        {
+            tombstone.owner = None;
+        }
+    }
+
+    fn find(&mut self, id: u64) -> Option<&mut Tombstone> {
+        if self.laid.is_empty() {
+            return None;
+        }
+        self.laid.get_mut(&id)
+    }
+
+    /// May an author's window show this id?
+    pub(super) fn shows(&self, id: u64, author: u64) -> bool {
+        if self.laid.is_empty() {
+            return true;
+        }
+        let tombstone = self.laid.get(&id);
+        tombstone.is_none_or(|tombstone| tombstone.owner == Some(author))
+    }
+
+    /// The ids of a window that it may show, newest first.
+    pub(super) fn shown<'a>(
+        &'a self,
+        ids: &'a [u64],
+        author: u64,
+    ) -> impl Iterator<Item = u64> + 'a {
+        let ids = ids.iter().rev().copied();
+        ids.filter(move |id| self.shows(*id, author))
+    }
+
+    /// A sweep begins.
+    pub(super) fn begin_sweep(&mut self) {
+        self.round += 1;
+    }
+
+    /// All windows have been looked through since the sweep began.
+    pub(super) fn end_sweep(&mut self) {
+        let round = self.round;
+        self.laid.retain(|_, tombstone| tombstone.round >= round);
+        self.laid.shrink_to_fit();
+    }
+
+    /// There are no windows left.
+    pub(super) fn clear(&mut self) {
+        *self = Tombstones::default();
+    }
+}

@@ -1,0 +1,218 @@
+//! An author's newest ids.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::load::Load;
+use super::shard::Entry;
+use super::tombstones::Tombstones;
+use super::{Position, room};
+
+/// All ids of an author from `low` upwards. One cache line, but for the ids.
+#[derive(Debug)]
+pub(super) struct Window {
+    author: u64,
+    /// The last of `ids`, if there is one.
+    newest: u64,
+    /// 0: it is whole.
+    low: u64,
+    /// Ascending.
+    ids: Vec<u64>,
+    load: Option<Box<Load>>,
+    used: AtomicBool,
+}
+
+/// What a page needs of a window.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View<'a> {
+    /// The newest id, if there is one.
+    pub(super) head: Option<u64>,
+    /// All ids that may be shown, ascending; those of tombstones among them.
+    pub(super) ids: &'a [u64],
+}
+
+impl Entry for Window {
+    fn key(&self) -> u64 {
+        self.author
+    }
+
+    fn heap(&self) -> usize {
+        room::bytes(&self.ids) + self.load.as_ref().map_or(0, |load| load.bytes())
+    }
+
+    fn items(&self) -> usize {
+        self.ids.len()
+    }
+
+    fn is_loading(&self) -> bool {
+        self.load.is_some()
+    }
+
+    fn take_used(&mut self) -> bool {
+        std::mem::take(self.used.get_mut())
+    }
+}
+
+impl Window {
+    /// A window that is about to be loaded for the first time.
+    pub(super) fn begin(author: u64, ticket: u64) -> Self {
+        Window {
+            author,
+            newest: 0,
+            low: u64::MAX,
+            ids: Vec::new(),
+            load: Some(Load::begin(ticket, None)),
+            used: AtomicBool::new(true),
+        }
+    }
+
+    /// Begins a load of what is below, unless one is under way or `n` ids at or below the bound are
+    /// there already. Returns from where on ids are not wanted.
+    pub(super) fn extend(
+        &mut self,
+        ticket: u64,
+        bound: Option<u64>,
+        n: usize,
+        tombstones: &Tombstones,
+    ) -> Option<u64> {
+        let nothing = Position::default();
+        if self.load.is_some() || self.view(bound, n, nothing, tombstones).is_some() {
+            return None;
+        }
+        self.load = Some(Load::begin(ticket, Some(self.low)));
+        Some(self.low)
+    }
+
+    /// The load with this ticket is under way.
+    pub(super) fn awaits(&self, ticket: u64) -> bool {
+        let load = self.load.as_ref();
+        load.is_some_and(|load| load.ticket == ticket && load.is_asked())
+    }
+
+    /// The ticket of the load under way.
+    pub(super) fn ticket(&self) -> Option<u64> {
+        self.load.as_ref().map(|load| load.ticket)
+    }
+
+    /// The load failed. False if nothing was there before it, either.
+    pub(super) fn give_up(&mut self) -> bool {
+        self.load.take().is_none_or(|load| load.floor.is_some())
+    }
+
+    /// The rows of the load are here. False if they say nothing.
+    pub(super) fn loaded(
+        &mut self,
+        rows: Vec<u64>,
+        complete: bool,
+        valid_from: Position,
+        tombstones: &Tombstones,
+    ) -> bool {
+        let lowest = rows.iter().copied().min();
+        let low = if complete { Some(0) } else { lowest };
+        let (Some(load), Some(low)) = (self.load.as_mut(), low) else {
+            return false;
+        };
+        let (floor, author) = (load.floor, self.author);
+        let wanted =
+            |id| id >= low && floor.is_none_or(|floor| id < floor) && tombstones.shows(id, author);
+        let below = load.arrive(rows, valid_from, wanted);
+        let mut ids = Vec::with_capacity(below.len() + self.ids.len());
+        ids.extend_from_slice(&below);
+        ids.append(&mut self.ids);
+        self.ids = ids;
+        self.low = floor.map_or(low, |floor| low.min(floor));
+        self.note_newest();
+        *self.used.get_mut() = true;
+        true
+    }
+
+    /// Ends a load whose result has become valid.
+    pub(super) fn settle(&mut self, position: Position) {
+        if self
+            .load
+            .as_ref()
+            .is_some_and(|load| load.is_settled(position))
+        {
+            self.load = None;
+        }
+    }
+
+    fn note_newest(&mut self) {
+        self.newest = self.ids.last().copied().unwrap_or(0);
+    }
+
+    /// An id is there now, or is not. False if that was one change too many for the load under way.
+    #[must_use]
+    pub(super) fn change(&mut self, id: u64, present: bool) -> bool {
+        if let Some(load) = self.load.as_mut().filter(|load| load.is_asked())
+            && load.floor.is_none_or(|floor| id < floor)
+        {
+            return load.note(id, present);
+        }
+        if id >= self.low {
+            if present {
+                room::insert(&mut self.ids, id);
+            } else {
+                room::remove(&mut self.ids, id);
+            }
+            self.note_newest();
+        }
+        true
+    }
+
+    /// Takes out what is not this author's any more. Returns how many ids were looked at.
+    pub(super) fn purge(&mut self, tombstones: &Tombstones) -> usize {
+        let (before, author) = (self.ids.len(), self.author);
+        self.ids.retain(|id| tombstones.shows(*id, author));
+        if self.ids.len() < before {
+            room::give_back(&mut self.ids);
+            self.note_newest();
+        }
+        before
+    }
+
+    pub(super) fn mark_used(&self) {
+        // Looked at first: most often it is set, and then the cache line stays shared.
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The ids at or below the bound, if what is here at a position is enough for a page of `n`.
+    pub(super) fn view(
+        &self,
+        bound: Option<u64>,
+        n: usize,
+        position: Position,
+        tombstones: &Tombstones,
+    ) -> Option<View<'_>> {
+        let mut low = self.low;
+        let mut start = 0;
+        if let Some(load) = &self.load
+            && !load.is_settled(position)
+        {
+            let floor = load.floor?;
+            if floor > low {
+                low = floor;
+                start = self.ids.partition_point(|id| *id < floor);
+            }
+        }
+        let end = match bound {
+            Some(bound) if self.newest > bound => self.ids.partition_point(|id| *id <= bound),
+            _ => self.ids.len(),
+        };
+        let ids = self.ids.get(start..end).unwrap_or(&[]);
+        let (head, enough) = if tombstones.is_empty() {
+            let head = match end == self.ids.len() && !ids.is_empty() {
+                true => Some(self.newest),
+                false => ids.last().copied(),
+            };
+            (head, ids.len() >= n.max(1))
+        } else {
+            let mut shown = tombstones.shown(ids, self.author);
+            let head = shown.next();
+            let rest = n.saturating_sub(1);
+            (head, head.is_some() && shown.take(rest).count() == rest)
+        };
+        (low == 0 || enough).then_some(View { head, ids })
+    }
+}
