@@ -6,7 +6,7 @@
 //! | `window`, `follows` | what is known of one author, of one reader |
 //! | `loading`, `load` | rows that arrive while changes go on |
 //! | `tombstones` | removals that do not say whose message it was |
-//! | `page` | what is answered |
+//! | `page`, `descending` | what is answered |
 //! | `upkeep` | what is put off: sweeping, freeing, evicting |
 //! | `table`, `shard`, `room` | where all that lies, and what it costs |
 //!
@@ -14,6 +14,7 @@
 //! just that far. A *window* is an author's newest ids, all of them from some id on. What is missing is loaded by
 //! SQL, which sees a state of the server between the position when it began and the one that it names, `valid_from`;
 //! what comes of that is in use once the index itself is there.
+mod descending;
 mod follows;
 mod load;
 mod loading;

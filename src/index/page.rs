@@ -1,6 +1,7 @@
 //! From windows to a page.
 
 use super::Index;
+use super::descending::descending;
 use super::window::View;
 use crate::session::result_table::Head;
 
@@ -25,13 +26,6 @@ pub struct Missing {
     pub authors: Vec<u64>,
 }
 
-/// Ascending runs, one behind the other, become one descending list of distinct ids.
-fn merge(mut ids: Vec<u64>) -> Vec<u64> {
-    ids.sort_unstable_by(|a, b| b.cmp(a));
-    ids.dedup();
-    ids
-}
-
 impl Index {
     /// The page of a reader at the index's position: of the `n` followed authors whose newest ids at or below
     /// the bound are the greatest, the newest `n` such ids each.
@@ -50,8 +44,12 @@ impl Index {
         let mut heads = Vec::with_capacity(follows.len());
         let mut views: Vec<(Head, View)> = Vec::with_capacity(follows.len());
         let mut missing = Vec::new();
-        for &author in follows {
-            let window = self.authors.get(author);
+        // All look-ups first: the processor waits for the memory of several at once then.
+        let windows: Vec<_> = follows
+            .iter()
+            .map(|author| self.authors.get(*author))
+            .collect();
+        for (&author, window) in follows.iter().zip(windows) {
             if let Some(window) = window {
                 window.mark_used();
             }
@@ -88,7 +86,7 @@ impl Index {
             }
         }
         Ok(Page {
-            ids: merge(ids),
+            ids: descending(ids),
             heads,
         })
     }

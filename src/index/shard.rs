@@ -122,7 +122,7 @@ impl<E: Entry> Shard<E> {
         else {
             return false;
         };
-        if (self.entries.len() + 1) * 4 > self.slots.len() * 3 {
+        if (self.entries.len() + 1) * 2 > self.slots.len() {
             self.index((self.slots.len() * 2).max(FEWEST_SLOTS));
         }
         self.lead(hash(entry.key()), place);
@@ -167,7 +167,7 @@ impl<E: Entry> Shard<E> {
         let entry = self.entries.swap_remove(place);
         self.free(slot);
         room::give_back(&mut self.entries);
-        if self.slots.len() > FEWEST_SLOTS && self.entries.len() * 8 < self.slots.len() {
+        if self.slots.len() > FEWEST_SLOTS && self.entries.len() * 16 < self.slots.len() {
             self.index(self.slots.len() / 2);
         }
         Some(entry)

@@ -9,6 +9,7 @@ use super::{Position, room};
 
 /// All ids of an author from `low` upwards. One cache line, but for the ids.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct Window {
     author: u64,
     /// The last of `ids`, if there is one.
