@@ -141,7 +141,6 @@ impl Index {
                     author: Some(author),
                     id,
                 } => {
-                    self.tombstones.disown(id, author);
                     self.message(author, id, false);
                 }
                 Change::Removed { author: None, id } => {

@@ -198,16 +198,76 @@ impl<E: Entry> Shard<E> {
         }
     }
 
-    /// Leaves the shard empty and hands its entries over.
-    pub(super) fn take(&mut self) -> Vec<E> {
-        self.slots = Vec::new();
-        std::mem::take(&mut self.entries)
+    pub(super) fn entries(&self) -> &[E] {
+        &self.entries
     }
 }
 
 #[cfg(test)]
-impl<E> Shard<E> {
-    pub(super) fn entries(&self) -> &[E] {
-        &self.entries
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    struct Bare(u64);
+
+    impl Entry for Bare {
+        fn key(&self) -> u64 {
+            self.0
+        }
+
+        fn heap(&self) -> usize {
+            0
+        }
+
+        fn items(&self) -> usize {
+            0
+        }
+
+        fn is_loading(&self) -> bool {
+            false
+        }
+
+        fn take_used(&mut self) -> bool {
+            false
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn entries_come_and_go(steps in proptest::collection::vec((0u64..60, any::<bool>()), 1..300)) {
+            let mut shard = Shard::new();
+            let mut expected = BTreeSet::new();
+            for (key, add) in steps {
+                // Many of one tag and home, as they would be in a large shard.
+                let key = key << 40;
+                match (shard.place(key), add) {
+                    (None, true) => prop_assert!(shard.insert(Bare(key)) && expected.insert(key)),
+                    (Some(place), false) => {
+                        prop_assert_eq!(shard.remove(place).map(|entry| entry.0), Some(key));
+                        expected.remove(&key);
+                    }
+                    (place, _) => prop_assert_eq!(place.is_some(), expected.contains(&key)),
+                }
+                prop_assert!(expected.iter().all(|key| shard.get(*key).is_some()));
+                prop_assert_eq!(shard.len(), expected.len());
+            }
+        }
+    }
+
+    #[test]
+    fn keys_in_a_row_or_far_apart_spread_evenly() {
+        for step in [1, 2, 1_024, 1 << 20, 1 << 32, 1 << 40] {
+            for bits in [0..10, 22..32, 32..42, 54..64u32] {
+                let mut counts = [0u32; 1_024];
+                for key in 0..65_536u64 {
+                    let hash = hash(key * step) << (64 - bits.end) >> (64 - bits.len());
+                    counts[usize::try_from(hash).unwrap()] += 1;
+                }
+                let most = counts.iter().max();
+                assert!(most < Some(&110), "{step}, {bits:?}: {most:?}");
+            }
+        }
     }
 }

@@ -41,8 +41,8 @@ pub(super) struct Table<E> {
     len: usize,
     items: usize,
     loading: usize,
-    /// Entries that are void already and wait to be freed.
-    dead: Vec<Vec<E>>,
+    /// Shards that are void already and wait to be freed.
+    dead: Vec<Shard<E>>,
 }
 
 impl<E: Entry> Table<E> {
@@ -50,7 +50,7 @@ impl<E: Entry> Table<E> {
     pub(super) fn new(memory_bytes: usize) -> Self {
         let wanted = (memory_bytes / SHARD_BYTES).clamp(1, MOST_SHARDS);
         let bits = wanted.ilog2();
-        let shards: Vec<Shard<E>> = (0..1usize << bits).map(|_| Shard::new()).collect();
+        let shards = empty(1 << bits);
         Table {
             bytes: room::bytes(&shards),
             shards,
@@ -220,59 +220,63 @@ impl<E: Entry> Table<E> {
 
     /// All entries are void at once. Their memory is given back later, by `bury`.
     pub(super) fn clear(&mut self) {
-        for shard in &mut self.shards {
-            let before = shard.bytes();
-            let entries = shard.take();
-            self.bytes -= before;
-            if entries.capacity() > 0 {
-                self.bytes += room::bytes(&entries);
-                self.dead.push(entries);
-            }
+        if self.len == 0 {
+            return;
+        }
+        let fresh = empty(self.shards.len());
+        let mut old = std::mem::replace(&mut self.shards, fresh);
+        if self.dead.is_empty() {
+            self.dead = old;
+        } else {
+            self.dead.append(&mut old);
         }
         self.len = 0;
         self.items = 0;
         self.loading = 0;
     }
 
-    /// Frees some void entries. False if there are none.
+    /// Frees void shards, with `most` entries or a little more. False if there are none.
     pub(super) fn bury(&mut self, most: usize) -> bool {
-        let Some(list) = self.dead.last_mut() else {
-            self.dead = Vec::new();
+        if self.dead.is_empty() {
             return false;
-        };
-        for _ in 0..most {
-            match list.pop() {
-                Some(entry) => self.bytes -= entry.heap(),
-                None => {
-                    self.bytes -= room::bytes(list);
-                    self.dead.pop();
-                    break;
-                }
-            }
+        }
+        let mut freed = 0;
+        while freed <= most
+            && let Some(shard) = self.dead.pop()
+        {
+            self.bytes -= shard.bytes() + shard.entries().iter().map(Entry::heap).sum::<usize>();
+            freed += 1 + shard.len();
+        }
+        if self.dead.is_empty() {
+            self.dead = Vec::new();
         }
         true
     }
+}
+
+/// Shards with nothing in them.
+fn empty<E: Entry>(shards: usize) -> Vec<Shard<E>> {
+    (0..shards).map(|_| Shard::new()).collect()
 }
 
 #[cfg(test)]
 impl<E: Entry> Table<E> {
     /// The bytes counted anew, entry by entry. The other sums are held against the entries as well.
     pub(super) fn counted(&self) -> usize {
-        let lists = || self.shards.iter().map(Shard::entries);
-        let all = || lists().flatten();
+        let all = || self.shards.iter().flat_map(Shard::entries);
         assert_eq!(all().count(), self.len);
         assert_eq!(all().map(Entry::items).sum::<usize>(), self.items);
         assert_eq!(
             all().filter(|entry| entry.is_loading()).count(),
             self.loading
         );
-        let dead: usize = self.dead.iter().map(room::bytes).sum();
-        let heap = |entry: &E| entry.heap();
+        let shards = || self.shards.iter().chain(&self.dead);
         room::bytes(&self.shards)
-            + self.shards.iter().map(Shard::bytes).sum::<usize>()
-            + all().map(heap).sum::<usize>()
             + room::bytes(&self.dead)
-            + dead
-            + self.dead.iter().flatten().map(heap).sum::<usize>()
+            + shards().map(Shard::bytes).sum::<usize>()
+            + shards()
+                .flat_map(Shard::entries)
+                .map(Entry::heap)
+                .sum::<usize>()
     }
 }

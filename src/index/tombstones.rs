@@ -10,6 +10,7 @@ use super::shard::hash;
 
 #[derive(Clone, Copy, Debug)]
 struct Tombstone {
+    /// Who got the id last since then.
     owner: Option<u64>,
     /// How many sweeps had begun when it was laid.
     round: u64,
@@ -53,7 +54,7 @@ impl Tombstones {
 
     pub(super) fn bytes(&self) -> usize {
         // At most seven of eight buckets are used, and each has a byte of its own.
-        self.laid.capacity() / 7 * 8 * (size_of::<(u64, Tombstone)>() + 1)
+        self.laid.capacity() * 8 / 7 * (size_of::<(u64, Tombstone)>() + 1)
     }
 
     /// An id is gone, whoever had it.
@@ -62,31 +63,17 @@ impl Tombstones {
         self.laid.insert(id, Tombstone { owner: None, round });
     }
 
-    /// An author has an id now.
+    /// An author has an id now. If it goes again and the log says whose it was, its window loses it as usual.
     pub(super) fn own(&mut self, id: u64, author: u64) {
-        let round = self.round;
-        if let Some(tombstone) = self.find(id) {
+        if self.laid.is_empty() {
+            return;
+        }
+        if let Some(tombstone) = self.laid.get_mut(&id) {
             if tombstone.owner.is_some_and(|owner| owner != author) {
-                tombstone.round = round;
+                tombstone.round = self.round;
             }
             tombstone.owner = Some(author);
         }
-    }
-
-    /// An author does not have an id any more.
-    pub(super) fn disown(&mut self, id: u64, author: u64) {
-        if let Some(tombstone) = self.find(id)
-            && tombstone.owner == Some(author)
-        {
-            tombstone.owner = None;
-        }
-    }
-
-    fn find(&mut self, id: u64) -> Option<&mut Tombstone> {
-        if self.laid.is_empty() {
-            return None;
-        }
-        self.laid.get_mut(&id)
     }
 
     /// May an author's window show this id?

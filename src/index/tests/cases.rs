@@ -214,3 +214,9 @@ fn missing_authors_are_named_up_to_a_number() {
     let missing = index.page(1, None, 20).unwrap_err();
     assert_eq!(missing.authors, (0..1_000).collect::<Vec<u64>>());
 }
+
+#[test]
+fn many_threads_may_read_an_index() {
+    fn shared<T: Send + Sync>(_: &T) {}
+    shared(&Index::new(0));
+}
