@@ -2,9 +2,10 @@
 
 use std::fmt::{self, Write};
 
+use super::aims::CONNECTIONS;
+use super::depth::Depth;
 use super::report::{Cell, Report};
 use super::table::thousands;
-use super::targets::CONNECTIONS;
 use super::way::{Form, Route, Way};
 
 const WIDTH: f64 = 760.0;
@@ -48,7 +49,11 @@ const BARS: [(Way, &str, &str); 5] = [
 /// Draws it; `None` when the newest page was not measured.
 #[must_use]
 pub fn chart(report: &Report) -> Option<String> {
-    let newest: Vec<&Cell> = report.cells.iter().filter(|cell| cell.page == 1).collect();
+    let newest: Vec<&Cell> = report
+        .cells
+        .iter()
+        .filter(|cell| cell.page == Depth::NEWEST)
+        .collect();
     let wanted = newest
         .iter()
         .map(|cell| cell.connections)
@@ -85,7 +90,10 @@ fn draw(
     };
     let version = escape(report.server.version.split('-').next().unwrap_or_default());
     let height = TOP + STEP * bars.len() as f64 + BOTTOM;
-    let most = bars.iter().map(|(cell, ..)| cell.rate).fold(1.0, f64::max);
+    let most = bars
+        .iter()
+        .map(|(cell, ..)| cell.figures.rate)
+        .fold(1.0, f64::max);
     writeln!(
         svg,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
@@ -101,7 +109,7 @@ fn draw(
     )?;
     for (place, (cell, name, class)) in bars.iter().enumerate() {
         let y = TOP + STEP * place as f64;
-        let width = ((WIDTH - LEFT - RIGHT) * cell.rate / most).max(2.0);
+        let width = ((WIDTH - LEFT - RIGHT) * cell.figures.rate / most).max(2.0);
         let ratio = cell
             .ratio
             .map_or(String::new(), |ratio| format!("({ratio:.2}x)"));
@@ -114,13 +122,13 @@ fn draw(
             y + 17.0,
             LEFT + width + 10.0,
             y + 17.0,
-            thousands(cell.rate),
+            thousands(cell.figures.rate),
         )?;
     }
     let floor = floor.map_or(String::new(), |floor| {
         format!(
             "; the 20 bodies alone, by primary key: {}",
-            thousands(floor.rate)
+            thousands(floor.figures.rate)
         )
     });
     writeln!(

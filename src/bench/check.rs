@@ -110,9 +110,9 @@ pub fn judge(
             continue;
         };
         let (mut before, mut answer) = (Vec::new(), Vec::new());
-        work.ask(Form::CallAndTail, direct, &mut before)?;
+        work.ask(way.form.proof(), direct, &mut before)?;
         // Where the procedure still answers as of old, nobody has written: the answer was wrong.
-        let moved = before != work.expected || moved_on.contains(&wrong.index);
+        let moved = before != work.expected(way.form) || moved_on.contains(&wrong.index);
         let mut right = before == wrong.rows;
         for _ in 0..ATTEMPTS {
             if right || !moved {
@@ -125,13 +125,13 @@ pub fn judge(
             };
             let mut after = Vec::new();
             work.ask(form, client, &mut answer)?;
-            work.ask(Form::CallAndTail, direct, &mut after)?;
+            work.ask(way.form.proof(), direct, &mut after)?;
             right = answer == before || answer == after || way.form == Form::Bodies;
             before = after;
         }
         if right {
             moved_on.push(wrong.index);
-            work.expect(before)?;
+            work.expect(way.form, before)?;
         } else {
             differences.push(Difference {
                 way,

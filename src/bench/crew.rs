@@ -3,9 +3,10 @@
 use super::BenchError;
 use super::child::Proxy;
 use super::client::Client;
+use super::depth::Depth;
 use super::flags::BenchFlags;
 use super::login::Account;
-use super::way::{Route, Way};
+use super::way::{Form, Route, Way};
 
 /// Open connections by route, and the Headwaters that some of them go through.
 #[derive(Debug)]
@@ -70,14 +71,15 @@ impl Crew {
         Ok(crew)
     }
 
-    /// The ways that can be measured with these connections.
+    /// The ways in which a page can be asked for with these connections.
     #[must_use]
-    pub fn ways(&self, lateral: bool) -> Vec<Way> {
+    pub fn ways(&self, lateral: bool, page: Depth) -> Vec<Way> {
         let has = |way: &Way| self.lines.iter().any(|line| line.route == way.route);
         Way::ALL
             .into_iter()
             .filter(has)
-            .filter(|way| lateral || way.form != super::way::Form::Lateral)
+            .filter(|way| lateral || way.form != Form::Lateral)
+            .filter(|way| page == Depth::Random || way.form != Form::Newest)
             .collect()
     }
 

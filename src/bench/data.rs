@@ -7,8 +7,12 @@ use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use serde::Serialize;
 
+use super::depth::Depth;
 use super::flags::BenchFlags;
 use super::way::{PAGE, Task};
+
+/// Random pages of each reader.
+const BOUNDS_EACH: usize = 5;
 
 /// What the server said.
 #[derive(Debug)]
@@ -37,11 +41,11 @@ pub struct Server {
 /// A page of the timeline, and the readers who are asked for it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Page {
-    /// 1 is the newest.
-    pub number: u32,
-    /// Readers who are asked for it.
+    /// Where it lies.
+    pub depth: Depth,
+    /// How many are asked for; only of random pages does a reader have several.
     pub asked: usize,
-    /// Readers who have such a page, and a full one.
+    /// Readers who have such a page, and a full one unless it is random.
     pub eligible: usize,
     /// Readers who follow somebody.
     pub readers: usize,
@@ -70,8 +74,11 @@ pub async fn prepare(flags: &BenchFlags) -> Result<Data, mysql_async::Error> {
     let server = server(&mut conn).await?;
     let lengths = lengths(&mut conn, flags.seed).await?;
     let mut pages = Vec::new();
-    for number in &flags.pages {
-        pages.push(page(&mut conn, *number, &lengths, flags.readers).await?);
+    for depth in &flags.pages {
+        pages.push(match depth {
+            Depth::Page(number) => page(&mut conn, *number, &lengths, flags.readers).await?,
+            Depth::Random => random(&mut conn, &lengths, flags).await?,
+        });
     }
     conn.disconnect().await?;
     pages.retain(|page| !page.tasks.is_empty());
@@ -161,12 +168,42 @@ async fn page(
     }
     progress.finish_and_clear();
     Ok(Page {
-        number,
+        depth: Depth::Page(number),
         asked: tasks.len(),
         eligible: eligible.len(),
         readers: lengths.len(),
         tasks,
     })
+}
+
+/// Pages from bounds anywhere in the table: as many for each reader, so that no two that follow each other are alike.
+async fn random(
+    conn: &mut Conn,
+    lengths: &[(u64, u64)],
+    flags: &BenchFlags,
+) -> Result<Page, mysql_async::Error> {
+    let newest: Option<Option<u64>> = conn.query_first("SELECT MAX(id) FROM message").await?;
+    let newest = newest.flatten().unwrap_or_default();
+    let chosen = lengths.get(..flags.readers).unwrap_or(lengths);
+    let tasks = random_tasks(chosen, newest, flags.seed);
+    Ok(Page {
+        depth: Depth::Random,
+        asked: tasks.len(),
+        eligible: lengths.len(),
+        readers: lengths.len(),
+        tasks,
+    })
+}
+
+fn random_tasks(chosen: &[(u64, u64)], newest: u64, seed: u64) -> Vec<Task> {
+    let mut random = Pcg64::seed_from_u64(seed);
+    (0..BOUNDS_EACH)
+        .flat_map(|_| chosen)
+        .map(|(reader, _)| Task {
+            reader: *reader,
+            bound: Some(random.next_u64() % newest.max(1) + 1),
+        })
+        .collect()
 }
 
 /// One less than the last id of the `above` newest messages: the procedure's bound is inclusive.
@@ -188,6 +225,20 @@ async fn bound(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn random_pages_begin_anywhere_and_the_same_again() {
+        let tasks = random_tasks(&[(1, 20), (2, 1)], 1_000, 7);
+        assert_eq!(tasks, random_tasks(&[(1, 20), (2, 1)], 1_000, 7));
+        assert_eq!(tasks.len(), 2 * BOUNDS_EACH);
+        let bounds: std::collections::BTreeSet<_> = tasks.iter().map(|task| task.bound).collect();
+        assert!(bounds.len() > BOUNDS_EACH, "{bounds:?}");
+        assert!(
+            tasks
+                .iter()
+                .all(|task| (Some(1)..=Some(1_000)).contains(&task.bound))
+        );
+    }
 
     #[test]
     fn a_seed_gives_its_own_order_and_loses_nobody() {

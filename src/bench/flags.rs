@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::depth::Depth;
 use crate::config::ServiceFlags;
 
 /// Flags of `headwater bench`.
@@ -41,10 +42,14 @@ pub struct BenchFlags {
     #[arg(long, value_name = "LIST", default_value = "1,4,8", value_delimiter = ',',
           value_parser = clap::value_parser!(u16).range(1..=256))]
     pub connections: Vec<u16>,
-    /// Pages of the timeline, with commas between; 1 is the newest
-    #[arg(long, value_name = "LIST", default_value = "1,10,500", value_delimiter = ',',
-          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub pages: Vec<u32>,
+    /// Pages of the timeline, with commas between; 1 is the newest, `random` are pages that begin anywhere
+    #[arg(
+        long,
+        value_name = "LIST",
+        default_value = "1,10,500",
+        value_delimiter = ','
+    )]
+    pub pages: Vec<Depth>,
     /// Readers whose timelines are asked for, at each page
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub readers: usize,
@@ -90,10 +95,10 @@ mod tests {
 
     #[test]
     fn lists_and_fractions_of_seconds_are_understood() {
-        let words = "bench --user u --connections 1,2 --pages 3 --seconds 0.5";
+        let words = "bench --user u --connections 1,2 --pages 3,random --seconds 0.5";
         let Line { flags } = Line::try_parse_from(words.split(' ')).unwrap();
         assert_eq!(flags.connections, [1, 2]);
-        assert_eq!(flags.pages, [3]);
+        assert_eq!(flags.pages, [Depth::Page(3), Depth::Random]);
         assert_eq!(flags.seconds, Duration::from_millis(500));
     }
 

@@ -49,12 +49,61 @@ impl Lane {
             .collect()
     }
 
+    /// Counts an answer that took so long.
+    pub fn record(&mut self, latency: Duration) {
+        let us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
+        self.latencies.saturating_record(us);
+        self.answers += 1;
+    }
+
     /// Forgets the figures, but not the place in the list.
     pub fn forget(&mut self) {
         self.answers = 0;
         self.busy = Duration::ZERO;
         self.latencies.reset();
     }
+}
+
+/// A share of a slice, done by a thread of its own.
+pub type Job<'a, T> = Box<dyn FnOnce() -> Result<T, ClientError> + Send + 'a>;
+
+/// Does all of it at the same time.
+///
+/// # Errors
+/// The first that one of them ended with.
+pub fn together<T: Send>(jobs: Vec<Job<'_, T>>) -> Result<Vec<T>, ClientError> {
+    thread::scope(|scope| {
+        let running: Vec<_> = jobs.into_iter().map(|job| scope.spawn(job)).collect();
+        let ended: Vec<_> = running
+            .into_iter()
+            .map(|job| job.join().unwrap_or(Err(ClientError::Thread)))
+            .collect();
+        ended.into_iter().collect()
+    })
+}
+
+/// Does something again and again for as long, each time at the next of so many places in a list.
+///
+/// # Errors
+/// When it fails.
+pub fn repeat(
+    length: Duration,
+    places: usize,
+    lane: &mut Lane,
+    stop: &Stop,
+    mut once: impl FnMut(usize) -> Result<(), ClientError>,
+) -> Result<(), ClientError> {
+    let start = Instant::now();
+    let mut now = start;
+    while now - start < length && !stop.asked() {
+        let place = lane.next % places.max(1);
+        once(place)?;
+        let then = std::mem::replace(&mut now, Instant::now());
+        lane.record(now - then);
+        lane.next = place + 1;
+    }
+    lane.busy += now - start;
+    Ok(())
 }
 
 /// Gives a way its turn on all connections; returns the answers that are not the expected ones.
@@ -69,25 +118,14 @@ pub fn slice(
     works: &[Work],
     stop: &Stop,
 ) -> Result<Vec<Wrong>, ClientError> {
-    let turns: Vec<Result<Vec<Wrong>, ClientError>> = thread::scope(|scope| {
-        let turns: Vec<_> = clients
-            .iter_mut()
-            .zip(lanes)
-            .map(|(client, lane)| {
-                scope.spawn(move || turn(way.form, length, client, lane, works, stop))
-            })
-            .collect();
-        turns
-            .into_iter()
-            .map(|turn| turn.join().unwrap_or(Err(ClientError::Thread)))
-            .collect()
-    });
-    Ok(turns
-        .into_iter()
-        .collect::<Result<Vec<_>, _>>()?
-        .into_iter()
-        .flatten()
-        .collect())
+    let jobs = clients
+        .iter_mut()
+        .zip(lanes)
+        .map(|(client, lane)| -> Job<'_, Vec<Wrong>> {
+            Box::new(move || turn(way.form, length, client, lane, works, stop))
+        })
+        .collect();
+    Ok(together(jobs)?.into_iter().flatten().collect())
 }
 
 fn turn(
@@ -100,28 +138,22 @@ fn turn(
 ) -> Result<Vec<Wrong>, ClientError> {
     let mut wrong = Vec::new();
     let mut rows = Vec::new();
-    let start = Instant::now();
-    let mut now = start;
     let mut last = None;
-    while now - start < length && !stop.asked() {
-        let index = lane.next % works.len().max(1);
-        let Some(work) = works.get(index) else { break };
+    repeat(length, works.len(), lane, stop, |index| {
+        let Some(work) = works.get(index) else {
+            return Ok(());
+        };
         work.ask(form, client, &mut rows)?;
-        let then = std::mem::replace(&mut now, Instant::now());
-        let us = u64::try_from((now - then).as_micros()).unwrap_or(u64::MAX);
-        lane.latencies.saturating_record(us);
-        lane.answers += 1;
-        lane.next = index + 1;
-        if form != Form::Call && rows != work.expected {
+        if form != Form::Call && rows != work.expected(form) {
             Wrong::note(&mut wrong, index, &rows);
         }
         last = Some((index, work));
-    }
-    lane.busy += now - start;
+        Ok(())
+    })?;
     // What a CALL alone left is looked at once, when the clock has stopped.
     if let (Form::Call, Some((index, work))) = (form, last) {
         work.ask_tail(client, &mut rows)?;
-        if rows != work.expected {
+        if rows != work.expected(form) {
             Wrong::note(&mut wrong, index, &rows);
         }
     }

@@ -3,12 +3,15 @@
 //! [`data`] chooses readers and pages, [`mod@run`] lets every [`way`] take turns ([`measure`]) and compares each answer
 //! with the procedure's ([`check`]), [`report`] holds the figures, [`table`] and [`chart`] show them.
 
+pub mod aims;
 pub mod chart;
 pub mod check;
 pub mod child;
 pub mod client;
 pub mod crew;
 pub mod data;
+pub mod depth;
+pub mod figures;
 pub mod flags;
 pub mod login;
 pub mod measure;

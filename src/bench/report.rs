@@ -2,17 +2,17 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::BenchError;
+use super::aims::Source;
 use super::check::Differences;
 use super::crew::Said;
 use super::data::{Data, Page, Server};
+use super::depth::Depth;
+use super::figures::Figures;
 use super::flags::BenchFlags;
-use super::measure::Lane;
 use super::memory::Idle;
-use super::targets::{Target, targets};
+use super::targets::{Measured, Target, targets};
 use super::way::Way;
 
 /// A bench that ran to its end.
@@ -75,6 +75,8 @@ pub struct Settings {
     pub upstream: String,
     /// True when the Headwater under measurement was there before.
     pub running_proxy: bool,
+    /// Whose targets apply.
+    pub source: Source,
     /// Time for each cell, in seconds.
     pub seconds: f64,
     /// Numbers of connections.
@@ -88,56 +90,18 @@ pub struct Settings {
 /// One way at one page and number of connections.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cell {
-    /// 1 is the newest.
-    pub page: u32,
+    /// Which page was asked for.
+    pub page: Depth,
     /// Connections that asked at the same time.
     pub connections: usize,
     /// How was asked.
     #[serde(flatten)]
     pub way: Way,
-    /// Timelines that were answered.
-    pub answers: u64,
-    /// Timelines a second.
-    pub rate: f64,
     /// By the rate of the procedure, asked directly in the same form; `None` where that was not measured.
     pub ratio: Option<f64>,
-    /// Median latency of a timeline, in microseconds.
-    pub p50_us: u64,
-    /// The latency that one in a hundred exceeds, in microseconds.
-    pub p99_us: u64,
-    /// The greatest latency, in microseconds.
-    pub max_us: u64,
-}
-
-impl Cell {
-    /// Adds up the lanes of a way.
-    ///
-    /// # Errors
-    /// Never, as long as all lanes count alike.
-    pub fn new(
-        page: u32,
-        connections: usize,
-        way: Way,
-        lanes: &[Lane],
-    ) -> Result<Cell, BenchError> {
-        let mut all = Histogram::<u64>::new(3)?;
-        let mut rate = 0.0;
-        for lane in lanes.iter().filter(|lane| !lane.busy.is_zero()) {
-            all.add(&lane.latencies)?;
-            rate += lane.answers as f64 / lane.busy.as_secs_f64();
-        }
-        Ok(Cell {
-            page,
-            connections,
-            way,
-            answers: all.len(),
-            rate,
-            ratio: None,
-            p50_us: all.value_at_quantile(0.5),
-            p99_us: all.value_at_quantile(0.99),
-            max_us: all.max(),
-        })
-    }
+    /// Timelines, and how long each took.
+    #[serde(flatten)]
+    pub figures: Figures,
 }
 
 impl Report {
@@ -159,6 +123,12 @@ impl Report {
         for (cell, ratio) in cells.iter_mut().zip(ratios) {
             cell.ratio = ratio;
         }
+        let source = Source::of(flags);
+        let measured = Measured {
+            cells: &cells,
+            pages: &pages,
+            idle: idle.as_ref(),
+        };
         Report {
             headwater: env!("CARGO_PKG_VERSION"),
             at: SystemTime::now()
@@ -168,12 +138,13 @@ impl Report {
             settings: Settings {
                 upstream: flags.upstream.clone(),
                 running_proxy: flags.proxy.is_some(),
+                source,
                 seconds: flags.seconds.as_secs_f64(),
                 connections: flags.connections.clone(),
                 readers: flags.readers,
                 seed: flags.seed,
             },
-            targets: targets(&cells, &pages, idle.as_ref(), server.mariadb),
+            targets: targets(&measured, source, server.mariadb),
             server,
             cells,
             idle,
@@ -187,13 +158,19 @@ impl Report {
 
 /// A way's rate by that of the procedure asked in the same form, page and connections.
 #[must_use]
-pub fn ratio(cells: &[Cell], page: u32, connections: usize, way: Way) -> Option<f64> {
+pub fn ratio(cells: &[Cell], page: Depth, connections: usize, way: Way) -> Option<f64> {
+    quotient(cells, page, connections, way, way.measure()?)
+}
+
+/// A way's rate by that of another, at the same page and number of connections.
+#[must_use]
+pub fn quotient(cells: &[Cell], page: Depth, connections: usize, way: Way, by: Way) -> Option<f64> {
     let rate = |way| {
         let is = |cell: &&Cell| (cell.page, cell.connections, cell.way) == (page, connections, way);
-        cells.iter().find(is).map(|cell| cell.rate)
+        cells.iter().find(is).map(|cell| cell.figures.rate)
     };
-    let measure = rate(way.measure()).filter(|rate| *rate > 0.0)?;
-    Some(rate(way)? / measure)
+    let by = rate(by).filter(|rate| *rate > 0.0)?;
+    Some(rate(way)? / by)
 }
 
 fn processor() -> Option<String> {

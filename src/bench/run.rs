@@ -5,11 +5,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::check::{Differences, judge};
 use super::crew::Crew;
 use super::data::{Data, Page};
+use super::depth::Depth;
+use super::figures::Figures;
 use super::flags::BenchFlags;
 use super::login::Account;
 use super::measure::{Lane, SLICE, slice};
 use super::report::{Cell, Machine, Report};
-use super::way::Way;
+use super::way::{Form, Way};
 use super::work::Work;
 use super::{BenchError, Stop, memory};
 
@@ -29,33 +31,34 @@ pub fn run(flags: &BenchFlags, data: Data, stop: &Stop) -> Result<Report, BenchE
     let machine = Machine::look();
     let Data { server, pages } = data;
     for Page {
-        number,
+        depth,
         asked,
         eligible,
         readers,
         ..
     } in &pages
     {
-        eprintln!(
-            "page {number}: {asked} of the {eligible} readers who have it, of {readers} in all"
-        );
+        eprintln!("{depth}: {asked}, of the {eligible} readers who have it, of {readers} in all");
     }
     let idle = match pages.first().and_then(|page| page.tasks.first()) {
         Some(task) if flags.proxy.is_none() => memory::measure(flags, &account, &server, *task)?,
         _ => None,
     };
     let mut crew = Crew::gather(flags, &account)?;
-    let ways = crew.ways(server.lateral);
+    let turns: usize = pages
+        .iter()
+        .map(|page| crew.ways(server.lateral, page.depth).len() * flags.connections.len())
+        .sum();
     let mut course = Course {
-        progress: progress(flags, &pages, &ways),
+        progress: progress(turns, rounds(flags)),
         differences: Differences::default(),
         cells: Vec::new(),
-        ways,
         rounds: rounds(flags),
         stop,
     };
     for page in &pages {
-        course.page(page, flags, &mut crew)?;
+        let ways = crew.ways(server.lateral, page.depth);
+        course.page(page, &ways, flags, &mut crew)?;
     }
     course.progress.finish_and_clear();
     let Course {
@@ -77,40 +80,57 @@ struct Course<'a> {
     progress: ProgressBar,
     differences: Differences,
     cells: Vec<Cell>,
-    ways: Vec<Way>,
     rounds: u32,
     stop: &'a Stop,
 }
 
 impl Course<'_> {
-    fn page(&mut self, page: &Page, flags: &BenchFlags, crew: &mut Crew) -> Result<(), BenchError> {
+    fn page(
+        &mut self,
+        page: &Page,
+        ways: &[Way],
+        flags: &BenchFlags,
+        crew: &mut Crew,
+    ) -> Result<(), BenchError> {
         let at = BenchError::at(&flags.upstream);
+        let newest = ways.iter().any(|way| way.form == Form::Newest);
         let mut works = Vec::with_capacity(page.tasks.len());
         for task in &page.tasks {
-            works.push(Work::new(*task, &mut crew.direct).map_err(&at)?);
+            let mut work = Work::new(*task, &mut crew.direct).map_err(&at)?;
+            if newest {
+                work.learn(Form::Newest, &mut crew.direct).map_err(&at)?;
+            }
+            works.push(work);
         }
         for connections in &flags.connections {
-            self.cells(page.number, usize::from(*connections), crew, &mut works)?;
+            self.cells(
+                page.depth,
+                ways,
+                usize::from(*connections),
+                crew,
+                &mut works,
+            )?;
         }
         Ok(())
     }
 
     fn cells(
         &mut self,
-        page: u32,
+        page: Depth,
+        ways: &[Way],
         connections: usize,
         crew: &mut Crew,
         works: &mut [Work],
     ) -> Result<(), BenchError> {
         let mut lanes = Vec::new();
-        for way in &self.ways {
+        for way in ways {
             lanes.push((*way, Lane::several(connections, works.len())?));
         }
         // Round 0 warms up and does not count.
         for round in 0..=self.rounds {
             for (way, lanes) in &mut lanes {
                 self.progress.set_message(format!(
-                    "page {page}, {connections} connections: {}",
+                    "{page}, {connections} connections: {}",
                     way.label()
                 ));
                 self.turn(*way, connections, crew, lanes, works)?;
@@ -121,7 +141,13 @@ impl Course<'_> {
             }
         }
         for (way, lanes) in lanes {
-            self.cells.push(Cell::new(page, connections, way, &lanes)?);
+            self.cells.push(Cell {
+                page,
+                connections,
+                way,
+                ratio: None,
+                figures: Figures::of(&lanes)?,
+            });
         }
         Ok(())
     }
@@ -160,9 +186,8 @@ fn rounds(flags: &BenchFlags) -> u32 {
     u32::try_from(rounds).unwrap_or(u32::MAX - 1)
 }
 
-fn progress(flags: &BenchFlags, pages: &[Page], ways: &[Way]) -> ProgressBar {
-    let turns = pages.len() * flags.connections.len() * ways.len();
-    let turns = u64::try_from(turns).unwrap_or(u64::MAX) * (u64::from(rounds(flags)) + 1);
+fn progress(turns: usize, rounds: u32) -> ProgressBar {
+    let turns = u64::try_from(turns).unwrap_or(u64::MAX) * (u64::from(rounds) + 1);
     let progress = ProgressBar::new(turns);
     if let Ok(style) =
         ProgressStyle::with_template("{bar:30} {percent}% {eta_precise} to go, {msg}")

@@ -2,8 +2,9 @@
 
 use std::fmt::{self, Write};
 
+use super::aims::Source;
 use super::report::Report;
-use super::targets::{Bound, CONNECTIONS, Target};
+use super::targets::{Aim, Bound};
 
 /// A load from which on others disturb the figures.
 const BUSY: f64 = 0.5;
@@ -47,7 +48,7 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
         writeln!(out, "This server has no LATERAL.")?;
     }
     cells(report, out)?;
-    targets(&report.targets, out)?;
+    targets(report, out)?;
     if let Some(idle) = &report.idle {
         writeln!(out, "(memory: mean of {} sessions)", idle.sessions)?;
     }
@@ -58,7 +59,7 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
     if let Some(counts) = &report.counts {
         writeln!(out, "Headwater's {counts}")?;
     }
-    let answers: u64 = report.cells.iter().map(|cell| cell.answers).sum();
+    let answers: u64 = report.cells.iter().map(|cell| cell.figures.answers).sum();
     writeln!(
         out,
         "{} of {} measured timelines differ from the procedure's.",
@@ -72,7 +73,7 @@ fn cells(report: &Report, out: &mut String) -> fmt::Result {
     for cell in &report.cells {
         if block != Some((cell.page, cell.connections)) {
             block = Some((cell.page, cell.connections));
-            let heading = format!("page {}, connections: {}", cell.page, cell.connections);
+            let heading = format!("{}, connections: {}", cell.page, cell.connections);
             writeln!(
                 out,
                 "\n{heading:<33}{:>9}{:>10}{:>10}{:>8}",
@@ -86,39 +87,57 @@ fn cells(report: &Report, out: &mut String) -> fmt::Result {
             out,
             "{:<33}{:>9}{:>10}{:>10}{ratio:>8}",
             cell.way.label(),
-            thousands(cell.rate),
-            thousands(cell.p50_us as f64),
-            thousands(cell.p99_us as f64),
+            thousands(cell.figures.rate),
+            thousands(cell.figures.p50_us as f64),
+            thousands(cell.figures.p99_us as f64),
         )?;
     }
     Ok(())
 }
 
-fn targets(targets: &[Target], out: &mut String) -> fmt::Result {
-    let heading = format!("targets (ratios at {CONNECTIONS} connections)");
-    writeln!(out, "\n{heading:<52}{:>10}{:>14}", "measured", "target")?;
-    for target in targets {
-        let Target { figure, unit, .. } = target;
-        let measured = target
-            .measured
-            .map_or("-".to_owned(), |measured| format!("{measured:.2}"));
-        let side = match target.bound {
-            Bound::AtLeast => ">=",
-            Bound::AtMost => "<=",
+fn targets(report: &Report, out: &mut String) -> fmt::Result {
+    let heading = match report.settings.source {
+        Source::Pull => "targets (no service account: answers by lookups)",
+        Source::Index => "targets (with a service account: answers from memory)",
+    };
+    let figures = report.targets.iter().map(|target| target.figure.len());
+    let width = figures.chain([heading.len()]).max().unwrap_or_default();
+    writeln!(out, "\n{heading:<width$}{:>10}{:>14}", "measured", "target")?;
+    for target in &report.targets {
+        let number = |number: f64| match target.unit {
+            "us" => thousands(number),
+            _ => format!("{number:.2}"),
         };
-        let mark = match target.reached() {
-            Some(true) => "pass",
-            Some(false) => "MISS",
-            None => "not measured",
+        let measured = target.measured.map_or("-".to_owned(), number);
+        let mark = match (target.reached(), target.aim) {
+            (Some(true), _) => "  pass",
+            (Some(false), _) => "  MISS",
+            (None, Some(_)) => "  not measured",
+            (None, None) => "",
         };
-        let aim = format!("{side} {} {unit}", target.target);
-        writeln!(
-            out,
-            "{figure:<52}{measured:>10}{:>14}  {mark}",
-            aim.trim_end()
-        )?;
+        let line = format!(
+            "{:<width$}{measured:>10}{:>14}{mark}",
+            target.figure,
+            target
+                .aim
+                .map_or("-".to_owned(), |aim| aimed(aim, target.unit)),
+        );
+        writeln!(out, "{}", line.trim_end())?;
     }
     Ok(())
+}
+
+fn aimed(aim: Aim, unit: &str) -> String {
+    let side = match aim.bound {
+        Bound::AtLeast => ">=",
+        Bound::AtMost => "<=",
+        Bound::Below => "<",
+    };
+    let number = match unit {
+        "us" => thousands(aim.target),
+        _ => aim.target.to_string(),
+    };
+    format!("{side} {number} {unit}").trim_end().to_owned()
 }
 
 /// A whole number with commas.

@@ -1,36 +1,35 @@
-//! What is aimed at, and whether it was reached.
+//! The figures that matter, what is aimed at, and whether it was reached.
 
 use serde::Serialize;
 
+use super::aims::{Aims, CONNECTIONS, IDLE_KIB, RELAY, Source};
 use super::data::Page;
+use super::depth::Depth;
 use super::memory::Idle;
-use super::report::{Cell, ratio};
+use super::report::{Cell, quotient};
 use super::way::{Form, Route, Way};
 
-/// Connections at which the targets hold.
-pub const CONNECTIONS: usize = 4;
-/// CALL + tail by Headwater's pull source over the procedure's, on MySQL 9.7.
-const PULL_MYSQL: f64 = 1.8;
-/// The same on MariaDB 10.11, whose procedures are faster.
-const PULL_MARIADB: f64 = 1.2;
-/// CALL + tail with everything relayed over the procedure's asked directly.
-const RELAY: f64 = 0.8;
-/// Resident memory of an idle session, in KiB.
-const IDLE_KIB: f64 = 24.0;
-
-/// A figure that is aimed at.
+/// A figure that matters.
 #[derive(Clone, Debug, Serialize)]
 pub struct Target {
     /// What it is.
     pub figure: String,
     /// Its unit; empty for a ratio.
     pub unit: &'static str,
-    /// On which side of `target` it should be.
-    pub bound: Bound,
-    /// What is aimed at.
-    pub target: f64,
     /// What was measured; `None` where it was not.
     pub measured: Option<f64>,
+    /// What is aimed at; `None` for a figure that is only shown.
+    #[serde(flatten)]
+    pub aim: Option<Aim>,
+}
+
+/// What is aimed at.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Aim {
+    /// On which side of `target` the figure should be.
+    pub bound: Bound,
+    /// The limit.
+    pub target: f64,
 }
 
 /// A side.
@@ -41,46 +40,106 @@ pub enum Bound {
     AtLeast,
     /// The target or less.
     AtMost,
+    /// Less than the target.
+    Below,
+}
+
+/// What the targets are taken from.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured<'a> {
+    /// Every way at every page.
+    pub cells: &'a [Cell],
+    /// The pages.
+    pub pages: &'a [Page],
+    /// What idle sessions cost.
+    pub idle: Option<&'a Idle>,
 }
 
 impl Target {
-    /// Whether it was reached; `None` where it was not measured.
+    /// Whether it was reached; `None` where it was not measured, or nothing is aimed at.
     #[must_use]
     pub fn reached(&self) -> Option<bool> {
-        self.measured.map(|measured| match self.bound {
-            Bound::AtLeast => measured >= self.target,
-            Bound::AtMost => measured <= self.target,
+        let (measured, Aim { bound, target }) = (self.measured?, self.aim?);
+        Some(match bound {
+            Bound::AtLeast => measured >= target,
+            Bound::AtMost => measured <= target,
+            Bound::Below => measured < target,
         })
     }
 }
 
-/// Every target, each page apart.
+/// Every target, each page apart. What was neither measured nor is aimed at is left out.
 #[must_use]
-pub fn targets(cells: &[Cell], pages: &[Page], idle: Option<&Idle>, mariadb: bool) -> Vec<Target> {
-    let pull = if mariadb { PULL_MARIADB } else { PULL_MYSQL };
+pub fn targets(measured: &Measured<'_>, source: Source, mariadb: bool) -> Vec<Target> {
+    let aims = Aims::of(source, mariadb);
+    let mut targets = ratios(measured, &aims);
+    targets.extend(idle(measured.idle));
+    targets.retain(|target| target.measured.is_some() || target.aim.is_some());
+    targets
+}
+
+/// Ratios of rates of two ways in the same cell.
+fn ratios(measured: &Measured<'_>, aims: &Aims) -> Vec<Target> {
+    let direct = |form| Way::new(Route::Direct, form);
+    let own = |form| Way::new(Route::Headwater, form);
+    let relay = Way::new(Route::Relay, Form::CallAndTail);
+    let tail = Some(aims.call_and_tail);
+    let rows = [
+        (
+            "CALL alone, Headwater / procedure",
+            own(Form::Call),
+            direct(Form::Call),
+            aims.call,
+            aims.connections,
+        ),
+        (
+            "CALL + tail, Headwater / procedure",
+            own(Form::CallAndTail),
+            direct(Form::CallAndTail),
+            tail,
+            aims.connections,
+        ),
+        (
+            "CALL + tail, Headwater / its own page 1",
+            own(Form::CallAndTail),
+            own(Form::Newest),
+            aims.random,
+            aims.connections,
+        ),
+        (
+            "CALL + tail, Headwater / floor",
+            own(Form::CallAndTail),
+            direct(Form::Bodies),
+            None,
+            aims.connections,
+        ),
+        (
+            "CALL + tail, relaying everything / procedure",
+            relay,
+            direct(Form::CallAndTail),
+            Some(RELAY),
+            CONNECTIONS,
+        ),
+    ];
     let mut targets = Vec::new();
-    for (what, route, target) in [
-        (
-            "CALL + tail through Headwater / directly",
-            Route::Headwater,
-            pull,
-        ),
-        (
-            "CALL + tail relaying everything / directly",
-            Route::Relay,
-            RELAY,
-        ),
-    ] {
-        let way = Way::new(route, Form::CallAndTail);
-        targets.extend(pages.iter().map(|page| Target {
-            figure: format!("{what}, page {}", page.number),
+    for (what, way, by, aim, connections) in rows {
+        let pages = measured.pages.iter().map(|page| page.depth);
+        let pages = pages.filter(|depth| by.form != Form::Newest || *depth == Depth::Random);
+        targets.extend(pages.map(|depth| Target {
+            figure: format!("{what}, {depth}, {connections} connections"),
             unit: "",
-            bound: Bound::AtLeast,
-            target,
-            measured: ratio(cells, page.number, CONNECTIONS, way),
+            measured: quotient(measured.cells, depth, connections, way, by),
+            aim: aim.map(|target| Aim {
+                bound: Bound::AtLeast,
+                target,
+            }),
         }));
     }
-    for (what, bytes) in [
+    targets
+}
+
+fn idle(idle: Option<&Idle>) -> Vec<Target> {
+    [
         (
             "idle session, logged in",
             idle.map(|idle| idle.logged_in_bytes),
@@ -89,61 +148,100 @@ pub fn targets(cells: &[Cell], pages: &[Page], idle: Option<&Idle>, mariadb: boo
             "idle session, after a timeline",
             idle.map(|idle| idle.after_a_timeline_bytes),
         ),
-    ] {
-        targets.push(Target {
-            figure: what.to_owned(),
-            unit: "KiB",
+    ]
+    .into_iter()
+    .map(|(what, bytes)| Target {
+        figure: what.to_owned(),
+        unit: "KiB",
+        measured: bytes.map(|bytes| bytes / 1024.0),
+        aim: Some(Aim {
             bound: Bound::AtMost,
             target: IDLE_KIB,
-            measured: bytes.map(|bytes| bytes / 1024.0),
-        });
-    }
-    targets
+        }),
+    })
+    .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::figures::Figures;
 
-    fn cell(route: Route, rate: f64) -> Cell {
+    fn cell(page: Depth, connections: usize, way: Way, rate: f64) -> Cell {
         Cell {
-            page: 1,
-            connections: CONNECTIONS,
-            way: Way::new(route, Form::CallAndTail),
-            answers: 1,
-            rate,
+            page,
+            connections,
+            way,
             ratio: None,
-            p50_us: 0,
-            p99_us: 0,
-            max_us: 0,
+            figures: Figures {
+                rate,
+                ..Figures::default()
+            },
         }
     }
 
-    #[test]
-    fn a_target_is_reached_missed_or_not_measured() {
-        let page = Page {
-            number: 1,
+    fn page(depth: Depth) -> Page {
+        Page {
+            depth,
             asked: 0,
             eligible: 0,
             readers: 0,
             tasks: Vec::new(),
-        };
+        }
+    }
+
+    fn reached(measured: &Measured<'_>, source: Source, mariadb: bool) -> Vec<Option<bool>> {
+        let targets = targets(measured, source, mariadb);
+        targets.iter().map(Target::reached).collect()
+    }
+
+    #[test]
+    fn a_target_is_reached_missed_or_not_measured() {
+        let tail = |route| Way::new(route, Form::CallAndTail);
         let cells = [
-            cell(Route::Direct, 1_000.0),
-            cell(Route::Headwater, 1_500.0),
+            cell(Depth::NEWEST, 4, tail(Route::Direct), 1_000.0),
+            cell(Depth::NEWEST, 4, tail(Route::Headwater), 1_500.0),
         ];
         let idle = Idle {
             sessions: 9,
             logged_in_bytes: 24_576.0,
             after_a_timeline_bytes: 24_577.0,
         };
-        let reached = |mariadb| -> Vec<_> {
-            targets(&cells, std::slice::from_ref(&page), Some(&idle), mariadb)
-                .iter()
-                .map(Target::reached)
-                .collect()
+        let measured = Measured {
+            cells: &cells,
+            pages: &[page(Depth::NEWEST)],
+            idle: Some(&idle),
         };
-        assert_eq!(reached(true), [Some(true), None, Some(true), Some(false)]);
-        assert_eq!(reached(false), [Some(false), None, Some(true), Some(false)]);
+        let rest = [None, Some(true), Some(false)];
+        let expected = |first| [&[first], &rest[..]].concat();
+        assert_eq!(reached(&measured, Source::Pull, true), expected(Some(true)));
+        assert_eq!(
+            reached(&measured, Source::Pull, false),
+            expected(Some(false))
+        );
+        // At 8 connections nothing was measured: CALL alone, CALL + tail, relaying, and the memory.
+        let all = reached(&measured, Source::Index, true);
+        assert_eq!(all, [None, None, None, Some(true), Some(false)]);
+    }
+
+    #[test]
+    fn random_pages_are_held_against_page_1_of_the_same_readers_and_the_floor_is_only_shown() {
+        let own = |form| Way::new(Route::Headwater, form);
+        let floor = Way::new(Route::Direct, Form::Bodies);
+        let cells = [
+            cell(Depth::Random, 8, own(Form::CallAndTail), 700.0),
+            cell(Depth::Random, 8, own(Form::Newest), 1_000.0),
+            cell(Depth::Random, 8, floor, 1_400.0),
+        ];
+        let measured = Measured {
+            cells: &cells,
+            pages: &[page(Depth::Random)],
+            idle: None,
+        };
+        let shown: Vec<_> = targets(&measured, Source::Index, false)
+            .into_iter()
+            .filter_map(|target| Some((target.measured?, target.reached())))
+            .collect();
+        assert_eq!(shown, [(0.7, Some(false)), (0.5, None)]);
     }
 }

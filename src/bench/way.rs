@@ -34,6 +34,19 @@ pub enum Form {
     Call,
     /// The CALL, and then the join with its result table.
     CallAndTail,
+    /// The same for the reader's newest page, whichever page the task is.
+    Newest,
+}
+
+impl Form {
+    /// What the procedure is asked for to know this form's answer.
+    #[must_use]
+    pub const fn proof(self) -> Form {
+        match self {
+            Form::Newest => Form::Newest,
+            _ => Form::CallAndTail,
+        }
+    }
 }
 
 /// A form on a route.
@@ -56,7 +69,7 @@ pub struct Task {
 
 impl Way {
     /// Every way, in the order in which they take turns.
-    pub const ALL: [Way; 9] = [
+    pub const ALL: [Way; 10] = [
         Way::new(Route::Direct, Form::Join),
         Way::new(Route::Direct, Form::Lateral),
         Way::new(Route::Direct, Form::Call),
@@ -64,6 +77,7 @@ impl Way {
         Way::new(Route::Relay, Form::Call),
         Way::new(Route::Direct, Form::CallAndTail),
         Way::new(Route::Headwater, Form::CallAndTail),
+        Way::new(Route::Headwater, Form::Newest),
         Way::new(Route::Relay, Form::CallAndTail),
         Way::new(Route::Direct, Form::Bodies),
     ];
@@ -74,12 +88,13 @@ impl Way {
         Way { route, form }
     }
 
-    /// The way whose rate this one's is divided by.
+    /// The way whose rate this one's is divided by; `None` where that is asked for something else.
     #[must_use]
-    pub const fn measure(self) -> Way {
+    pub const fn measure(self) -> Option<Way> {
         match self.form {
-            Form::Call => Way::new(Route::Direct, Form::Call),
-            _ => Way::new(Route::Direct, Form::CallAndTail),
+            Form::Call => Some(Way::new(Route::Direct, Form::Call)),
+            Form::Newest => None,
+            _ => Some(Way::new(Route::Direct, Form::CallAndTail)),
         }
     }
 
@@ -90,6 +105,7 @@ impl Way {
             (_, Form::Join) => "plain SQL join",
             (_, Form::Lateral) => "LATERAL over all followed",
             (_, Form::Bodies) => "floor: 20 bodies by primary key",
+            (_, Form::Newest) => "the same readers' page 1",
             (Route::Direct, Form::Call) => "procedure, CALL alone",
             (Route::Headwater, Form::Call) => "Headwater, CALL alone",
             (Route::Relay, Form::Call) => "Headwater relaying, CALL alone",
@@ -105,6 +121,15 @@ pub const TAIL: &str = "SELECT message.id,user_id,body FROM message \
      INNER JOIN fetch_timeline_tt USING(id) ORDER BY message.id DESC LIMIT 20";
 
 impl Task {
+    /// The same reader's newest page.
+    #[must_use]
+    pub const fn newest(&self) -> Task {
+        Task {
+            reader: self.reader,
+            bound: None,
+        }
+    }
+
     /// The CALL for this page.
     #[must_use]
     pub fn call(&self) -> String {
@@ -182,6 +207,7 @@ mod tests {
             bound: Some(99),
         };
         assert_eq!(deep.call(), "CALL fetch_timeline_ids2(7,99)");
+        assert_eq!(deep.newest(), newest);
         assert!(
             deep.join()
                 .contains("WHERE follower.user_id=7 AND message.id<=99 ORDER")

@@ -9,12 +9,13 @@ use crate::wire::cursor::{Cursor, Malformed};
 pub struct Work {
     /// What is asked for.
     pub task: Task,
-    /// The payloads of the rows of the procedure's page, one behind the other.
-    pub expected: Vec<u8>,
+    expected: Vec<u8>,
+    expected_newest: Vec<u8>,
     join: Vec<u8>,
     lateral: Vec<u8>,
     bodies: Vec<u8>,
     call: Vec<u8>,
+    newest: Vec<u8>,
     tail: Vec<u8>,
 }
 
@@ -36,16 +37,35 @@ impl Work {
         let mut work = Work {
             task,
             expected: Vec::new(),
+            expected_newest: Vec::new(),
             join: packet(&task.join()),
             lateral: packet(&task.lateral()),
             bodies: Vec::new(),
             call: packet(&task.call()),
+            newest: packet(&task.newest().call()),
             tail: packet(TAIL),
         };
-        let mut rows = Vec::new();
-        work.ask(Form::CallAndTail, direct, &mut rows)?;
-        work.expect(rows)?;
+        work.learn(Form::CallAndTail, direct)?;
         Ok(work)
+    }
+
+    /// Asks the procedure, on a direct connection, for a form's right answer.
+    ///
+    /// # Errors
+    /// When it gives none.
+    pub fn learn(&mut self, form: Form, direct: &mut Client) -> Result<(), ClientError> {
+        let mut rows = Vec::new();
+        self.ask(form.proof(), direct, &mut rows)?;
+        self.expect(form, rows)
+    }
+
+    /// A form's right answer: the payloads of the rows, one behind the other.
+    #[must_use]
+    pub fn expected(&self, form: Form) -> &[u8] {
+        match form {
+            Form::Newest => &self.expected_newest,
+            _ => &self.expected,
+        }
     }
 
     /// Asks in one form. After [`Form::Call`] there are no rows.
@@ -67,6 +87,10 @@ impl Work {
                 client.ask(&self.call, rows)?;
                 self.ask_tail(client, rows)
             }
+            Form::Newest => {
+                client.ask(&self.newest, rows)?;
+                self.ask_tail(client, rows)
+            }
         }
     }
 
@@ -78,12 +102,16 @@ impl Work {
         client.ask(&self.tail, rows)
     }
 
-    /// Takes rows as the right answer.
+    /// Takes rows as a form's right answer.
     ///
     /// # Errors
     /// When they are no rows of a page.
-    pub fn expect(&mut self, rows: Vec<u8>) -> Result<(), ClientError> {
+    pub fn expect(&mut self, form: Form, rows: Vec<u8>) -> Result<(), ClientError> {
         let ids: Vec<u64> = messages(&rows)?.iter().map(|message| message.id).collect();
+        if form == Form::Newest {
+            self.expected_newest = rows;
+            return Ok(());
+        }
         self.bodies = packet(&bodies(&ids));
         self.expected = rows;
         Ok(())

@@ -1,0 +1,87 @@
+//! What is aimed at: it depends on where Headwater's answers come from, and on how fast the product's procedures are.
+
+use serde::Serialize;
+
+use super::flags::BenchFlags;
+
+/// CALL + tail with everything relayed over the procedure's asked directly, whatever the source.
+pub const RELAY: f64 = 0.8;
+/// Connections at which that, and the aims of the pull source, hold.
+pub const CONNECTIONS: usize = 4;
+/// Connections at which the aims of the index hold.
+pub const INDEX_CONNECTIONS: usize = 8;
+/// Resident memory of an idle session, in KiB.
+pub const IDLE_KIB: f64 = 24.0;
+
+/// Where the Headwater under measurement has its answers from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Lookups on the client's connection: there is no service account.
+    Pull,
+    /// Memory kept up to date from the binary log, by a service account.
+    Index,
+}
+
+impl Source {
+    /// As the flags have it.
+    #[must_use]
+    pub const fn of(flags: &BenchFlags) -> Source {
+        match flags.service.service_user {
+            Some(_) => Source::Index,
+            None => Source::Pull,
+        }
+    }
+}
+
+/// The ratios aimed at; `None` where there is no aim.
+#[derive(Clone, Copy, Debug)]
+pub struct Aims {
+    /// Connections at which they hold.
+    pub connections: usize,
+    /// CALL alone, by the procedure's.
+    pub call: Option<f64>,
+    /// CALL + tail, by the procedure's.
+    pub call_and_tail: f64,
+    /// CALL + tail at random pages, by its own rate at page 1.
+    pub random: Option<f64>,
+    /// Inserts through Headwater while it is read, by inserts while the procedure is asked.
+    pub inserts: Option<f64>,
+    /// Whether, while messages are written, the p99 of CALL is to be below the procedure's p50.
+    pub p99_below_p50: bool,
+}
+
+impl Aims {
+    /// The aims for a source on a product.
+    #[must_use]
+    pub const fn of(source: Source, mariadb: bool) -> Aims {
+        match (source, mariadb) {
+            (Source::Pull, true) => Aims::pull(1.2),
+            (Source::Pull, false) => Aims::pull(1.8),
+            (Source::Index, true) => Aims::index(15.0, 5.0),
+            (Source::Index, false) => Aims::index(25.0, 10.0),
+        }
+    }
+
+    const fn pull(call_and_tail: f64) -> Aims {
+        Aims {
+            connections: CONNECTIONS,
+            call: None,
+            call_and_tail,
+            random: None,
+            inserts: None,
+            p99_below_p50: false,
+        }
+    }
+
+    const fn index(call: f64, call_and_tail: f64) -> Aims {
+        Aims {
+            connections: INDEX_CONNECTIONS,
+            call: Some(call),
+            call_and_tail,
+            random: Some(0.8),
+            inserts: Some(1.0),
+            p99_below_p50: true,
+        }
+    }
+}
