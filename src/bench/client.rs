@@ -8,9 +8,10 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use super::login::{self, Account};
+use super::way::packet;
 use crate::wire::capability::Capabilities;
 use crate::wire::command::Command;
-use crate::wire::cursor::Malformed;
+use crate::wire::cursor::{Cursor, Malformed};
 use crate::wire::frame::{self, HEADER_BYTES, Header};
 use crate::wire::handshake::Greeting;
 use crate::wire::reply::{Event, Outcome, Walk, What};
@@ -87,25 +88,32 @@ impl Client {
         let mut walk = Walk::new(Command::Query, self.capabilities);
         loop {
             let read = self.stream.read(&mut self.buffer)?;
-            let mut left = self.buffer.get(..read).unwrap_or_default();
-            if left.is_empty() {
+            let bytes = self.buffer.get(..read).unwrap_or_default();
+            if bytes.is_empty() {
                 return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
             }
-            loop {
-                let walked = walk.next(left);
-                left = left.get(walked.consumed..).unwrap_or_default();
-                match walked.what {
-                    What::Row { body, .. } => rows.extend_from_slice(body),
-                    What::Event(Event::Done(Outcome::Err(packet))) => {
-                        return Err(ClientError::Refused(packet));
-                    }
-                    What::Event(Event::Done(_)) => return Ok(()),
-                    What::Event(_) => return Err(ClientError::Reply),
-                    _ if walked.consumed == 0 => break,
-                    _ => {}
-                }
+            if follow(&mut walk, bytes, rows)? {
+                return Ok(());
             }
         }
+    }
+
+    /// Runs a statement whose answer does not matter.
+    ///
+    /// # Errors
+    /// As [`Client::ask`] has them.
+    pub fn run(&mut self, statement: &str) -> Result<(), ClientError> {
+        self.ask(&packet(statement), &mut Vec::new())
+    }
+
+    /// The numbers that a SELECT of whole numbers answers, row by row.
+    ///
+    /// # Errors
+    /// As [`Client::ask`] has them, and when it answers something else.
+    pub fn numbers(&mut self, select: &str) -> Result<Vec<u64>, ClientError> {
+        let mut rows = Vec::new();
+        self.ask(&packet(select), &mut rows)?;
+        numbers(&rows)
     }
 
     fn log_in(&mut self, account: &Account) -> Result<(), ClientError> {
@@ -150,8 +158,79 @@ impl Client {
     }
 }
 
+/// Follows a reply through the bytes of one read, to the end of which they may reach; true when the reply ended.
+fn follow(walk: &mut Walk, bytes: &[u8], rows: &mut Vec<u8>) -> Result<bool, ClientError> {
+    let mut left = bytes;
+    loop {
+        let walked = walk.next(left);
+        left = left.get(walked.consumed..).unwrap_or_default();
+        match walked.what {
+            What::Event(Event::Done(Outcome::Err(packet))) => {
+                return Err(ClientError::Refused(packet));
+            }
+            What::Event(Event::Done(_)) => return Ok(true),
+            What::Event(_) => return Err(ClientError::Reply),
+            // A row goes on in the next read: there is an empty part of it here.
+            _ if walked.consumed == 0 => return Ok(false),
+            What::Row { body, .. } => rows.extend_from_slice(body),
+            _ => {}
+        }
+    }
+}
+
+fn numbers(rows: &[u8]) -> Result<Vec<u64>, ClientError> {
+    let mut cursor = Cursor::new(rows);
+    let mut numbers = Vec::new();
+    while !cursor.is_empty() {
+        let text = std::str::from_utf8(cursor.lenenc_bytes()?).ok();
+        let number = text.and_then(|text| text.parse().ok());
+        numbers.push(number.ok_or(ClientError::Reply)?);
+    }
+    Ok(numbers)
+}
+
 impl Drop for Client {
     fn drop(&mut self) {
         let _ = self.send(0, &[Command::Quit.byte()]);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_may_be_torn_apart_anywhere() {
+        let definition = b"\x03def\0\0\0\x01n\0\x0c\x3f\0\x0b\0\0\0\x03\0\0\0\0\0";
+        let mut reply = Vec::new();
+        for (seq, payload) in (1..).zip([
+            &b"\x01"[..],
+            definition,
+            b"\x0212",
+            b"\x03345",
+            b"\xfe\0\0\x02\0\0\0",
+        ]) {
+            frame::encode(seq, payload, &mut reply);
+        }
+        for at in 1..reply.len() {
+            let (mut walk, mut rows) = (
+                Walk::new(Command::Query, Capabilities::DEPRECATE_EOF),
+                Vec::new(),
+            );
+            let (first, rest) = reply.split_at(at);
+            assert!(!follow(&mut walk, first, &mut rows).unwrap(), "at {at}");
+            assert!(follow(&mut walk, rest, &mut rows).unwrap(), "at {at}");
+            assert_eq!(numbers(&rows).unwrap(), [12, 345], "at {at}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_read_and_null_and_text_are_refused() {
+        assert_eq!(numbers(b"\x0212\x010").unwrap(), [12, 0]);
+        assert_eq!(numbers(b"").unwrap(), [0; 0]);
+        for rows in [&b"\xfb"[..], b"\x01x", b"\x0212\x02"] {
+            numbers(rows).unwrap_err();
+        }
     }
 }
