@@ -46,9 +46,21 @@ pub async fn load(
     conn: &mut Conn,
     database: &str,
     size: Size,
-    mut progress: impl FnMut(Progress),
+    progress: impl FnMut(Progress),
 ) -> Result<(), LoadError> {
     create(conn, database).await?;
+    fill(conn, size, progress).await
+}
+
+/// Fills the empty tables of the connection's database.
+///
+/// # Errors
+/// The server's, with what was being done.
+pub async fn fill(
+    conn: &mut Conn,
+    size: Size,
+    mut progress: impl FnMut(Progress),
+) -> Result<(), LoadError> {
     let dataset = Dataset::new(size);
     let mut rows = 0;
     let of = size.follows() + size.messages;
@@ -99,6 +111,14 @@ pub async fn create(conn: &mut Conn, database: &str) -> Result<(), LoadError> {
     ] {
         run(conn, &sql, "make a database").await?;
     }
+    furnish(conn).await
+}
+
+/// Makes the classic tables and procedures in the connection's database.
+///
+/// # Errors
+/// The server's, with what was being done.
+pub async fn furnish(conn: &mut Conn) -> Result<(), LoadError> {
     for sql in script::statements(SCHEMA) {
         run(conn, &sql, "make the tables").await?;
     }
