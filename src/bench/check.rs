@@ -45,6 +45,13 @@ pub struct Differences {
 }
 
 impl Differences {
+    /// Counts those that were found elsewhere too.
+    pub fn join(&mut self, others: Differences) {
+        self.answers += others.answers;
+        self.kept.extend(others.kept);
+        self.kept.truncate(KEPT);
+    }
+
     /// Counts a difference, and keeps it while there are few.
     pub fn add(&mut self, difference: Difference) {
         self.answers += difference.times;

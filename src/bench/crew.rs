@@ -35,12 +35,16 @@ pub struct Said {
 }
 
 impl Crew {
-    /// Starts what has to be started, and logs in.
+    /// Starts a Headwater for each of these routes, or takes the one that runs, and logs in there and directly.
     ///
     /// # Errors
     /// When a Headwater does not come up, or a login fails.
-    pub fn gather(flags: &BenchFlags, account: &Account) -> Result<Crew, BenchError> {
-        let connections = flags.connections.iter().copied().max().unwrap_or(1);
+    pub fn gather(
+        flags: &BenchFlags,
+        account: &Account,
+        connections: usize,
+        routes: &[Route],
+    ) -> Result<Crew, BenchError> {
         let connect =
             |address: &str| Client::connect(address, account).map_err(BenchError::at(address));
         let line = |route, address: String| {
@@ -62,8 +66,8 @@ impl Crew {
             crew.lines.push(line(Route::Headwater, proxy.clone())?);
             return Ok(crew);
         }
-        for (route, relay_only) in [(Route::Headwater, false), (Route::Relay, true)] {
-            let proxy = Proxy::start(flags, relay_only)?;
+        for route in routes.iter().copied() {
+            let proxy = Proxy::start(flags, route == Route::Relay)?;
             let address = proxy.address();
             crew.proxies.push((route, proxy));
             crew.lines.push(line(route, address)?);

@@ -21,6 +21,8 @@ pub struct Data {
     pub server: Server,
     /// The pages to ask for, as the flags name them; those that nobody has are left out.
     pub pages: Vec<Page>,
+    /// Messages on all timelines together: what the push model would hold as rows.
+    pub mailbox_rows: u64,
 }
 
 /// The server's own words on itself.
@@ -59,18 +61,7 @@ pub struct Page {
 /// # Errors
 /// When the server cannot be reached, or lacks a table.
 pub async fn prepare(flags: &BenchFlags) -> Result<Data, mysql_async::Error> {
-    let (host, port) = flags
-        .upstream
-        .rsplit_once(':')
-        .unwrap_or((&flags.upstream, "3306"));
-    let options = OptsBuilder::default()
-        .ip_or_hostname(host.trim_start_matches('[').trim_end_matches(']'))
-        .tcp_port(port.parse().unwrap_or(3306))
-        .user(Some(&flags.user))
-        .pass(Some(&flags.password))
-        .db_name(Some(&flags.database))
-        .prefer_socket(false);
-    let mut conn = Conn::new(options).await?;
+    let mut conn = connect(flags, &flags.database).await?;
     let server = server(&mut conn).await?;
     let lengths = lengths(&mut conn, flags.seed).await?;
     let mut pages = Vec::new();
@@ -82,7 +73,30 @@ pub async fn prepare(flags: &BenchFlags) -> Result<Data, mysql_async::Error> {
     }
     conn.disconnect().await?;
     pages.retain(|page| !page.tasks.is_empty());
-    Ok(Data { server, pages })
+    Ok(Data {
+        server,
+        pages,
+        mailbox_rows: lengths.iter().map(|(_, length)| length).sum(),
+    })
+}
+
+/// Logs in with the bench's account.
+///
+/// # Errors
+/// When the server cannot be reached, or refuses.
+pub async fn connect(flags: &BenchFlags, database: &str) -> Result<Conn, mysql_async::Error> {
+    let (host, port) = flags
+        .upstream
+        .rsplit_once(':')
+        .unwrap_or((&flags.upstream, "3306"));
+    let options = OptsBuilder::default()
+        .ip_or_hostname(host.trim_start_matches('[').trim_end_matches(']'))
+        .tcp_port(port.parse().unwrap_or(3306))
+        .user(Some(&flags.user))
+        .pass(Some(&flags.password))
+        .db_name(Some(database))
+        .prefer_socket(false);
+    Conn::new(options).await
 }
 
 async fn server(conn: &mut Conn) -> Result<Server, mysql_async::Error> {
@@ -126,7 +140,7 @@ async fn lengths(conn: &mut Conn, seed: u64) -> Result<Vec<(u64, u64)>, mysql_as
 }
 
 /// Fisher and Yates's shuffle.
-fn shuffle<T>(items: &mut [T], seed: u64) {
+pub fn shuffle<T>(items: &mut [T], seed: u64) {
     let mut random = Pcg64::seed_from_u64(seed);
     for last in (1..items.len()).rev() {
         let among = u64::try_from(last + 1).unwrap_or(u64::MAX);

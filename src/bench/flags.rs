@@ -59,6 +59,24 @@ pub struct BenchFlags {
     /// Sessions to open for the memory figure, as far as the server and the limit on open files let; 0: leave it out
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     pub idle_sessions: usize,
+    /// Measure inserts too. THIS WRITES to the table `message`: up to 200,000 marked rows, removed again at the end
+    ///
+    /// Some connections insert messages while others read timelines: as fast as they can, and at 1,000 a second. The
+    /// account needs INSERT and DELETE. The rows are removed when the bench ends, fails, or is stopped by SIGINT,
+    /// SIGTERM or SIGHUP; only SIGKILL leaves them, with a mark that was printed before. The table's next
+    /// AUTO_INCREMENT number stays where it got to, and everything goes into the binary log.
+    #[arg(long)]
+    pub writes: bool,
+    /// Compare with the push model too. THIS WRITES: it makes a database `headwater_bench_push`, and drops it at the end
+    ///
+    /// The data set in it has so many users (400 if left out), each with 100 messages and 42.9 follows on average, and
+    /// a mailbox table for the same follows, of about 11,000 rows a user. The account needs all rights on that
+    /// database, and the service account the same as on any other. A database of this name that is there already is
+    /// left alone, and the bench refuses. It is dropped when the bench ends, fails, or is stopped by SIGINT, SIGTERM or
+    /// SIGHUP; SIGKILL leaves it. Everything goes into the binary log.
+    #[arg(long, value_name = "USERS", num_args = 0..=1, default_missing_value = "400",
+          value_parser = clap::value_parser!(u32).range(50..=10_000))]
+    pub push: Option<u32>,
     /// Write every figure to this file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -103,10 +121,20 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_written_unless_asked_for_and_push_has_a_size_of_its_own() {
+        let flags = |words: &str| Line::try_parse_from(words.split(' ')).unwrap().flags;
+        let plain = flags("bench --user u");
+        assert_eq!((plain.writes, plain.push), (false, None));
+        assert_eq!(flags("bench --user u --push --writes").push, Some(400));
+        assert_eq!(flags("bench --push 200 --user u").push, Some(200));
+    }
+
+    #[test]
     fn no_connections_and_no_time_are_refused() {
         for words in [
             "bench --user u --connections 0",
             "bench --user u --pages 0",
+            "bench --user u --push 0",
             "bench --user u --seconds 0",
             "bench --user u --seconds -1",
             "bench",

@@ -49,6 +49,13 @@ impl Lane {
             .collect()
     }
 
+    /// The next place in a list of so many.
+    pub fn next(&mut self, places: usize) -> usize {
+        let place = self.next % places.max(1);
+        self.next = place + 1;
+        place
+    }
+
     /// Counts an answer that took so long.
     pub fn record(&mut self, latency: Duration) {
         let us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
@@ -96,11 +103,9 @@ pub fn repeat(
     let start = Instant::now();
     let mut now = start;
     while now - start < length && !stop.asked() {
-        let place = lane.next % places.max(1);
-        once(place)?;
+        once(lane.next(places))?;
         let then = std::mem::replace(&mut now, Instant::now());
         lane.record(now - then);
-        lane.next = place + 1;
     }
     lane.busy += now - start;
     Ok(())

@@ -16,12 +16,14 @@ pub mod flags;
 pub mod login;
 pub mod measure;
 pub mod memory;
+pub mod push;
 pub mod report;
 pub mod run;
 pub mod table;
 pub mod targets;
 pub mod way;
 pub mod work;
+pub mod writes;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -58,6 +60,17 @@ pub enum BenchError {
         /// Why.
         source: client::ClientError,
     },
+    /// There may be another bench that uses it.
+    #[error(
+        "the database {database} exists: another bench uses it, or was killed and left it; drop it and try again"
+    )]
+    Exists {
+        /// Its name.
+        database: &'static str,
+    },
+    /// The data set for push and pull is not there.
+    #[error(transparent)]
+    Load(#[from] crate::demo::load::LoadError),
     /// Headwater could not be started.
     #[error(transparent)]
     Proxy(#[from] child::ProxyError),
@@ -89,7 +102,7 @@ pub enum BenchError {
     /// The measuring thread ended early.
     #[error("the measuring thread ended early")]
     Thread(#[from] tokio::task::JoinError),
-    /// SIGINT or SIGTERM came.
+    /// SIGINT, SIGTERM or SIGHUP came.
     #[error("stopped before the end")]
     Stopped,
     /// Answers were not the procedure's.
@@ -164,10 +177,13 @@ pub async fn run(flags: BenchFlags) -> Result<(), BenchError> {
     }
 }
 
+/// A terminal that goes away stops it too: what it wrote has to be removed.
 async fn stop_on_signals(stop: Stop) -> Result<(), BenchError> {
+    let mut hangup = signal(SignalKind::hangup()).map_err(BenchError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(BenchError::Signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(BenchError::Signals)?;
     tokio::select! {
+        _ = hangup.recv() => {}
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
     }

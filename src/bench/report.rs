@@ -12,8 +12,10 @@ use super::depth::Depth;
 use super::figures::Figures;
 use super::flags::BenchFlags;
 use super::memory::Idle;
+use super::push::Push;
 use super::targets::{Measured, Target, targets};
 use super::way::Way;
+use super::writes::Writes;
 
 /// A bench that ran to its end.
 #[derive(Debug, Serialize)]
@@ -32,16 +34,30 @@ pub struct Report {
     pub cells: Vec<Cell>,
     /// What is aimed at, and what was reached.
     pub targets: Vec<Target>,
-    /// What an idle session costs; `None` where it was not measured.
-    pub idle: Option<Idle>,
+    /// What not every bench measures.
+    #[serde(flatten)]
+    pub extras: Extras,
     /// Answers that are not the procedure's.
     pub differences: Differences,
     /// What the Headwater under measurement logged on definitions.
     pub log: Vec<String>,
     /// What it counted, over all pages and numbers of connections.
     pub counts: Option<String>,
+    /// Messages on all timelines together: rows of a mailbox table for this data.
+    pub mailbox_rows: u64,
     /// The pages, and who was asked for them.
     pub pages: Vec<Page>,
+}
+
+/// What is measured beside the ways of asking; `None` where it was not.
+#[derive(Debug, Default, Serialize)]
+pub struct Extras {
+    /// What an idle session costs.
+    pub idle: Option<Idle>,
+    /// Readers and writers together: `--writes`.
+    pub writes: Option<Writes>,
+    /// The push model beside the pull model: `--push`.
+    pub push: Option<Push>,
 }
 
 /// The machine: server, Headwater and bench share it when the server is here too.
@@ -73,6 +89,8 @@ impl Machine {
 pub struct Settings {
     /// The server.
     pub upstream: String,
+    /// The database with the data.
+    pub database: String,
     /// True when the Headwater under measurement was there before.
     pub running_proxy: bool,
     /// Whose targets apply.
@@ -110,10 +128,14 @@ impl Report {
     pub fn new(
         flags: &BenchFlags,
         machine: Machine,
-        Data { server, pages }: Data,
+        Data {
+            server,
+            pages,
+            mailbox_rows,
+        }: Data,
         mut cells: Vec<Cell>,
         differences: Differences,
-        idle: Option<Idle>,
+        extras: Extras,
         said: Said,
     ) -> Report {
         let ratios: Vec<_> = cells
@@ -127,7 +149,8 @@ impl Report {
         let measured = Measured {
             cells: &cells,
             pages: &pages,
-            idle: idle.as_ref(),
+            idle: extras.idle.as_ref(),
+            writes: extras.writes.as_ref(),
         };
         Report {
             headwater: env!("CARGO_PKG_VERSION"),
@@ -137,6 +160,7 @@ impl Report {
             machine,
             settings: Settings {
                 upstream: flags.upstream.clone(),
+                database: flags.database.clone(),
                 running_proxy: flags.proxy.is_some(),
                 source,
                 seconds: flags.seconds.as_secs_f64(),
@@ -147,10 +171,11 @@ impl Report {
             targets: targets(&measured, source, server.mariadb),
             server,
             cells,
-            idle,
+            extras,
             differences,
             log: said.log,
             counts: said.counts,
+            mailbox_rows,
             pages,
         }
     }

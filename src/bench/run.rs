@@ -10,10 +10,10 @@ use super::figures::Figures;
 use super::flags::BenchFlags;
 use super::login::Account;
 use super::measure::{Lane, SLICE, slice};
-use super::report::{Cell, Machine, Report};
-use super::way::{Form, Way};
+use super::report::{Cell, Extras, Machine, Report};
+use super::way::{Form, Route, Way};
 use super::work::Work;
-use super::{BenchError, Stop, memory};
+use super::{BenchError, Stop, memory, push, writes};
 
 /// Differences that are printed in full as they are found.
 const SHOWN: usize = 5;
@@ -29,54 +29,73 @@ pub fn run(flags: &BenchFlags, data: Data, stop: &Stop) -> Result<Report, BenchE
         database: flags.database.clone(),
     };
     let machine = Machine::look();
-    let Data { server, pages } = data;
+    let Data { server, pages, .. } = &data;
     for Page {
         depth,
         asked,
         eligible,
         readers,
         ..
-    } in &pages
+    } in pages
     {
         eprintln!("{depth}: {asked}, of the {eligible} readers who have it, of {readers} in all");
     }
     let idle = match pages.first().and_then(|page| page.tasks.first()) {
-        Some(task) if flags.proxy.is_none() => memory::measure(flags, &account, &server, *task)?,
+        Some(task) if flags.proxy.is_none() => memory::measure(flags, &account, server, *task)?,
         _ => None,
     };
-    let mut crew = Crew::gather(flags, &account)?;
+    let most = flags.connections.iter().copied().max().map(usize::from);
+    let most = most.max(flags.writes.then_some(writes::READERS));
+    let mut crew = Crew::gather(
+        flags,
+        &account,
+        most.unwrap_or(1),
+        &[Route::Headwater, Route::Relay],
+    )?;
     let turns: usize = pages
         .iter()
         .map(|page| crew.ways(server.lateral, page.depth).len() * flags.connections.len())
         .sum();
-    let mut course = Course {
-        progress: progress(turns, rounds(flags)),
-        differences: Differences::default(),
-        cells: Vec::new(),
-        rounds: rounds(flags),
-        stop,
-    };
-    for page in &pages {
+    let mut course = Course::new(turns, rounds(flags), stop);
+    for page in pages {
         let ways = crew.ways(server.lateral, page.depth);
         course.page(page, &ways, flags, &mut crew)?;
     }
-    course.progress.finish_and_clear();
-    let Course {
-        cells, differences, ..
-    } = course;
+    let (cells, mut differences) = course.finish();
+    let writes = match pages.first() {
+        Some(page) if flags.writes => {
+            let measured = writes::measure(flags, &account, &page.tasks, &mut crew, stop)?;
+            measured
+                .differences
+                .into_iter()
+                .for_each(|d| differences.add(d));
+            Some(measured.writes)
+        }
+        _ => None,
+    };
+    let said = crew.dismiss();
+    let push = match flags.push {
+        Some(users) => {
+            let (push, found) = push::measure(flags, users, &account, stop)?;
+            differences.join(found);
+            Some(push)
+        }
+        None => None,
+    };
     Ok(Report::new(
         flags,
         machine,
-        Data { server, pages },
+        data,
         cells,
         differences,
-        idle,
-        crew.dismiss(),
+        Extras { idle, writes, push },
+        said,
     ))
 }
 
 /// What has been measured so far, and how it goes on.
-struct Course<'a> {
+#[derive(Debug)]
+pub struct Course<'a> {
     progress: ProgressBar,
     differences: Differences,
     cells: Vec<Cell>,
@@ -84,7 +103,26 @@ struct Course<'a> {
     stop: &'a Stop,
 }
 
-impl Course<'_> {
+impl<'a> Course<'a> {
+    /// Nothing yet; so many ways will take their turns in so many rounds.
+    #[must_use]
+    pub fn new(turns: usize, rounds: u32, stop: &'a Stop) -> Course<'a> {
+        Course {
+            progress: progress(turns, rounds),
+            differences: Differences::default(),
+            cells: Vec::new(),
+            rounds,
+            stop,
+        }
+    }
+
+    /// What was measured, and what was wrong.
+    #[must_use]
+    pub fn finish(self) -> (Vec<Cell>, Differences) {
+        self.progress.finish_and_clear();
+        (self.cells, self.differences)
+    }
+
     fn page(
         &mut self,
         page: &Page,
@@ -114,7 +152,11 @@ impl Course<'_> {
         Ok(())
     }
 
-    fn cells(
+    /// Lets these ways take turns at one page, and keeps a cell for each.
+    ///
+    /// # Errors
+    /// When something fails, and when the bench is asked to stop.
+    pub fn cells(
         &mut self,
         page: Depth,
         ways: &[Way],
@@ -180,8 +222,8 @@ impl Course<'_> {
     }
 }
 
-/// As many as fill the time that each way is given, the last not cut short.
-fn rounds(flags: &BenchFlags) -> u32 {
+/// As many rounds as fill the time that each way is given, the last not cut short.
+pub fn rounds(flags: &BenchFlags) -> u32 {
     let rounds = flags.seconds.as_nanos().div_ceil(SLICE.as_nanos());
     u32::try_from(rounds).unwrap_or(u32::MAX - 1)
 }

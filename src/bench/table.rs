@@ -3,8 +3,10 @@
 use std::fmt::{self, Write};
 
 use super::aims::Source;
+use super::push::{Model, Push};
 use super::report::Report;
 use super::targets::{Aim, Bound};
+use super::writes::{PER_SECOND, Writes};
 
 /// A load from which on others disturb the figures.
 const BUSY: f64 = 0.5;
@@ -48,8 +50,14 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
         writeln!(out, "This server has no LATERAL.")?;
     }
     cells(report, out)?;
+    if let Some(writes) = &report.extras.writes {
+        together(writes, out)?;
+    }
+    if let Some(push) = &report.extras.push {
+        models(report, push, out)?;
+    }
     targets(report, out)?;
-    if let Some(idle) = &report.idle {
+    if let Some(idle) = &report.extras.idle {
         writeln!(out, "(memory: mean of {} sessions)", idle.sessions)?;
     }
     writeln!(out)?;
@@ -91,6 +99,104 @@ fn cells(report: &Report, out: &mut String) -> fmt::Result {
             thousands(cell.figures.p50_us as f64),
             thousands(cell.figures.p99_us as f64),
         )?;
+    }
+    Ok(())
+}
+
+fn together(writes: &Writes, out: &mut String) -> fmt::Result {
+    let Writes {
+        readers, writers, ..
+    } = writes;
+    let pace = format!("{} a second", thousands(PER_SECOND.into()));
+    for (what, asked, sides) in [
+        ("as fast as it goes", "CALL + tail", &writes.unpaced),
+        (&pace, "CALL alone", &writes.paced),
+    ] {
+        writeln!(
+            out,
+            "\n{readers} connections read, {writers} insert messages, {what}; {} s a figure\n{:<33}{:>9}{:>10}{:>10}",
+            writes.seconds, "", "rate/s", "p50 us", "p99 us"
+        )?;
+        for (route, load) in [("directly", &sides.direct), ("Headwater", &sides.headwater)] {
+            for (what, figures) in [(asked, load.timelines), ("inserts", load.inserts)] {
+                writeln!(
+                    out,
+                    "{:<33}{:>9}{:>10}{:>10}",
+                    format!("{route}, {what}"),
+                    thousands(figures.rate),
+                    thousands(figures.p50_us as f64),
+                    thousands(figures.p99_us as f64),
+                )?;
+            }
+        }
+    }
+    if !writes.kept_pace() {
+        writeln!(
+            out,
+            "Inserts through Headwater did not keep the pace: p99 is not held against p50."
+        )?;
+    }
+    writeln!(
+        out,
+        "{} rows were inserted into {}.message and removed again (its AUTO_INCREMENT has moved on); \
+         {} timelines were compared while the writers rested.",
+        thousands(writes.removed as f64),
+        writes.database,
+        writes.compared
+    )
+}
+
+fn models(report: &Report, push: &Push, out: &mut String) -> fmt::Result {
+    let many = |number: u64| thousands(number as f64);
+    writeln!(
+        out,
+        "\npush and pull, on one data set made for this in {} and dropped again:\n\
+         {} users, {} follows, {} messages, {} mailbox rows ({} would have {});\n\
+         read: the newest 20 messages; submitted: one message, for push a row for each follower too;\n\
+         size: data and indexes, before anything was submitted; {} connections, {} s a figure\n\
+         {:<24}{:>12}{:>9}{:>9}{:>12}{:>9}{:>9}{:>10}",
+        push.database,
+        many(push.users.into()),
+        many(push.follows),
+        many(push.messages),
+        many(push.mailbox_rows),
+        report.settings.database,
+        many(report.mailbox_rows),
+        push.connections,
+        push.seconds,
+        "",
+        "timelines/s",
+        "p50 us",
+        "p99 us",
+        "messages/s",
+        "p50 us",
+        "p99 us",
+        "MB"
+    )?;
+    for (model, figures) in [
+        ("push, mailbox table", &push.push),
+        ("pull, the procedure", &push.procedure),
+        ("pull, Headwater", &push.headwater),
+    ] {
+        let Model {
+            timelines,
+            submissions,
+            bytes,
+        } = figures;
+        writeln!(
+            out,
+            "{model:<24}{:>12}{:>9}{:>9}{:>12}{:>9}{:>9}{:>10.1}",
+            thousands(timelines.rate),
+            many(timelines.p50_us),
+            many(timelines.p99_us),
+            thousands(submissions.rate),
+            many(submissions.p50_us),
+            many(submissions.p99_us),
+            *bytes as f64 / 1e6,
+        )?;
+    }
+    if let Some(counts) = &push.counts {
+        writeln!(out, "there, Headwater's {counts}")?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use super::depth::Depth;
 use super::memory::Idle;
 use super::report::{Cell, quotient};
 use super::way::{Form, Route, Way};
+use super::writes::{PER_SECOND, READERS, Writes};
 
 /// A figure that matters.
 #[derive(Clone, Debug, Serialize)]
@@ -53,6 +54,8 @@ pub struct Measured<'a> {
     pub pages: &'a [Page],
     /// What idle sessions cost.
     pub idle: Option<&'a Idle>,
+    /// Readers and writers together.
+    pub writes: Option<&'a Writes>,
 }
 
 impl Target {
@@ -73,6 +76,7 @@ impl Target {
 pub fn targets(measured: &Measured<'_>, source: Source, mariadb: bool) -> Vec<Target> {
     let aims = Aims::of(source, mariadb);
     let mut targets = ratios(measured, &aims);
+    targets.extend(writes(measured.writes, &aims));
     targets.extend(idle(measured.idle));
     targets.retain(|target| target.measured.is_some() || target.aim.is_some());
     targets
@@ -136,6 +140,31 @@ fn ratios(measured: &Measured<'_>, aims: &Aims) -> Vec<Target> {
         }));
     }
     targets
+}
+
+fn writes(writes: Option<&Writes>, aims: &Aims) -> Vec<Target> {
+    let inserts = Target {
+        figure: format!("inserts beside {READERS} readers, Headwater / procedure"),
+        unit: "",
+        measured: writes.and_then(|writes| writes.unpaced.inserts()),
+        aim: aims.inserts.map(|target| Aim {
+            bound: Bound::AtLeast,
+            target,
+        }),
+    };
+    // Too few inserts prove nothing.
+    let kept_pace = writes.filter(|writes| writes.kept_pace());
+    let p50 = writes.map(|writes| writes.paced.direct.timelines.p50_us as f64);
+    let late = Target {
+        figure: format!("p99 of CALL at {PER_SECOND} inserts/s, to the procedure's p50"),
+        unit: "us",
+        measured: kept_pace.map(|writes| writes.paced.headwater.timelines.p99_us as f64),
+        aim: p50.filter(|_| aims.p99_below_p50).map(|target| Aim {
+            bound: Bound::Below,
+            target,
+        }),
+    };
+    vec![inserts, late]
 }
 
 fn idle(idle: Option<&Idle>) -> Vec<Target> {
@@ -211,6 +240,7 @@ mod tests {
             cells: &cells,
             pages: &[page(Depth::NEWEST)],
             idle: Some(&idle),
+            writes: None,
         };
         let rest = [None, Some(true), Some(false)];
         let expected = |first| [&[first], &rest[..]].concat();
@@ -219,9 +249,9 @@ mod tests {
             reached(&measured, Source::Pull, false),
             expected(Some(false))
         );
-        // At 8 connections nothing was measured: CALL alone, CALL + tail, relaying, and the memory.
+        // At 8 connections nothing was measured: CALL alone, CALL + tail, relaying, inserts, and the memory.
         let all = reached(&measured, Source::Index, true);
-        assert_eq!(all, [None, None, None, Some(true), Some(false)]);
+        assert_eq!(all, [None, None, None, None, Some(true), Some(false)]);
     }
 
     #[test]
@@ -237,6 +267,7 @@ mod tests {
             cells: &cells,
             pages: &[page(Depth::Random)],
             idle: None,
+            writes: None,
         };
         let shown: Vec<_> = targets(&measured, Source::Index, false)
             .into_iter()

@@ -28,6 +28,8 @@ pub enum Form {
     Join,
     /// The newest ids of every followed author by LATERAL, then the bodies of the page.
     Lateral,
+    /// The push model: the reader's mailbox, joined with the messages.
+    Mailbox,
     /// The page's messages by primary key, their ids known beforehand.
     Bodies,
     /// The CALL alone.
@@ -68,7 +70,7 @@ pub struct Task {
 }
 
 impl Way {
-    /// Every way, in the order in which they take turns.
+    /// Every way of pulling, in the order in which they take turns.
     pub const ALL: [Way; 10] = [
         Way::new(Route::Direct, Form::Join),
         Way::new(Route::Direct, Form::Lateral),
@@ -104,6 +106,7 @@ impl Way {
         match (self.route, self.form) {
             (_, Form::Join) => "plain SQL join",
             (_, Form::Lateral) => "LATERAL over all followed",
+            (_, Form::Mailbox) => "push, from the mailbox",
             (_, Form::Bodies) => "floor: 20 bodies by primary key",
             (_, Form::Newest) => "the same readers' page 1",
             (Route::Direct, Form::Call) => "procedure, CALL alone",
@@ -147,6 +150,17 @@ impl Task {
             "SELECT message.id,message.user_id,body FROM message \
              INNER JOIN follower ON message.user_id=follower.follower_id \
              WHERE follower.user_id={reader}{bound} ORDER BY message.id DESC LIMIT {PAGE}"
+        )
+    }
+
+    /// The newest page from a mailbox table.
+    #[must_use]
+    pub fn mailbox(&self) -> String {
+        let (reader, bound) = (self.reader, self.bounded("mailbox.message_id"));
+        format!(
+            "SELECT message.id,message.user_id,message.body FROM message \
+             INNER JOIN mailbox ON message.id=mailbox.message_id \
+             WHERE mailbox.user_id={reader}{bound} ORDER BY mailbox.message_id DESC LIMIT {PAGE}"
         )
     }
 

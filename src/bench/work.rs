@@ -13,6 +13,7 @@ pub struct Work {
     expected_newest: Vec<u8>,
     join: Vec<u8>,
     lateral: Vec<u8>,
+    mailbox: Vec<u8>,
     bodies: Vec<u8>,
     call: Vec<u8>,
     newest: Vec<u8>,
@@ -40,6 +41,7 @@ impl Work {
             expected_newest: Vec::new(),
             join: packet(&task.join()),
             lateral: packet(&task.lateral()),
+            mailbox: packet(&task.mailbox()),
             bodies: Vec::new(),
             call: packet(&task.call()),
             newest: packet(&task.newest().call()),
@@ -81,6 +83,7 @@ impl Work {
         match form {
             Form::Join => client.ask(&self.join, rows),
             Form::Lateral => client.ask(&self.lateral, rows),
+            Form::Mailbox => client.ask(&self.mailbox, rows),
             Form::Bodies => client.ask(&self.bodies, rows),
             Form::Call => client.ask(&self.call, rows),
             Form::CallAndTail => {

@@ -1,0 +1,177 @@
+//! The database for push and pull: made, filled, dropped.
+
+use std::fmt::Write as _;
+
+use indicatif::ProgressBar;
+use tokio::runtime::Handle;
+
+use crate::bench::client::{Client, ClientError};
+use crate::bench::flags::BenchFlags;
+use crate::bench::login::Account;
+use crate::bench::{BenchError, Stop, data};
+use crate::demo::dataset::Size;
+use crate::demo::load;
+
+/// Its name; one that is there already is never touched.
+pub const DATABASE: &str = "headwater_bench_push";
+/// The server's error for a database that exists.
+const EXISTS: u16 = 1007;
+/// The push model's own table, as the classic article has it.
+const MAILBOX: &str = "CREATE TABLE mailbox (user_id int unsigned NOT NULL, message_id int unsigned NOT NULL, \
+     PRIMARY KEY (user_id, message_id)) ENGINE=InnoDB";
+/// Readers whose mailboxes one statement fills.
+const READERS_AT_ONCE: u32 = 20;
+
+/// The database. Dropped, it is dropped on the server too.
+#[derive(Debug)]
+pub struct Own {
+    address: String,
+    /// The bench's account, in the bench's usual database.
+    account: Account,
+    gone: bool,
+}
+
+impl Own {
+    /// Makes it, empty.
+    ///
+    /// # Errors
+    /// When it exists already, or the account may not.
+    pub fn create(flags: &BenchFlags, account: &Account) -> Result<Own, BenchError> {
+        let at = BenchError::at(&flags.upstream);
+        let mut client = Client::connect(&flags.upstream, account).map_err(&at)?;
+        match client.run(&format!("CREATE DATABASE {DATABASE}")) {
+            Err(ClientError::Refused(error)) if error.code == EXISTS => {
+                Err(BenchError::Exists { database: DATABASE })
+            }
+            Err(error) => Err(at(error)),
+            Ok(()) => Ok(Own {
+                address: flags.upstream.clone(),
+                account: account.clone(),
+                gone: false,
+            }),
+        }
+    }
+
+    /// Drops it.
+    ///
+    /// # Errors
+    /// When the server does not.
+    pub fn remove(mut self) -> Result<(), BenchError> {
+        self.sweep().map_err(BenchError::at(&self.address))?;
+        self.gone = true;
+        Ok(())
+    }
+
+    fn sweep(&self) -> Result<(), ClientError> {
+        Client::connect(&self.address, &self.account)?.run(&format!("DROP DATABASE {DATABASE}"))
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        if self.gone {
+            return;
+        }
+        match self.sweep() {
+            Ok(()) => eprintln!("dropped the database {DATABASE}"),
+            Err(error) => eprintln!("COULD NOT DROP ({error}): DROP DATABASE {DATABASE}"),
+        }
+    }
+}
+
+/// Loads tables, procedures and rows, and fills everybody's mailbox; `client` is in the database.
+///
+/// # Errors
+/// When the server refuses something, and when the bench is asked to stop.
+pub fn fill(
+    flags: &BenchFlags,
+    size: Size,
+    client: &mut Client,
+    stop: &Stop,
+) -> Result<(), BenchError> {
+    let bar = ProgressBar::new(0).with_message("loading");
+    Handle::current().block_on(async {
+        let at = |source| BenchError::Prepare {
+            upstream: flags.upstream.clone(),
+            source,
+        };
+        let mut conn = data::connect(flags, DATABASE).await.map_err(at)?;
+        load::furnish(&mut conn).await?;
+        let told = |progress: load::Progress| {
+            bar.set_length(progress.of);
+            bar.set_position(progress.rows);
+        };
+        load::fill(&mut conn, size, told).await?;
+        conn.disconnect().await.map_err(at)
+    })?;
+    let at = BenchError::at(&flags.upstream);
+    client.run(MAILBOX).map_err(&at)?;
+    bar.set_length(u64::from(size.users));
+    for statement in mailboxes(size.users) {
+        if stop.asked() {
+            return Err(BenchError::Stopped);
+        }
+        client.run(&statement.sql).map_err(&at)?;
+        bar.set_position(u64::from(statement.up_to));
+    }
+    bar.finish_and_clear();
+    client
+        .run("ANALYZE NO_WRITE_TO_BINLOG TABLE follower, message, mailbox")
+        .map_err(&at)
+}
+
+/// Data and indexes of these tables, in bytes.
+///
+/// # Errors
+/// When the server does not tell.
+pub fn bytes(client: &mut Client, tables: &[&str]) -> Result<u64, ClientError> {
+    let mut names = String::new();
+    for table in tables {
+        let comma = if names.is_empty() { "" } else { "," };
+        // Writing to a String does not fail.
+        let _ = write!(names, "{comma}'{table}'");
+    }
+    let sizes = client.numbers(&format!(
+        "SELECT DATA_LENGTH+INDEX_LENGTH FROM information_schema.TABLES \
+         WHERE TABLE_SCHEMA='{DATABASE}' AND TABLE_NAME IN ({names})"
+    ))?;
+    Ok(sizes.iter().sum())
+}
+
+/// Fills the mailboxes of some readers.
+#[derive(Debug)]
+struct Statement {
+    sql: String,
+    up_to: u32,
+}
+
+/// In the order of the primary key, so that the table is as small as it can be.
+fn mailboxes(users: u32) -> impl Iterator<Item = Statement> {
+    let step = usize::try_from(READERS_AT_ONCE).unwrap_or(1);
+    (1..=users).step_by(step).map(move |first| {
+        let up_to = users.min(first.saturating_add(READERS_AT_ONCE - 1));
+        Statement {
+            sql: format!(
+                "INSERT INTO mailbox (user_id,message_id) SELECT follower.user_id,message.id FROM follower \
+                 INNER JOIN message ON message.user_id=follower.follower_id \
+                 WHERE follower.user_id BETWEEN {first} AND {up_to} ORDER BY 1,2"
+            ),
+            up_to,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reader_gets_a_mailbox_once() {
+        let ranges: Vec<_> = mailboxes(45).collect();
+        let ends: Vec<_> = ranges.iter().map(|statement| statement.up_to).collect();
+        assert_eq!(ends, [20, 40, 45]);
+        for (statement, range) in ranges.iter().zip(["1 AND 20", "21 AND 40", "41 AND 45"]) {
+            assert!(statement.sql.contains(&format!("BETWEEN {range} ORDER")));
+        }
+    }
+}
