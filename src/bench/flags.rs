@@ -70,7 +70,7 @@ pub struct BenchFlags {
     /// Compare with the push model too. THIS WRITES: it makes a database `headwater_bench_push`, and drops it at the end
     ///
     /// The data set in it has so many users (400 if left out), each with 100 messages and 42.9 follows on average, and
-    /// a mailbox table for the same follows, of about 11,000 rows a user. The account needs all rights on that
+    /// a mailbox table for the same follows, of roughly 10,000 rows a user. The account needs all rights on that
     /// database, and the service account the same as on any other. A database of this name that is there already is
     /// left alone, and the bench refuses. It is dropped when the bench ends, fails, or is stopped by SIGINT, SIGTERM or
     /// SIGHUP; SIGKILL leaves it. Everything goes into the binary log.
