@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
+use crate::feed::{FeedLimits, FeedSection, Freshness, IndexSection, Mode};
 use crate::limits::Limits;
 use crate::timeline::definition::{Definition, DefinitionError};
 
@@ -24,6 +25,20 @@ pub struct ServeFlags {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub service: ServiceFlags,
+    /// Memory for each timeline in each database, in bytes; 0: none, every call is answered by lookups.
+    /// Needs the service account [default: 268435456]
+    #[arg(long, env = "HEADWATER_INDEX_MEMORY_BYTES", value_name = "BYTES")]
+    pub index_memory_bytes: Option<usize>,
+    /// How fresh an answer from memory has to be: with every commit before the call (strict), with
+    /// every commit older than freshness.bounded_ms (bounded), with what the session itself was told of
+    /// (session) [default: strict]
+    #[arg(
+        long,
+        env = "HEADWATER_FRESHNESS",
+        value_name = "MODE",
+        hide_possible_values = true
+    )]
+    pub freshness: Option<Mode>,
     /// Relay every call: nothing is answered by Headwater
     #[arg(long, env = "HEADWATER_RELAY_ONLY", value_parser = clap::builder::BoolishValueParser::new())]
     pub relay_only: bool,
@@ -100,6 +115,26 @@ pub struct Settings {
     pub log: Log,
     /// Bounds on everything that could grow (`limits`).
     pub limits: Limits,
+    /// When memory may answer (`freshness`).
+    pub freshness: Freshness,
+    /// Bounds of memory and of what fills it (`index`, `feed`).
+    pub feed: FeedLimits,
+    /// How long a right that was seen is taken to be there (`privileges.ttl_s`).
+    pub privileges: Privileges,
+}
+
+/// How long rights are remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Privileges {
+    /// After so many seconds a session's right to execute the procedure is proved again; 0: at every call.
+    pub ttl_s: u64,
+}
+
+impl Default for Privileges {
+    fn default() -> Self {
+        Privileges { ttl_s: 1 }
+    }
 }
 
 /// A database account.
@@ -222,6 +257,10 @@ struct File {
     service: Option<Account>,
     log: Log,
     limits: Limits,
+    index: IndexSection,
+    freshness: Freshness,
+    feed: FeedSection,
+    privileges: Privileges,
     definition: Vec<Definition>,
 }
 
@@ -295,6 +334,15 @@ impl Settings {
             definitions,
             log,
             limits: file.limits,
+            freshness: Freshness {
+                mode: flags.freshness.unwrap_or(file.freshness.mode),
+                ..file.freshness
+            },
+            feed: FeedLimits {
+                memory_bytes: flags.index_memory_bytes.unwrap_or(file.index.memory_bytes),
+                transaction_rows: file.feed.transaction_rows,
+            },
+            privileges: file.privileges,
         };
         settings.check()?;
         Ok(settings)

@@ -20,6 +20,7 @@ pub mod bench;
 pub mod catalogue;
 pub mod config;
 pub mod demo;
+pub mod feed;
 pub mod index;
 pub mod limits;
 pub mod server;

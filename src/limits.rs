@@ -30,8 +30,6 @@ pub struct Limits {
     pub check_ms: u64,
     /// After so long a definition is checked again, in milliseconds.
     pub recheck_ms: u64,
-    /// After so long a session's right to execute the procedure is proved again, in milliseconds; 0: at every call.
-    pub privilege_ms: u64,
     /// Time that commands and transactions in flight have to end at shutdown, in milliseconds.
     pub drain_ms: u64,
 }
@@ -51,7 +49,6 @@ impl Default for Limits {
             connect_ms: 10_000,
             check_ms: 2_000,
             recheck_ms: 10_000,
-            privilege_ms: 1_000,
             drain_ms: 10_000,
         }
     }

@@ -13,8 +13,11 @@ use tokio::sync::{Semaphore, watch};
 use crate::backend::Backend;
 use crate::catalogue::{Catalogue, Service};
 use crate::config::Settings;
+use crate::feed::{Feed, Inbox};
 use crate::session::counts::Counts;
 use crate::session::driver::{Session, Shared};
+use crate::timeline::check::Verdict;
+use crate::timeline::definition::Definition;
 use crate::wire::frame;
 use crate::wire::handshake::Greeting;
 use crate::wire::response::ErrPacket;
@@ -32,6 +35,7 @@ pub struct Server {
     shared: Arc<Shared>,
     sessions: Arc<Semaphore>,
     permits: u32,
+    inbox: Option<Inbox>,
 }
 
 /// Why Headwater cannot serve.
@@ -68,6 +72,20 @@ impl Server {
                 patience,
             )
         });
+        let (feed, inbox) = settings
+            .service
+            .as_ref()
+            .filter(|_| settings.accelerate && settings.feed.memory_bytes > 0)
+            .map(|account| {
+                Feed::new(
+                    &settings.upstream,
+                    &account.user,
+                    &account.password,
+                    settings.freshness,
+                    settings.feed,
+                )
+            })
+            .unzip();
         let permits = u32::try_from(settings.limits.sessions).unwrap_or(u32::MAX >> 4);
         Ok(Server {
             listener,
@@ -75,11 +93,14 @@ impl Server {
             shared: Arc::new(Shared {
                 catalogue: Catalogue::new(settings.definitions.clone(), service, &settings.limits),
                 limits: settings.limits,
+                privileges_ttl: Duration::from_secs(settings.privileges.ttl_s),
+                feed,
                 accelerate: settings.accelerate,
                 counts: Counts::default(),
             }),
             sessions: Arc::new(Semaphore::new(permits as usize)),
             permits,
+            inbox,
         })
     }
 
@@ -121,9 +142,10 @@ impl Server {
 
     /// Accepts clients until `stop` resolves; then lets commands and transactions in flight end,
     /// for at most `limits.drain_ms`.
-    pub async fn run(self, stop: impl Future<Output = ()>) {
+    pub async fn run(mut self, stop: impl Future<Output = ()>) {
         let (drain, draining) = watch::channel(false);
         let rechecks = tokio::spawn(recheck(Arc::clone(&self.shared)));
+        let following = tokio::spawn(follow(Arc::clone(&self.shared), self.inbox.take()));
         tokio::pin!(stop);
         loop {
             tokio::select! {
@@ -140,6 +162,7 @@ impl Server {
         }
         drop(self.listener);
         rechecks.abort();
+        following.abort();
         let _ = drain.send(true);
         let limit = Duration::from_millis(self.shared.limits.drain_ms);
         if tokio::time::timeout(limit, self.sessions.acquire_many(self.permits))
@@ -211,6 +234,20 @@ async fn refuse(client: &mut TcpStream, code: u16, message: &str) {
     .await;
 }
 
+/// Keeps memory coherent with the server, where there is any.
+async fn follow(shared: Arc<Shared>, inbox: Option<Inbox>) {
+    let (Some(feed), Some(inbox)) = (&shared.feed, inbox) else {
+        return;
+    };
+    let changes = async {
+        loop {
+            feed.changed.notified().await;
+            shared.catalogue.expire();
+        }
+    };
+    tokio::join!(Arc::clone(feed).run(inbox), changes);
+}
+
 /// Says which server it is, or that there is none.
 async fn introduce(upstream: &str, limit: Duration) {
     match greet(upstream, limit).await {
@@ -253,13 +290,29 @@ async fn discover(shared: &Shared) {
                     );
                 }
                 for database in databases {
-                    if let Err(error) = catalogue.check(number, &database).await {
-                        tracing::warn!("definition {}: {error}", definition.name);
+                    match catalogue.check(number, &database).await {
+                        Ok(verdict) => listen(shared, number, definition, &database, &verdict),
+                        Err(error) => tracing::warn!("definition {}: {error}", definition.name),
                     }
                 }
             }
             Err(error) => tracing::warn!("definition {}: {error}", definition.name),
         }
+    }
+}
+
+/// Has the feed listen to a timeline from now on, so that memory can be filled with the first call.
+fn listen(
+    shared: &Shared,
+    number: usize,
+    definition: &Definition,
+    database: &[u8],
+    verdict: &Verdict,
+) {
+    if let (Some(feed), Ok(database), Verdict::Accelerate(_)) =
+        (&shared.feed, std::str::from_utf8(database), verdict)
+    {
+        let _ = feed.place(number, definition, database);
     }
 }
 

@@ -27,6 +27,13 @@ pub struct Missing {
 }
 
 impl Index {
+    /// True when the reader's follow list is resident and may be used: its page is likely to be there.
+    #[must_use]
+    pub fn has_reader(&self, reader: u64) -> bool {
+        let list = self.readers.get(reader);
+        list.is_some_and(|list| list.view(self.position).is_some())
+    }
+
     /// The page of a reader at the index's position: of the `n` followed authors whose newest ids at or below
     /// the bound are the greatest, the newest `n` such ids each.
     ///

@@ -13,6 +13,8 @@ pub enum Event {
     Session,
     /// A call answered by Headwater.
     CallOwned,
+    /// A call answered from memory; one of those answered by Headwater.
+    CallFromMemory,
     /// A call whose lookups were interrupted (KILL QUERY, a time limit): the client got that error.
     CallInterrupted,
     /// A tail answered with the ids in the statement.
@@ -28,9 +30,10 @@ pub enum Event {
 }
 
 impl Event {
-    const ALL: [(Event, &'static str); 8] = [
+    const ALL: [(Event, &'static str); 9] = [
         (Event::Session, "sessions"),
         (Event::CallOwned, "calls_owned"),
+        (Event::CallFromMemory, "calls_from_memory"),
         (Event::CallInterrupted, "calls_interrupted"),
         (Event::TailVirtual, "tails_virtual"),
         (Event::TailRetried, "tails_retried"),

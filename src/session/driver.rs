@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -17,6 +17,7 @@ use super::counts::{Counts, Event};
 use super::machine::{ClientStep, Machine, ServerStep};
 use crate::backend::{AskError, Backend};
 use crate::catalogue::Catalogue;
+use crate::feed::{Feed, Place};
 use crate::limits::Limits;
 use crate::statement::Class;
 
@@ -36,6 +37,10 @@ pub struct Shared {
     pub catalogue: Catalogue,
     /// Bounds.
     pub limits: Limits,
+    /// How long a right that was seen is taken to be there.
+    pub privileges_ttl: Duration,
+    /// Memory, where there is a service account to keep it.
+    pub feed: Option<Arc<Feed>>,
     /// False: every call is relayed.
     pub accelerate: bool,
     /// Counters.
@@ -91,6 +96,10 @@ pub struct Session {
     pub(super) to_server: Vec<u8>,
     pub(super) inbound: Inbound,
     holding: bool,
+    /// The server has been asked for something since the last page from memory.
+    pub(super) sent: bool,
+    /// Where the last page was looked for in memory.
+    pub(super) place: Option<Arc<Place>>,
     /// When the right to execute the procedure was last proved.
     pub(super) execute_proven: Option<Instant>,
     /// When this account last looked at a definition and saw too little, and in which database.
@@ -116,6 +125,8 @@ impl Session {
             to_server: Vec::new(),
             inbound: Inbound::Open,
             holding: false,
+            sent: true,
+            place: None,
             execute_proven: None,
             checked_in_vain: None,
         }
@@ -233,6 +244,7 @@ impl Session {
                 }
             }
             let (pass, keep) = bytes.split_at(passed);
+            self.sent |= passed > 0;
             self.client_in.extend_from_slice(keep);
             if write(&self.backend.stream, &mut self.to_server, pass).is_err() {
                 self.refuse_inbound();
@@ -305,6 +317,7 @@ impl Session {
 
     /// Passes the first `length` waiting bytes of the client on.
     pub(super) fn pass_client(&mut self, length: usize) -> Result<(), Ended> {
+        self.sent = true;
         let bytes = self.client_in.get(..length).unwrap_or_default();
         if write(&self.backend.stream, &mut self.to_server, bytes).is_err() {
             self.refuse_inbound();

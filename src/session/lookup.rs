@@ -1,13 +1,15 @@
-//! The lookups of an owned call: proofs and heads in one write, then the lists behind the heads.
+//! How an owned call finds its ids: in memory, or by lookups: proofs and heads in one write, then the lists behind the heads.
 
 use std::sync::Arc;
 
+use super::counts::Event;
 use super::driver::Session;
 use super::owned::{DENIED, INTERRUPTED, Owned, Refusal, failed};
 use super::probe;
 use super::reason::Reason;
 use super::result_table::{self, Pending};
 use crate::backend::Batch;
+use crate::feed::{Feed, Place};
 use crate::source::heads::Heads;
 use crate::source::lists::Lists;
 use crate::source::lookup::{Found, Lookup};
@@ -23,11 +25,20 @@ use crate::wire::status;
 /// Errors of a moment: locked tables (1099, 1100), a lock wait (1205), a deadlock (1213), a definition changed meanwhile (1412).
 const PASSES: [u16; 5] = [1099, 1100, 1205, 1213, 1412];
 
-/// What goes into the first write of an owned call besides the heads.
+/// What has to be proved before a call is owned.
+#[derive(Clone, Copy)]
 struct Plan {
     settings: bool,
     tables: bool,
     execute: bool,
+    count_result: bool,
+    count_heads: bool,
+}
+
+impl Plan {
+    fn is_empty(self) -> bool {
+        !(self.settings || self.tables || self.execute || self.count_result || self.count_heads)
+    }
 }
 
 impl Session {
@@ -39,28 +50,120 @@ impl Session {
         facts: &Facts,
         database: &[u8],
     ) -> Result<Owned, Refusal> {
-        let limits = self.shared.limits;
         let lookup = Lookup {
             definition,
             facts,
             database,
             call,
-            most: limits.pending_ids,
+            most: self.shared.limits.pending_ids,
         };
-        let prove_execute = self.execute_is_due(call);
+        let plan = self.plan(call, facts)?;
+        let found = match self.remembered(&lookup, plan).await? {
+            Some(found) => found,
+            None => self.by_lookups(&lookup).await?,
+        };
+        self.conclude(call, payload, facts, found)
+    }
+
+    fn plan(&mut self, call: &Call, facts: &Facts) -> Result<Plan, Refusal> {
+        let execute = self.execute_is_due(call);
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
-        let capabilities = commands.capabilities;
         // Only MariaDB's OK packet counts the rows that the call deletes.
         let counts = facts.product == Product::Mariadb;
         let count_result = counts && commands.tables.result.known().is_none();
         let count_heads = counts && commands.tables.heads.known().is_none();
-        let plan = Plan {
+        Ok(Plan {
             settings: !commands.standing.settings_proven,
             // What is counted must be the temporary table, not a permanent one of its name.
             tables: !commands.standing.tables_proven || count_result || count_heads,
-            execute: prove_execute,
-        };
+            execute,
+            count_result,
+            count_heads,
+        })
+    }
 
+    /// The answer from memory, where it is likely to be there; what is to be proved is proved first.
+    async fn remembered(
+        &mut self,
+        lookup: &Lookup<'_>,
+        plan: Plan,
+    ) -> Result<Option<Found>, Refusal> {
+        // A lookup ends what the last statement left behind, as the procedure would.
+        let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
+        if commands.standing.conditions {
+            return Ok(None);
+        }
+        let Some((feed, place)) = self.memory(lookup) else {
+            return Ok(None);
+        };
+        let (reader, bound) = (lookup.call.reader, lookup.call.bound);
+        let n = lookup.n();
+        let server = |session: &mut Session| {
+            let commands = session.machine.commands()?;
+            commands.standing.server.clone()
+        };
+        if !feed.may_have(&place, server(self).as_deref(), reader, bound, n) {
+            return Ok(None);
+        }
+        if !plan.is_empty() {
+            self.prove(lookup, plan, None).await?;
+        }
+        let Some(server) = server(self) else {
+            return Ok(None);
+        };
+        let page = feed.page(&place, Some(&server), (reader, bound, n), self.sent);
+        let Some(page) = page.await else {
+            return Ok(None);
+        };
+        self.sent = false;
+        self.shared.counts.add(Event::CallFromMemory);
+        Ok(Some(Found {
+            ids: page.ids,
+            heads: page.heads,
+        }))
+    }
+
+    /// The feed, and the timeline's place in it.
+    fn memory(&mut self, lookup: &Lookup<'_>) -> Option<(Arc<Feed>, Arc<Place>)> {
+        let feed = self.shared.feed.clone()?;
+        let number = lookup.call.definition;
+        if let Some(place) = &self.place
+            && place.is_of(number, lookup.database)
+        {
+            return Some((feed, Arc::clone(place)));
+        }
+        let database = std::str::from_utf8(lookup.database).ok()?;
+        let place = feed.place(number, lookup.definition, database)?;
+        self.place = Some(Arc::clone(&place));
+        Some((feed, place))
+    }
+
+    async fn by_lookups(&mut self, lookup: &Lookup<'_>) -> Result<Found, Refusal> {
+        // Proofs may have been given for a look into memory meanwhile.
+        let plan = self.plan(lookup.call, lookup.facts)?;
+        self.sent = true;
+        let step = lookup.begin(&mut self.shared.catalogue.hints());
+        let rows = self
+            .prove(lookup, plan, Some(&step))
+            .await?
+            .ok_or(Reason::LookupFailed)?;
+        let heads = self.heads(lookup, step, rows).await?;
+        let found = self.lists(lookup, heads).await?;
+        let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
+        commands.standing.conditions = false;
+        Ok(found)
+    }
+
+    /// Proves what is to be proved, and takes the first step of a lookup in the same write.
+    async fn prove(
+        &mut self,
+        lookup: &Lookup<'_>,
+        plan: Plan,
+        step: Option<&Step>,
+    ) -> Result<Option<Rows>, Refusal> {
+        let definition = lookup.definition;
+        let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
+        let capabilities = commands.capabilities;
         let mut batch = Batch::new(capabilities);
         if plan.settings {
             batch.query(probe::settings_query(commands.server.mariadb));
@@ -73,14 +176,14 @@ impl Session {
         if plan.execute {
             batch.query(&lookup.execute_probe());
         }
-        if count_result {
+        if plan.count_result {
             batch.query(&lookup.count_query(&definition.result.table));
         }
-        if count_heads {
+        if plan.count_heads {
             batch.query(&lookup.count_query(&definition.heads.table));
         }
-        let step = lookup.begin(&mut self.shared.catalogue.hints());
-        batch.query(step.query());
+        // A denied or refused question leaves an error behind, which the reply to a COM_PING counts.
+        batch.query(step.map_or("DO 0", Step::query));
         let answers = self
             .backend
             .ask(&batch, capabilities, lookup.collect_limits())
@@ -90,7 +193,7 @@ impl Session {
         if plan.settings {
             self.take_settings(answers.next().as_ref())?;
             let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
-            if commands.standing.database.as_deref() != Some(database) {
+            if commands.standing.database.as_deref() != Some(lookup.database) {
                 return Err(Reason::OtherDatabase.into());
             }
         }
@@ -106,20 +209,20 @@ impl Session {
             there = lookup.judge_shadows(&shadows)?;
         }
         if plan.execute {
-            self.take_execute(answers.next(), call, facts)?;
+            self.take_execute(answers.next(), lookup.call, lookup.facts)?;
         }
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         commands.standing.tables_proven = true;
-        if count_result {
+        if plan.count_result {
             commands.tables.result = counted(answers.next(), there.result)?;
         }
-        if count_heads {
+        if plan.count_heads {
             commands.tables.heads = counted(answers.next(), there.heads)?;
         }
-        let rows = self.rows(answers)?.pop().ok_or(Reason::LookupFailed)?;
-        let heads = self.heads(&lookup, step, rows).await?;
-        let found = self.lists(&lookup, heads).await?;
-        self.conclude(call, payload, facts, found)
+        if step.is_none() {
+            return Ok(None);
+        }
+        Ok(self.rows(answers)?.pop())
     }
 
     /// The heads, from the answer to the first step on.

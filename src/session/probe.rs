@@ -5,7 +5,7 @@ use crate::wire::resultset::Rows;
 use crate::wire::status;
 
 /// The first of the columns that must be off.
-const SWITCHES: usize = 6;
+const SWITCHES: usize = 7;
 /// The procedure's table of at most n x n ids (`limits.pending_ids`, at most 30,000) must fit the session's limit for MEMORY tables.
 const HEAP_BYTES: u64 = 1024 * 1024;
 
@@ -14,12 +14,13 @@ const HEAP_BYTES: u64 = 1024 * 1024;
 pub fn settings_query(mariadb: bool) -> &'static str {
     if mariadb {
         "SELECT DATABASE(),@@sql_mode,@@binlog_format,@@max_heap_table_size,\
-         @@sql_select_limit,@@sql_big_selects,@@sql_safe_updates,@@profiling,\
+         @@sql_select_limit,@@sql_big_selects,\
+         CONCAT_WS(0x2f,@@server_id,@@hostname,@@port,@@datadir),@@sql_safe_updates,@@profiling,\
          @@session_track_state_change,@@session_track_transaction_info,@@tx_read_only,\
          @@sql_buffer_result"
     } else {
         "SELECT DATABASE(),@@sql_mode,@@binlog_format,@@max_heap_table_size,\
-         @@sql_select_limit,@@sql_big_selects,@@sql_safe_updates,@@profiling,\
+         @@sql_select_limit,@@sql_big_selects,@@server_uuid,@@sql_safe_updates,@@profiling,\
          @@session_track_state_change,@@session_track_transaction_info,@@transaction_read_only,\
          @@sql_buffer_result,@@sql_require_primary_key,@@session_track_gtids,\
          @@optimizer_switch<>@@global.optimizer_switch"
@@ -31,6 +32,8 @@ pub fn settings_query(mariadb: bool) -> &'static str {
 pub struct Settings {
     /// The current database, if one is chosen.
     pub database: Option<Vec<u8>>,
+    /// Which server it is: as the feed asks for it.
+    pub server: Vec<u8>,
 }
 
 /// Judges the one row that [`settings_query`] returns.
@@ -64,6 +67,7 @@ pub fn judge_settings(rows: &Rows) -> Result<Settings, Reason> {
     }
     Ok(Settings {
         database: row.cell(0).map(<[u8]>::to_vec),
+        server: text(6).to_vec(),
     })
 }
 

@@ -41,6 +41,7 @@ impl Session {
         commands.standing.observe(rows.end());
         let settings = probe::judge_settings(rows)?;
         commands.standing.database = settings.database;
+        commands.standing.server = Some(settings.server);
         commands.standing.settings_proven = true;
         Ok(())
     }
@@ -107,7 +108,7 @@ impl Session {
 
     /// True when the right to execute is not proven for this account, or was so too long ago.
     pub(super) fn execute_is_due(&mut self, call: &Call) -> bool {
-        let lifetime = Duration::from_millis(self.shared.limits.privilege_ms);
+        let lifetime = self.shared.privileges_ttl;
         let recent = self
             .execute_proven
             .is_some_and(|at| at.elapsed() < lifetime);

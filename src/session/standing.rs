@@ -19,12 +19,17 @@ pub struct Standing {
     pub in_transaction: bool,
     /// The current database as last heard of; `None` when there is none, or it is not known.
     pub database: Option<Vec<u8>>,
+    /// Which server this connection leads to; `None` until it was asked.
+    pub server: Option<Vec<u8>>,
     /// The settings that matter were asked for, and nothing since could have changed them.
     pub settings_proven: bool,
     /// No temporary table hides one of the definition's tables.
     pub tables_proven: bool,
     /// The procedure (a definition's, in one of its forms) that the account was seen to be allowed to execute.
     pub may_execute: Option<(usize, Form)>,
+    /// The last statement may have left warnings or an error, which the replies to some commands count. A call
+    /// would have ended them.
+    pub conditions: bool,
     /// A one-shot `SET TRANSACTION` may be in effect.
     pub one_shot: bool,
     /// The client has locked tables.
@@ -41,9 +46,11 @@ impl Standing {
             status: None,
             in_transaction: false,
             database,
+            server: None,
             settings_proven: false,
             tables_proven: true,
             may_execute: None,
+            conditions: false,
             one_shot: false,
             locked: false,
             barred: None,
@@ -73,6 +80,7 @@ impl Standing {
     /// Takes in the flags and the database that a reply's last OK or EOF carries.
     pub fn observe(&mut self, ok: &OkPacket) {
         self.status = Some(ok.status);
+        self.conditions = ok.warnings != 0;
         self.in_transaction = ok.status & (status::IN_TRANS | status::IN_TRANS_READONLY) != 0;
         if ok.truncated {
             self.database = None;
@@ -85,6 +93,7 @@ impl Standing {
     /// failed, and lookups fail under locks that are there still.
     pub fn observe_error(&mut self) {
         self.locked = false;
+        self.conditions = true;
         self.status = None;
     }
 
@@ -146,6 +155,21 @@ mod tests {
         assert_eq!(standing.obstacle(), Some(Reason::InTransaction));
         standing.observe(&ok(0));
         assert_eq!(standing.obstacle(), Some(Reason::AutocommitOff));
+    }
+
+    #[test]
+    fn warnings_and_errors_stay_until_the_next_statement() {
+        let mut standing = idle();
+        assert!(!standing.conditions);
+        standing.observe(&OkPacket {
+            warnings: 1,
+            ..ok(2)
+        });
+        assert!(standing.conditions);
+        standing.observe(&ok(2));
+        assert!(!standing.conditions);
+        standing.observe_error();
+        assert!(standing.conditions);
     }
 
     #[test]

@@ -52,7 +52,9 @@ impl Lookup<'_> {
         }
     }
 
-    pub(super) fn n(&self) -> usize {
+    /// How many authors and messages of each the procedures look at.
+    #[must_use]
+    pub fn n(&self) -> usize {
         self.definition.n as usize
     }
 

@@ -1,0 +1,36 @@
+//! Why the index stands aside.
+
+use super::events::Lost;
+use super::obstacles::Obstacle;
+
+/// Why the feed does not follow the server's log now. While it does not, calls are answered by lookups.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FeedError {
+    /// The server cannot be reached, refuses the account, or dropped a connection.
+    #[error("{doing}: {source}")]
+    Server {
+        doing: &'static str,
+        source: mysql_async::Error,
+    },
+    /// A setting of the server, or a missing right.
+    #[error(transparent)]
+    Obstacle(#[from] Obstacle),
+    /// What the log tells cannot be followed.
+    #[error(transparent)]
+    Lost(#[from] Lost),
+    /// Nothing came for too long, not even a sign of life.
+    #[error("the server's log was silent for {0} ms, without a sign of life")]
+    Silent(u128),
+    /// The server ended the stream.
+    #[error("the server ended the stream of its log")]
+    Ended,
+    /// A connection led to another server than the stream's.
+    #[error("the address leads to several servers (one is {one}, another is {other})")]
+    OtherServer { one: String, other: String },
+}
+
+impl FeedError {
+    pub(super) fn while_doing(doing: &'static str) -> impl Fn(mysql_async::Error) -> FeedError {
+        move |source| FeedError::Server { doing, source }
+    }
+}

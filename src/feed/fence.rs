@@ -1,0 +1,84 @@
+//! Proves that what was in the log before the stream began can be read.
+//!
+//! A transaction between its entry in the log and its commit in the storage engine is listed in
+//! `information_schema.INNODB_TRX`. So once each transaction that was listed after the position was taken has left the
+//! list, everything up to the position can be read. The list may come from a cache: one in which this connection's own
+//! transaction stands was made after it had begun.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
+
+use super::{Feed, Phase};
+use crate::index::Position;
+
+/// The server renews the list when nobody has looked at it for a tenth of a second.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(125);
+const BETWEEN_TRIES: Duration = Duration::from_secs(2);
+/// Numbers from here on are given to transactions that have written nothing.
+const UNNUMBERED: u64 = 1 << 48;
+
+/// Works until there is proof; that may also come by another way.
+pub(super) async fn run(feed: Arc<Feed>, generation: u64, start: Position) {
+    let mut said = false;
+    loop {
+        match wait_for_commits(&feed).await {
+            Ok(()) => break,
+            Err(error) => {
+                if !said {
+                    said = true;
+                    tracing::info!(
+                        "the list of open transactions cannot be read ({error}; the right PROCESS is missing?): \
+                         calls are answered from memory after the next change of the tables"
+                    );
+                }
+            }
+        }
+        tokio::time::sleep(BETWEEN_TRIES).await;
+    }
+    let mut state = feed.state();
+    if state.generation == generation && state.phase == Phase::Unproven {
+        tracing::debug!(?start, "what was committed before the stream is readable");
+        state.phase = Phase::Proven;
+        feed.apply(&state, &[]);
+    }
+    drop(state);
+    feed.progress.notify_waiters();
+}
+
+async fn wait_for_commits(feed: &Feed) -> Result<(), mysql_async::Error> {
+    let mut conn = Conn::new(feed.options.clone()).await?;
+    conn.query_drop("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        .await?;
+    let own: u64 = conn
+        .query_first("SELECT CONNECTION_ID()")
+        .await?
+        .unwrap_or_default();
+    let mut open: Option<HashSet<u64>> = None;
+    loop {
+        let listed: Vec<(u64, u64)> = conn
+            .query("SELECT trx_id, trx_mysql_thread_id FROM information_schema.INNODB_TRX")
+            .await?;
+        if listed.iter().any(|(_, thread)| *thread == own) {
+            let now: HashSet<u64> = listed
+                .iter()
+                .filter(|(id, thread)| *thread != own && (1..UNNUMBERED).contains(id))
+                .map(|(id, _)| *id)
+                .collect();
+            let left = match open {
+                None => now,
+                Some(open) => open.intersection(&now).copied().collect(),
+            };
+            if left.is_empty() {
+                break;
+            }
+            open = Some(left);
+        }
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+    }
+    conn.query_drop("COMMIT").await?;
+    conn.disconnect().await
+}

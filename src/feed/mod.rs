@@ -1,0 +1,374 @@
+//! The index's only writer: follows the server's binary log, proves what it tells to be readable, and loads what is asked for.
+//!
+//! `stream` reads the log, `events` makes transactions of it, which wait in the `queue` until `probe` has proof that
+//! the server lets them be read; then they are applied to the index of their `place`. `load` brings in rows that
+//! are not resident. `fence` proves the same for what was committed before the stream began. Whatever cannot be followed
+//! makes the feed step aside: every index is emptied, and begun anew once the log can be followed again.
+
+mod error;
+mod events;
+mod evidence;
+mod fence;
+mod load;
+pub mod obstacles;
+mod place;
+mod probe;
+mod queue;
+mod routes;
+mod rows;
+mod settings;
+mod stream;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use mysql_async::{Opts, OptsBuilder};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+pub use place::Place;
+pub use settings::{FeedLimits, FeedSection, Freshness, IndexSection, Mode};
+
+use self::load::Load;
+use self::obstacles::ServerFacts;
+use self::queue::{Cut, Queue};
+use self::routes::Routes;
+use crate::index::{Page, Position};
+use crate::timeline::definition::Definition;
+
+/// Timelines that are kept in memory; calls of others are answered by lookups.
+const MOST_PLACES: usize = 64;
+/// Loads that wait; what does not fit is asked for again by the next call.
+const MOST_LOADS: usize = 10_000;
+
+/// Follows one server for all sessions.
+#[derive(Debug)]
+pub struct Feed {
+    options: Opts,
+    freshness: Freshness,
+    limits: FeedLimits,
+    state: Mutex<State>,
+    places: RwLock<Vec<Arc<Place>>>,
+    /// Something was received, released or lost.
+    progress: Notify,
+    /// A statement in the log may have changed a definition.
+    pub changed: Notify,
+    /// Tables to listen to were added.
+    rerouted: Notify,
+    /// Counts changes of the routes, so that the stream need not look at them with every event.
+    routes_version: AtomicU64,
+    asks: mpsc::UnboundedSender<oneshot::Sender<bool>>,
+    loads: mpsc::Sender<Load>,
+}
+
+#[derive(Debug)]
+struct State {
+    phase: Phase,
+    /// Counts the streams; what was begun under another one is void.
+    generation: u64,
+    queue: Queue,
+    routes: Arc<Routes>,
+    server: Option<ServerFacts>,
+    /// From which position on each place's rows are told; `None` while they are not.
+    bases: Vec<Option<Position>>,
+    /// The last proof failed: calls do not wait for the next one.
+    suspect: bool,
+    /// When the last proof that succeeded was begun.
+    fresh: Option<Instant>,
+}
+
+/// Where a stream stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The log is not followed.
+    Aside,
+    /// It is, but what was committed before may not be readable yet.
+    Unproven,
+    /// What is applied is readable.
+    Proven,
+}
+
+/// What drives a feed besides the sessions: given to [`Feed::run`].
+#[derive(Debug)]
+pub struct Inbox {
+    asks: mpsc::UnboundedReceiver<oneshot::Sender<bool>>,
+    loads: mpsc::Receiver<Load>,
+}
+
+impl Feed {
+    /// A feed from this server (`HOST:PORT`), with the service account. It does nothing until [`Self::run`].
+    #[must_use]
+    pub fn new(
+        upstream: &str,
+        user: &str,
+        password: &str,
+        freshness: Freshness,
+        limits: FeedLimits,
+    ) -> (Arc<Feed>, Inbox) {
+        let (asks, asked) = mpsc::unbounded_channel();
+        let (loads, wanted) = mpsc::channel(MOST_LOADS);
+        let (host, port) = upstream.rsplit_once(':').unwrap_or((upstream, "3306"));
+        let options = OptsBuilder::default()
+            .ip_or_hostname(host.trim_start_matches('[').trim_end_matches(']'))
+            .tcp_port(port.parse().unwrap_or(3306))
+            .user(Some(user))
+            .pass(Some(password))
+            .prefer_socket(false)
+            // Events are as large as a transaction's largest row.
+            .max_allowed_packet(Some(1 << 30))
+            .into();
+        let feed = Feed {
+            options,
+            freshness,
+            limits,
+            state: Mutex::new(State {
+                phase: Phase::Aside,
+                generation: 0,
+                queue: Queue::default(),
+                routes: Arc::default(),
+                server: None,
+                bases: Vec::new(),
+                suspect: false,
+                fresh: None,
+            }),
+            places: RwLock::default(),
+            progress: Notify::new(),
+            changed: Notify::new(),
+            rerouted: Notify::new(),
+            routes_version: AtomicU64::new(0),
+            asks,
+            loads,
+        };
+        let inbox = Inbox {
+            asks: asked,
+            loads: wanted,
+        };
+        (Arc::new(feed), inbox)
+    }
+
+    /// Follows the server's log for good.
+    pub async fn run(self: Arc<Self>, inbox: Inbox) {
+        tokio::join!(
+            stream::run(Arc::clone(&self)),
+            probe::run(Arc::clone(&self), inbox.asks),
+            probe::pump(Arc::clone(&self)),
+            load::run(Arc::clone(&self), inbox.loads),
+        );
+    }
+
+    /// The place of a timeline in a database, listened to from now on if it was not before. `None` beyond the most that are
+    /// kept in memory.
+    pub fn place(
+        &self,
+        definition: usize,
+        names: &Definition,
+        database: &str,
+    ) -> Option<Arc<Place>> {
+        let known = |places: &[Arc<Place>]| {
+            let mut places = places.iter();
+            places
+                .find(|place| place.definition == definition && place.database == database)
+                .map(Arc::clone)
+        };
+        if let Some(place) = known(&self.places()) {
+            return Some(place);
+        }
+        let mut state = self.state();
+        let mut places = self.places.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = known(&places) {
+            return Some(place);
+        }
+        if places.len() >= MOST_PLACES {
+            return None;
+        }
+        let place = Arc::new(Place::new(
+            places.len(),
+            definition,
+            names,
+            database,
+            self.limits.memory_bytes,
+        ));
+        places.push(Arc::clone(&place));
+        state.bases.push(None);
+        drop(places);
+        let mut routes = Routes::clone(&state.routes);
+        routes.routes.extend(place.blind_routes());
+        state.routes = Arc::new(routes);
+        drop(state);
+        self.routes_changed();
+        let _ = self.loads.try_send(Load::Schema(place.number));
+        Some(place)
+    }
+
+    /// True when a page of this reader is likely to be in memory, and may be used in a session with this server. Otherwise it
+    /// is loaded for the next call.
+    pub fn may_have(
+        &self,
+        place: &Place,
+        identity: Option<&[u8]>,
+        reader: u64,
+        bound: Option<u64>,
+        n: usize,
+    ) -> bool {
+        if !self.is_followed(place, identity) {
+            return false;
+        }
+        if place.index().has_reader(reader) {
+            return true;
+        }
+        self.want(place, reader, bound, n);
+        false
+    }
+
+    /// A reader's page from memory, with everything in it that was committed before this was asked, and nothing that
+    /// cannot be read yet. `None` where memory has not got it, or not in time: then it is loaded for the next call.
+    ///
+    /// `identity` is the server that the session talks to; `sent` tells whether the session has asked it for anything since
+    /// its last page from memory.
+    pub async fn page(
+        &self,
+        place: &Place,
+        identity: Option<&[u8]>,
+        (reader, bound, n): (u64, Option<u64>, usize),
+        sent: bool,
+    ) -> Option<Page> {
+        if self.must_prove(sent) && !self.prove().await {
+            return None;
+        }
+        if !self.is_followed(place, identity) {
+            return None;
+        }
+        let page = place.index().page(reader, bound, n);
+        match page {
+            Ok(page) => Some(page),
+            Err(_) => {
+                self.want(place, reader, bound, n);
+                None
+            }
+        }
+    }
+
+    /// Has what the page lacks loaded.
+    fn want(&self, place: &Place, reader: u64, bound: Option<u64>, n: usize) {
+        let _ = self.loads.try_send(Load::Page {
+            place: place.number,
+            reader,
+            bound,
+            n,
+        });
+    }
+
+    fn is_followed(&self, place: &Place, identity: Option<&[u8]>) -> bool {
+        let state = self.state();
+        state.phase == Phase::Proven
+            && !state.suspect
+            && state.bases.get(place.number).copied().flatten().is_some()
+            && state.server.as_ref().is_some_and(|server| {
+                identity.is_none_or(|identity| server.identity.as_bytes() == identity)
+            })
+    }
+
+    /// True when freshness has to be proved for a call that comes now.
+    fn must_prove(&self, sent: bool) -> bool {
+        let fresh = self.state().fresh;
+        match (self.freshness.mode, fresh) {
+            (Mode::Strict, _) | (_, None) => true,
+            (Mode::Bounded, Some(fresh)) => {
+                fresh.elapsed() > Duration::from_millis(self.freshness.bounded_ms)
+            }
+            (Mode::Session, Some(_)) => sent,
+        }
+    }
+
+    /// Asks for a proof that is begun from now on, and waits for it.
+    async fn prove(&self) -> bool {
+        let (answer, proved) = oneshot::channel();
+        if self.asks.send(answer).is_err() {
+            return false;
+        }
+        proved.await.unwrap_or(false)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn places(&self) -> Vec<Arc<Place>> {
+        self.places
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn routes_changed(&self) {
+        self.routes_version.fetch_add(1, Ordering::AcqRel);
+        self.rerouted.notify_one();
+    }
+
+    /// Takes in what a look at the rows told, if it is about the same stream. Returns false if it is not.
+    fn learn(&self, generation: u64, cut: Cut) -> bool {
+        let mut state = self.state();
+        if state.generation != generation || state.phase == Phase::Aside {
+            return false;
+        }
+        if cut.readable > state.queue.first() {
+            // Servers commit in the order of the log: what came before is readable as well.
+            state.phase = Phase::Proven;
+        }
+        let released = state.queue.take(cut.readable);
+        self.apply(&state, &released);
+        drop(state);
+        self.progress.notify_waiters();
+        true
+    }
+
+    /// Applies transactions, and moves every index up to where all is applied.
+    fn apply(&self, state: &State, released: &[queue::Transaction]) {
+        if state.phase != Phase::Proven {
+            return;
+        }
+        let floor = state.queue.floor();
+        for (place, base) in self.places().iter().zip(&state.bases) {
+            if base.is_none() {
+                continue;
+            }
+            let mut own = Vec::new();
+            let mut index = None;
+            for transaction in released {
+                own.clear();
+                let changes = transaction.changes.iter();
+                own.extend(
+                    changes
+                        .filter(|(number, _)| *number == place.number)
+                        .map(|(_, change)| *change),
+                );
+                if !own.is_empty() {
+                    index
+                        .get_or_insert_with(|| place.index_mut())
+                        .apply(&own, transaction.end);
+                }
+            }
+            if index.is_some() || place.index().position() < floor {
+                index
+                    .get_or_insert_with(|| place.index_mut())
+                    .apply(&[], floor);
+            }
+        }
+    }
+
+    /// Stands aside: nothing in memory is used any more.
+    fn step_aside(&self) {
+        let mut state = self.state();
+        state.phase = Phase::Aside;
+        state.generation += 1;
+        state.queue = Queue::default();
+        state.bases.iter_mut().for_each(|base| *base = None);
+        state.suspect = false;
+        state.fresh = None;
+        for place in self.places() {
+            place.index_mut().clear();
+        }
+        drop(state);
+        self.progress.notify_waiters();
+    }
+}

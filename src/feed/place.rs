@@ -1,0 +1,263 @@
+//! One timeline in one database: its index, and the SQL that fills it and looks at its rows.
+
+use std::fmt::Write as _;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::evidence::{Key, Table};
+use super::obstacles::Obstacle;
+use super::routes::{Column, Route};
+use crate::index::Index;
+use crate::timeline::definition::{Definition, IntType, quoted};
+
+/// A timeline's index, and where its rows come from.
+#[derive(Debug)]
+pub struct Place {
+    pub(super) number: usize,
+    /// The definition's place in the catalogue.
+    pub(super) definition: usize,
+    pub(super) database: String,
+    names: Names,
+    index: RwLock<Index>,
+}
+
+/// Names of the definition.
+#[derive(Clone, Debug)]
+struct Names {
+    message: String,
+    id: String,
+    message_author: String,
+    follower: String,
+    reader: String,
+    follower_author: String,
+    id_type: IntType,
+    user_type: IntType,
+}
+
+impl Place {
+    pub(super) fn new(
+        number: usize,
+        definition: usize,
+        names: &Definition,
+        database: &str,
+        memory_bytes: usize,
+    ) -> Place {
+        Place {
+            number,
+            definition,
+            database: database.to_owned(),
+            names: Names {
+                message: names.message.table.clone(),
+                id: names.message.id.clone(),
+                message_author: names.message.author.clone(),
+                follower: names.follower.table.clone(),
+                reader: names.follower.reader.clone(),
+                follower_author: names.follower.author.clone(),
+                id_type: names.id_type,
+                user_type: names.user_type,
+            },
+            index: RwLock::new(Index::new(memory_bytes)),
+        }
+    }
+
+    /// True for the place of this definition in this database.
+    #[must_use]
+    pub fn is_of(&self, definition: usize, database: &[u8]) -> bool {
+        self.definition == definition && self.database.as_bytes() == database
+    }
+
+    /// A panic elsewhere leaves an index that says less, not one that says other things.
+    pub(super) fn index(&self) -> RwLockReadGuard<'_, Index> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn index_mut(&self) -> RwLockWriteGuard<'_, Index> {
+        self.index.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn table(&self, name: &str) -> String {
+        format!("{}.{}", quoted(&self.database), quoted(name))
+    }
+
+    /// Routes without columns: the tables are listened for, their rows not read yet.
+    pub(super) fn blind_routes(&self) -> [Route; 2] {
+        let route = |table, name: &str, first, second| Route {
+            place: self.number,
+            table,
+            database: self.database.clone(),
+            name: name.to_owned(),
+            columns: None,
+            first: Column { at: 0, kind: first },
+            second: Column {
+                at: 0,
+                kind: second,
+            },
+        };
+        let Names {
+            id_type, user_type, ..
+        } = self.names;
+        [
+            route(Table::Message, &self.names.message, id_type, user_type),
+            route(Table::Follower, &self.names.follower, user_type, user_type),
+        ]
+    }
+
+    /// Asks for every column of the two tables.
+    pub(super) fn columns_query(&self) -> String {
+        format!(
+            "SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {} \
+             AND TABLE_NAME IN ({}, {}) ORDER BY TABLE_NAME, ORDINAL_POSITION",
+            hex(&self.database),
+            hex(&self.names.message),
+            hex(&self.names.follower),
+        )
+    }
+
+    /// Asks for foreign keys that change rows of the two tables by themselves.
+    pub(super) fn cascades_query(&self) -> String {
+        format!(
+            "SELECT CONSTRAINT_NAME, TABLE_NAME, UPDATE_RULE, DELETE_RULE \
+             FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = {} \
+             AND TABLE_NAME IN ({}, {})",
+            hex(&self.database),
+            hex(&self.names.message),
+            hex(&self.names.follower),
+        )
+    }
+
+    /// The routes, from the columns that the server lists; `None` when one is not there.
+    pub(super) fn routes(&self, columns: &[(String, String)]) -> Option<[Route; 2]> {
+        let [message, follower] = self.blind_routes();
+        let of = |table: &str| -> Vec<&str> {
+            columns
+                .iter()
+                .filter(|(name, _)| name.eq_ignore_ascii_case(table))
+                .map(|(_, column)| column.as_str())
+                .collect()
+        };
+        let whole = |route: Route, first: &str, second: &str| {
+            let columns = of(&route.name);
+            let at = |name: &str| {
+                columns
+                    .iter()
+                    .position(|column| column.eq_ignore_ascii_case(name))
+            };
+            Some(Route {
+                columns: Some(columns.len()),
+                first: Column {
+                    at: at(first)?,
+                    ..route.first
+                },
+                second: Column {
+                    at: at(second)?,
+                    ..route.second
+                },
+                ..route
+            })
+        };
+        Some([
+            whole(message, &self.names.id, &self.names.message_author)?,
+            whole(follower, &self.names.reader, &self.names.follower_author)?,
+        ])
+    }
+
+    /// The first foreign key that changes rows by itself.
+    pub(super) fn cascade(&self, keys: &[(String, String, String, String)]) -> Option<Obstacle> {
+        let acts = |rule: &str| !matches!(rule, "RESTRICT" | "NO ACTION");
+        keys.iter().find_map(|(constraint, table, update, delete)| {
+            let rule = if acts(delete) {
+                format!("ON DELETE {delete}")
+            } else if acts(update) {
+                format!("ON UPDATE {update}")
+            } else {
+                return None;
+            };
+            Some(Obstacle::Cascade {
+                constraint: constraint.clone(),
+                table: table.clone(),
+                rule,
+            })
+        })
+    }
+
+    /// Asks for the follow lists of these readers.
+    pub(super) fn follows_query(&self, readers: &[u64]) -> String {
+        let Names {
+            reader,
+            follower_author,
+            ..
+        } = &self.names;
+        format!(
+            "SELECT {reader}, {author} FROM {table} WHERE {reader} IN ({readers}) AND {author} IS NOT NULL",
+            reader = quoted(reader),
+            author = quoted(follower_author),
+            table = self.table(&self.names.follower),
+            readers = list(readers),
+        )
+    }
+
+    /// Asks for the newest ids of these authors, below a bound where there is one, at most `limit` each.
+    pub(super) fn messages_query(&self, asks: &[(u64, Option<u64>)], limit: usize) -> String {
+        let id = quoted(&self.names.id);
+        let author = quoted(&self.names.message_author);
+        let table = self.table(&self.names.message);
+        let mut query = String::new();
+        for (number, (whose, below)) in asks.iter().enumerate() {
+            if number > 0 {
+                query.push_str(" UNION ALL ");
+            }
+            let bound = below.map_or_else(String::new, |below| format!(" AND {id} < {below}"));
+            let _ = write!(
+                query,
+                "(SELECT {number} AS ask, {id} AS id FROM {table} WHERE {author} = {whose}{bound} \
+                 ORDER BY {author} DESC, {id} DESC LIMIT {limit})",
+            );
+        }
+        query
+    }
+
+    /// Asks for rows by their keys: place, table (0 or 1), both parts of the key, author.
+    pub(super) fn evidence_query(&self, keys: &[Key]) -> Vec<String> {
+        let mut queries = Vec::new();
+        let number = self.number;
+        let messages: Vec<u64> = keys
+            .iter()
+            .filter(|key| key.table == Table::Message)
+            .map(|key| key.first)
+            .collect();
+        if !messages.is_empty() {
+            queries.push(format!(
+                "SELECT {number}, 0, {id}, 0, {author} FROM {table} WHERE {id} IN ({ids}) AND {author} IS NOT NULL",
+                id = quoted(&self.names.id),
+                author = quoted(&self.names.message_author),
+                table = self.table(&self.names.message),
+                ids = list(&messages),
+            ));
+        }
+        let reader = quoted(&self.names.reader);
+        let author = quoted(&self.names.follower_author);
+        let edges: Vec<String> = keys
+            .iter()
+            .filter(|key| key.table == Table::Follower)
+            .map(|key| format!("({reader} = {} AND {author} = {})", key.first, key.second))
+            .collect();
+        if !edges.is_empty() {
+            queries.push(format!(
+                "SELECT {number}, 1, {reader}, {author}, {author} FROM {table} WHERE {edges}",
+                table = self.table(&self.names.follower),
+                edges = edges.join(" OR "),
+            ));
+        }
+        queries
+    }
+}
+
+fn list(numbers: &[u64]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    numbers.join(",")
+}
+
+/// Read alike under every `sql_mode` and character set.
+fn hex(text: &str) -> String {
+    let digits: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    format!("0x{digits}")
+}

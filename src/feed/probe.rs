@@ -1,0 +1,287 @@
+//! Proofs of freshness, each shared by all calls that came before it was begun.
+//!
+//! A proof asks the server where its log ends: everything that anyone can have read by then stands before that
+//! position. Then it waits until the stream has told all of it, and looks at rows until it is known which of the told
+//! transactions can be read: those are applied. If a transaction that was told could not be read at a moment after the
+//! proof was begun, neither could any behind it, and the index without them is exact.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Row};
+use tokio::sync::{Mutex, mpsc, oneshot};
+
+use super::error::FeedError;
+use super::evidence::Key;
+use super::queue::{Cut, Question};
+use super::rows::{found, position};
+use super::{Feed, Phase, obstacles};
+use crate::index::Position;
+
+/// Proofs under way at a time.
+const WORKERS: usize = 2;
+/// What waits is looked at so often, even if nobody asks.
+const PUMP: Duration = Duration::from_millis(10);
+/// Between two looks at the same rows.
+const FIRST_PAUSE: Duration = Duration::from_micros(50);
+const LAST_PAUSE: Duration = Duration::from_millis(2);
+
+type Asks = mpsc::UnboundedReceiver<oneshot::Sender<bool>>;
+
+/// Answers asks for good.
+pub(super) async fn run(feed: Arc<Feed>, asks: Asks) {
+    let asks = Arc::new(Mutex::new(asks));
+    let workers = (0..WORKERS).map(|_| work(Arc::clone(&feed), Arc::clone(&asks)));
+    futures_util::future::join_all(workers).await;
+}
+
+/// Has what waits looked at now and then.
+pub(super) async fn pump(feed: Arc<Feed>) {
+    loop {
+        tokio::time::sleep(PUMP).await;
+        let due = {
+            let state = feed.state();
+            state.phase != Phase::Aside && (!state.queue.is_empty() || state.suspect)
+        };
+        if due {
+            feed.prove().await;
+        }
+    }
+}
+
+async fn work(feed: Arc<Feed>, asks: Arc<Mutex<Asks>>) {
+    let mut conn = None;
+    loop {
+        let mut waiting = Vec::new();
+        {
+            let mut asks = asks.lock().await;
+            match asks.recv().await {
+                Some(ask) => waiting.push(ask),
+                None => return,
+            }
+            while let Ok(ask) = asks.try_recv() {
+                waiting.push(ask);
+            }
+        }
+        let begun = Instant::now();
+        let generation = feed.state().generation;
+        let limit = Duration::from_millis(feed.freshness.wait_ms);
+        let proved = match tokio::time::timeout(limit, prove(&feed, generation, &mut conn)).await {
+            Ok(Ok(proved)) => proved,
+            Ok(Err(error)) => {
+                tracing::debug!("no proof of freshness: {error}");
+                conn = None;
+                false
+            }
+            // The connection is in the middle of something.
+            Err(_) => {
+                conn = None;
+                false
+            }
+        };
+        {
+            let mut state = feed.state();
+            if state.generation == generation {
+                if state.suspect == proved {
+                    tracing::debug!("freshness can be proved: {proved}");
+                }
+                state.suspect = !proved;
+                if proved {
+                    state.fresh = state.fresh.max(Some(begun));
+                }
+            }
+        }
+        for ask in waiting {
+            let _ = ask.send(proved);
+        }
+    }
+}
+
+/// True when the index of every place has what could be read when this was begun, and nothing that cannot be read.
+async fn prove(feed: &Feed, generation: u64, conn: &mut Option<Conn>) -> Result<bool, FeedError> {
+    let Some((status, identity, mariadb)) = feed
+        .state()
+        .server
+        .as_ref()
+        .map(|server| (server.status, server.identity.clone(), server.mariadb))
+    else {
+        return Ok(false);
+    };
+    let mut connection = match conn.take() {
+        Some(connection) => connection,
+        None => connect(feed, &identity, mariadb).await?,
+    };
+    // Rows that wait already are looked at in the same round trip.
+    let question = feed.question(generation);
+    let (end, cut) = look(feed, &mut connection, status, &question).await?;
+    let mut hidden = cut.and_then(|cut| cut.hidden);
+    if let Some(cut) = cut {
+        feed.learn(generation, cut);
+    }
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match feed.stands(generation, end, hidden) {
+            Standing::Proved => {
+                *conn = Some(connection);
+                return Ok(true);
+            }
+            Standing::Void => {
+                *conn = Some(connection);
+                return Ok(false);
+            }
+            Standing::Behind => feed.received(generation, end).await,
+            Standing::Unknown => {
+                let question = feed.question(generation);
+                if question.is_empty() {
+                    feed.released(generation, end).await;
+                    continue;
+                }
+                let (_, cut) = look(feed, &mut connection, status, &question).await?;
+                hidden = cut.and_then(|cut| cut.hidden);
+                if let Some(cut) = cut {
+                    feed.learn(generation, cut);
+                }
+                if feed.stands(generation, end, hidden) == Standing::Unknown {
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LAST_PAUSE);
+                }
+            }
+        }
+    }
+}
+
+/// How a proof stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// The index is exact.
+    Proved,
+    /// The stream has not told everything up to the position.
+    Behind,
+    /// It is not known what of it can be read.
+    Unknown,
+    /// The stream was lost meanwhile.
+    Void,
+}
+
+impl Feed {
+    fn question(&self, generation: u64) -> Question {
+        let state = self.state();
+        if state.generation == generation {
+            state.queue.question()
+        } else {
+            Question::default()
+        }
+    }
+
+    /// `hidden`: from this number on, transactions could not be read at a moment after the proof was begun.
+    fn stands(&self, generation: u64, end: Position, hidden: Option<u64>) -> Standing {
+        let state = self.state();
+        if state.generation != generation || state.phase == Phase::Aside {
+            Standing::Void
+        } else if state.queue.received() < end {
+            Standing::Behind
+        } else if state.phase != Phase::Proven {
+            Standing::Unknown
+        } else if state.queue.floor() >= end
+            || hidden.is_some_and(|hidden| state.queue.first() >= hidden)
+        {
+            self.apply(&state, &[]);
+            Standing::Proved
+        } else {
+            Standing::Unknown
+        }
+    }
+
+    /// Waits until the stream has told everything up to a position, or is lost.
+    async fn received(&self, generation: u64, end: Position) {
+        loop {
+            let progress = self.progress.notified();
+            {
+                let state = self.state();
+                if state.generation != generation || state.queue.received() >= end {
+                    return;
+                }
+            }
+            progress.await;
+        }
+    }
+
+    /// Waits for progress where there are no rows to look at.
+    async fn released(&self, generation: u64, end: Position) {
+        let progress = self.progress.notified();
+        {
+            let state = self.state();
+            if state.generation != generation
+                || state.phase == Phase::Proven && state.queue.floor() >= end
+            {
+                return;
+            }
+        }
+        progress.await;
+    }
+}
+
+/// A connection to the server that the stream comes from.
+pub(super) async fn connect(feed: &Feed, identity: &str, mariadb: bool) -> Result<Conn, FeedError> {
+    let failed = FeedError::while_doing("the service account cannot connect");
+    let mut conn = Conn::new(feed.options.clone()).await.map_err(&failed)?;
+    // One read view a statement, whatever the server's default.
+    conn.query_drop("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        .await
+        .map_err(&failed)?;
+    let other: String = conn
+        .query_first(format!(
+            "SELECT {}",
+            obstacles::identity_expression(mariadb)
+        ))
+        .await
+        .map_err(&failed)?
+        .unwrap_or_default();
+    if other == identity {
+        Ok(conn)
+    } else {
+        Err(FeedError::OtherServer {
+            one: identity.to_owned(),
+            other,
+        })
+    }
+}
+
+/// Looks at the rows in question, and asks for the end of the log behind that: in one round trip.
+async fn look(
+    feed: &Feed,
+    conn: &mut Conn,
+    status: &str,
+    question: &Question,
+) -> Result<(Position, Option<Cut>), FeedError> {
+    let failed = FeedError::while_doing("freshness cannot be asked for");
+    let mut selects = Vec::new();
+    if !question.is_empty() {
+        for place in feed.places() {
+            let own: Vec<Key> = question
+                .keys()
+                .filter(|key| key.place == place.number)
+                .copied()
+                .collect();
+            selects.extend(place.evidence_query(&own));
+        }
+    }
+    // One SELECT, so one read view.
+    let query = if selects.is_empty() {
+        status.to_owned()
+    } else {
+        format!("{};{status}", selects.join(" UNION ALL "))
+    };
+    let mut result = conn.query_iter(query).await.map_err(&failed)?;
+    let rows: Option<Vec<Row>> = match selects.is_empty() {
+        true => None,
+        false => Some(result.collect().await.map_err(&failed)?),
+    };
+    let log: Vec<Row> = result.collect().await.map_err(&failed)?;
+    result.drop_result().await.map_err(&failed)?;
+    let end = position(log.first());
+    let found = rows.and_then(|rows| found(&rows));
+    let cut = found.and_then(|found| question.judge(&found, end));
+    Ok((end, cut))
+}

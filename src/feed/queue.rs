@@ -1,0 +1,345 @@
+//! Transactions that the stream has told of and that are not yet known to be readable on the server.
+//!
+//! The log tells of a transaction before the storage engine makes its rows readable: by microseconds, or
+//! under semi-synchronous replication by seconds. What is not proven to be readable waits here. Servers
+//! commit in the order of the log (the feed steps aside where they need not), so the readable ones are
+//! always the first so many of those that wait: a *cut*.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+
+use super::evidence::{History, Key, State, Table, cuts};
+use crate::index::{Change, Position};
+
+/// One transaction as the log tells it, with what it did to the tables of timelines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Transaction {
+    /// What was received before it.
+    pub(super) before: Position,
+    /// Where it ends in the log.
+    pub(super) end: Position,
+    /// The place (see [`super::places`]) and what became of a row there.
+    pub(super) changes: Vec<(usize, Change)>,
+}
+
+/// What was received, and what of it waits.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    received: Position,
+    waiting: VecDeque<Transaction>,
+    /// The number of the first that waits, counted from the start of the stream.
+    first: u64,
+    changes: usize,
+    /// Every row that what waits has changed.
+    rows: HashMap<Key, History>,
+    /// Tables of which every row may have become anything, and by which transaction.
+    lost: VecDeque<(u64, (usize, Change))>,
+}
+
+/// Rows to look at, and what they were after each transaction that waits.
+#[derive(Debug, Default)]
+pub(super) struct Question {
+    first: u64,
+    end: u64,
+    received: Position,
+    rows: HashMap<Key, History>,
+}
+
+/// What a look at the rows tells of the cut at that moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cut {
+    /// Transactions with lower numbers are readable from then on.
+    pub(super) readable: u64,
+    /// Those from this number on were not readable then; `None` where that is not known of any.
+    pub(super) hidden: Option<u64>,
+}
+
+/// Rows of so many transactions are asked for at a time: the newest ones, and the oldest.
+const ASKED: usize = 16;
+
+impl Queue {
+    pub(super) fn starting_at(received: Position) -> Queue {
+        Queue {
+            received,
+            ..Queue::default()
+        }
+    }
+
+    /// Everything up to here was received.
+    pub(super) fn received(&self) -> Position {
+        self.received
+    }
+
+    /// Nothing that matters happened up to here.
+    pub(super) fn pass(&mut self, to: Position) {
+        self.received = self.received.max(to);
+    }
+
+    pub(super) fn push(&mut self, end: Position, changes: Vec<(usize, Change)>) {
+        self.changes += changes.len();
+        let number = self.first + self.waiting.len() as u64;
+        for change in &changes {
+            match Key::of(change) {
+                Some(key) => {
+                    let before = || History::from(State::before(&change.1));
+                    let row = self.rows.entry(key).or_insert_with(before);
+                    row.note(number, State::after(&change.1));
+                }
+                None => self.lost.push_back((number, *change)),
+            }
+        }
+        self.waiting.push_back(Transaction {
+            before: self.received,
+            end,
+            changes,
+        });
+        self.pass(end);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// How many row changes wait.
+    pub(super) fn changes(&self) -> usize {
+        self.changes
+    }
+
+    /// Up to here everything is known to be readable, once what waits before it was taken.
+    pub(super) fn floor(&self) -> Position {
+        self.waiting
+            .front()
+            .map_or(self.received, |next| next.before)
+    }
+
+    /// The number that the first one has which waits.
+    pub(super) fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// Takes those that are proven to be readable: all with lower numbers than this one.
+    pub(super) fn take(&mut self, readable: u64) -> Vec<Transaction> {
+        let count = usize::try_from(readable.saturating_sub(self.first)).unwrap_or(usize::MAX);
+        let taken: Vec<Transaction> = self
+            .waiting
+            .drain(..count.min(self.waiting.len()))
+            .collect();
+        self.first += taken.len() as u64;
+        for change in taken.iter().flat_map(|taken| &taken.changes) {
+            self.changes -= 1;
+            if let Some(key) = Key::of(change)
+                && let Entry::Occupied(mut row) = self.rows.entry(key)
+                && !row.get_mut().forget_before(self.first)
+            {
+                row.remove();
+            }
+        }
+        while self
+            .lost
+            .front()
+            .is_some_and(|(number, _)| *number < self.first)
+        {
+            self.lost.pop_front();
+        }
+        taken
+    }
+
+    /// Which rows to look at to learn the cut.
+    pub(super) fn question(&self) -> Question {
+        let mut question = Question {
+            first: self.first,
+            end: self.first + self.waiting.len() as u64,
+            received: self.received,
+            rows: HashMap::new(),
+        };
+        let newest = self.waiting.iter().rev().take(ASKED);
+        let oldest = self.waiting.iter().take(ASKED);
+        for transaction in newest.chain(oldest) {
+            // The last row is the one that a later statement of the transaction cannot have undone.
+            let key = transaction.changes.iter().rev().find_map(Key::of);
+            if let Some((key, row)) = key.and_then(|key| self.rows.get_key_value(&key)) {
+                question.rows.entry(*key).or_insert_with(|| {
+                    let lost = self.lost.iter().filter(|(_, lost)| key.is_lost_with(lost));
+                    row.with_unknowns(lost.map(|(number, _)| *number))
+                });
+            }
+        }
+        question
+    }
+}
+
+impl Question {
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The rows, by place and table.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.rows.keys()
+    }
+
+    /// What the rows tell that were found; `None` when they contradict each other or what was received: something has
+    /// happened since that the stream has not told of yet. `end` is where the log ended after they were seen.
+    ///
+    /// That a row is as a transaction left it proves that one readable, whatever has happened since. That it is as it
+    /// was before proves nothing unless all that had happened was known: it may have been changed back.
+    pub(super) fn judge(&self, found: &HashMap<Key, u64>, end: Position) -> Option<Cut> {
+        let rows = self.rows.iter().map(|(key, row)| {
+            let now = match (found.get(key), key.table) {
+                (None, _) => State::Absent,
+                (Some(author), Table::Message) => State::Present(Some(*author)),
+                (Some(_), Table::Follower) => State::Present(None),
+            };
+            (row, now)
+        });
+        let (least, most) = cuts(self.first, self.end, rows)?;
+        Some(Cut {
+            readable: least,
+            hidden: (most < self.end && end <= self.received).then_some(most),
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn at(offset: u64) -> Position {
+        Position { file: 1, offset }
+    }
+
+    #[test]
+    fn what_waits_holds_the_floor_down() {
+        let mut queue = Queue::starting_at(at(4));
+        queue.pass(at(10));
+        assert_eq!(queue.floor(), at(10));
+        queue.push(at(20), vec![(0, Change::Posted { author: 1, id: 1 })]);
+        queue.pass(at(30));
+        assert_eq!((queue.floor(), queue.received()), (at(10), at(30)));
+        assert_eq!(queue.take(1).len(), 1);
+        assert_eq!(queue.floor(), at(30));
+    }
+
+    #[test]
+    fn a_message_that_is_there_proves_its_transaction_and_those_before() {
+        let mut queue = Queue::starting_at(at(4));
+        for id in 1..=3 {
+            queue.push(at(10 * id), vec![(0, Change::Posted { author: 7, id })]);
+        }
+        let question = queue.question();
+        let found = |ids: &[u64]| -> HashMap<Key, u64> {
+            ids.iter().map(|id| (Key::message(0, *id), 7)).collect()
+        };
+        let cut = |found| {
+            question
+                .judge(&found, at(30))
+                .map(|cut| (cut.readable, cut.hidden))
+        };
+        assert_eq!(cut(found(&[])), Some((0, Some(0))));
+        assert_eq!(cut(found(&[1])), Some((1, Some(1))));
+        // Of what was not received yet nothing is told.
+        assert_eq!(cut(found(&[1, 2, 3])), Some((3, None)));
+        // Out of the log's order: nothing is proven.
+        assert_eq!(cut(found(&[3])), None);
+        // The log had gone on: the message may have been there and be gone again.
+        let cut = question.judge(&found(&[1]), at(31)).unwrap();
+        assert_eq!((cut.readable, cut.hidden), (1, None));
+    }
+
+    #[test]
+    fn a_follow_that_came_and_went_and_came_proves_its_first_coming_only() {
+        let mut queue = Queue::starting_at(at(4));
+        let (reader, author) = (1, 2);
+        queue.push(at(10), vec![(0, Change::Followed { reader, author })]);
+        queue.push(at(20), vec![(0, Change::Unfollowed { reader, author })]);
+        queue.push(at(30), vec![(0, Change::Followed { reader, author })]);
+        let found = HashMap::from([(Key::follow(0, reader, author), author)]);
+        let cut = queue.question().judge(&found, at(30)).unwrap();
+        assert_eq!((cut.readable, cut.hidden), (1, None));
+    }
+
+    #[derive(Clone, Debug)]
+    enum Act {
+        Toggle(u64, u64),
+        Edge(u64),
+    }
+
+    proptest! {
+        /// Whatever the rows went through, the true cut is never outside what they are taken to tell.
+        #[test]
+        fn the_true_cut_is_within(
+            acts in proptest::collection::vec(
+                proptest::collection::vec(
+                    prop_oneof![
+                        (0u64..6, 0u64..3).prop_map(|(id, author)| Act::Toggle(id, author)),
+                        (0u64..4).prop_map(Act::Edge),
+                    ],
+                    1..4,
+                ),
+                0..40,
+            ),
+            minimal: bool,
+            cut in 0usize..41,
+            told_of in 0usize..41,
+            taken in 0u64..10,
+        ) {
+            let mut all = Vec::new();
+            let mut rows: BTreeMap<Key, u64> = BTreeMap::new();
+            let mut states = vec![rows.clone()];
+            for transaction in &acts {
+                let mut changes = Vec::new();
+                for act in transaction {
+                    match *act {
+                        Act::Toggle(id, author) => match rows.remove(&Key::message(0, id)) {
+                            Some(before) => changes.push((0, Change::Removed {
+                                author: (!minimal).then_some(before),
+                                id,
+                            })),
+                            None => {
+                                rows.insert(Key::message(0, id), author);
+                                changes.push((0, Change::Posted { author, id }));
+                            }
+                        },
+                        Act::Edge(reader) => {
+                            let (key, author) = (Key::follow(0, reader, 1), 1);
+                            if rows.remove(&key).is_some() {
+                                changes.push((0, Change::Unfollowed { reader, author }));
+                            } else {
+                                rows.insert(key, author);
+                                changes.push((0, Change::Followed { reader, author }));
+                            }
+                        }
+                    }
+                }
+                all.push(changes);
+                states.push(rows.clone());
+            }
+            // The stream has told only some of it when the question is put.
+            let told_of = told_of.min(acts.len());
+            let cut = cut.min(acts.len());
+            let taken = taken.min(cut.min(told_of) as u64);
+            let mut queue = Queue::starting_at(at(4));
+            for (number, changes) in all.into_iter().enumerate().take(told_of) {
+                queue.push(at(number as u64 + 5), changes);
+            }
+            queue.take(taken);
+            let question = queue.question();
+            let found: HashMap<Key, u64> = question
+                .keys()
+                .filter_map(|key| states[cut].get(key).map(|author| (*key, *author)))
+                .collect();
+            // The log's end behind the look is nowhere before the cut.
+            let end = at(cut.max(1) as u64 + 4);
+            let Some(told) = question.judge(&found, end) else {
+                prop_assert!(cut > told_of);
+                return Ok(());
+            };
+            prop_assert!(told.readable <= cut as u64);
+            prop_assert!(told.hidden.is_none_or(|hidden| cut as u64 <= hidden));
+            prop_assert!(told.readable >= taken);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! How fresh memory has to be, and how much of it there is.
+
+use clap::ValueEnum;
+use serde::Deserialize;
+
+/// When memory may answer a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// With every commit that anyone was told of, or could have read, before the call came.
+    #[default]
+    Strict,
+    /// With every commit older than `freshness.bounded_ms`.
+    Bounded,
+    /// With every commit that the session itself was told of, or has read.
+    Session,
+}
+
+/// How fresh memory has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Freshness {
+    /// When memory may answer.
+    pub mode: Mode,
+    /// So many milliseconds old may an answer be in mode `bounded`.
+    pub bounded_ms: u64,
+    /// So many milliseconds a call waits until memory has caught up; then it is answered by lookups.
+    pub wait_ms: u64,
+}
+
+impl Default for Freshness {
+    fn default() -> Self {
+        Freshness {
+            mode: Mode::Strict,
+            bounded_ms: 1_000,
+            wait_ms: 50,
+        }
+    }
+}
+
+/// Bounds of the feed, and of the memory that it fills.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedLimits {
+    /// Bytes of memory for each timeline in each database; 0: nothing is kept in memory.
+    pub memory_bytes: usize,
+    /// Row changes that may wait until they can be read, and the most that one transaction may make.
+    pub transaction_rows: usize,
+}
+
+/// The settings file's section `index`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct IndexSection {
+    /// As [`FeedLimits::memory_bytes`].
+    pub memory_bytes: usize,
+}
+
+impl Default for IndexSection {
+    fn default() -> Self {
+        IndexSection {
+            memory_bytes: 256 * 1024 * 1024,
+        }
+    }
+}
+
+/// The settings file's section `feed`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FeedSection {
+    /// As [`FeedLimits::transaction_rows`].
+    pub transaction_rows: usize,
+}
+
+impl Default for FeedSection {
+    fn default() -> Self {
+        FeedSection {
+            transaction_rows: 200_000,
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Follows the server's log as a replica does, and begins again when that fails.
+
+use std::collections::hash_map::RandomState;
+use std::convert::Infallible;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use mysql_async::prelude::Queryable;
+use mysql_async::{BinlogStreamRequest, Conn, Row};
+
+use super::error::FeedError;
+use super::events::{Events, Heard, Lost, file_number};
+use super::obstacles::{self, Obstacle, ServerFacts};
+use super::queue::Queue;
+use super::routes::Routes;
+use super::{Feed, Phase, fence};
+use crate::feed::load::Load;
+use crate::index::Position;
+
+/// A sign of life of the server, where nothing else is to be told.
+const HEARTBEAT: Duration = Duration::from_millis(500);
+/// After so long without one the connection is given up.
+const SILENCE: Duration = Duration::from_secs(5);
+/// Waits between attempts double from the first to the last.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+const LAST_WAIT: Duration = Duration::from_secs(10);
+/// A stream that has lasted so long is tried again at once.
+const STEADY: Duration = Duration::from_secs(10);
+
+/// Follows the log for good.
+pub(super) async fn run(feed: Arc<Feed>) {
+    let mut said = None;
+    let mut wait = FIRST_WAIT;
+    loop {
+        let begun = Instant::now();
+        let Err(error) = follow(&feed, &mut said).await;
+        feed.step_aside();
+        if matches!(error, FeedError::Lost(Lost::Schema(_))) {
+            feed.changed.notify_one();
+        }
+        let text = error.to_string();
+        if said.as_ref() != Some(&text) {
+            tracing::warn!("calls are not answered from memory: {text}");
+            said = Some(text);
+        }
+        wait = if begun.elapsed() > STEADY {
+            FIRST_WAIT
+        } else {
+            (wait * 2).min(LAST_WAIT)
+        };
+        tokio::time::sleep(wait).await;
+    }
+}
+
+async fn follow(feed: &Arc<Feed>, said: &mut Option<String>) -> Result<Infallible, FeedError> {
+    let mut conn = Conn::new(feed.options.clone())
+        .await
+        .map_err(FeedError::while_doing("the service account cannot connect"))?;
+    let server = obstacles::server(&mut conn).await?;
+    for statement in session_statements(server.mariadb) {
+        conn.query_drop(statement)
+            .await
+            .map_err(FeedError::while_doing("the log's stream cannot be set up"))?;
+    }
+    let (file, offset) = position(&mut conn, &server).await?;
+    let (base, number) = file_number(&file).ok_or(Obstacle::FileName(file.clone()))?;
+    let start = Position {
+        file: number,
+        offset,
+    };
+    let request = BinlogStreamRequest::new(replica_id())
+        .with_filename(file.as_bytes())
+        .with_pos(offset);
+    let mut stream = conn.get_binlog_stream(request).await.map_err(denied)?;
+    let most = feed.limits.transaction_rows;
+    let mut events = Events::starting_at(start, base, most);
+    let (generation, mut routes, mut version) = begin(feed, server, start);
+    let fence = tokio::spawn(fence::run(Arc::clone(feed), generation, start));
+    let _stop = Stop(fence);
+    let mut idle = true;
+    let mut heard_something = true;
+    let mut looks = tokio::time::interval(SILENCE);
+    loop {
+        let event = tokio::select! {
+            biased;
+            event = stream.next() => event,
+            () = feed.rerouted.notified(), if idle => {
+                (routes, version) = adopt(feed);
+                continue;
+            }
+            _ = looks.tick() => {
+                if !std::mem::take(&mut heard_something) {
+                    return Err(FeedError::Silent(SILENCE.as_millis()));
+                }
+                continue;
+            }
+        };
+        heard_something = true;
+        let event = event.ok_or(FeedError::Ended)?.map_err(denied)?;
+        let heard = events.take(&event, |table| stream.get_tme(table), &routes)?;
+        if heard == Heard::Nothing {
+            idle = false;
+            continue;
+        }
+        idle = true;
+        if said.take().is_some() {
+            tracing::info!("the server's log is followed again");
+        }
+        {
+            let mut state = feed.state();
+            match heard {
+                Heard::Transaction(end, changes) => {
+                    state.queue.push(end, changes);
+                    if state.queue.changes() > most {
+                        return Err(Lost::TooLarge(most).into());
+                    }
+                }
+                Heard::Passed(to) => state.queue.pass(to),
+                Heard::Nothing => {}
+            }
+        }
+        feed.progress.notify_waiters();
+        if feed.routes_version.load(Ordering::Acquire) != version {
+            (routes, version) = adopt(feed);
+        }
+    }
+}
+
+/// Ends a task with the stream that it belongs to.
+struct Stop(tokio::task::JoinHandle<()>);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The session of the stream: signs of life, checksums, and on MariaDB its own events as they are.
+fn session_statements(mariadb: bool) -> Vec<String> {
+    let heartbeat = HEARTBEAT.as_nanos();
+    if mariadb {
+        vec![
+            format!("SET @master_heartbeat_period={heartbeat}"),
+            "SET @mariadb_slave_capability=4".into(),
+        ]
+    } else {
+        vec![format!(
+            "SET @source_heartbeat_period={heartbeat},@master_heartbeat_period={heartbeat}"
+        )]
+    }
+}
+
+/// Replicas of one server must have numbers of their own: a random one of the upper half.
+fn replica_id() -> u32 {
+    let random = RandomState::new().build_hasher().finish();
+    u32::try_from(random >> 33).unwrap_or_default() | 1 << 31
+}
+
+/// Where the log ends now.
+async fn position(conn: &mut Conn, server: &ServerFacts) -> Result<(String, u64), FeedError> {
+    let failed = FeedError::while_doing("the position of the log cannot be read");
+    let row: Option<Row> = conn.query_first(server.status).await.map_err(failed)?;
+    let row = row.ok_or(FeedError::Ended)?;
+    let file: String = row.get(0).unwrap_or_default();
+    let offset: u64 = row.get(1).unwrap_or_default();
+    Ok((file, offset))
+}
+
+fn denied(error: mysql_async::Error) -> FeedError {
+    match &error {
+        mysql_async::Error::Server(server) if matches!(server.code, 1045 | 1227) => {
+            Obstacle::Right {
+                what: "follow the log",
+                right: "REPLICATION SLAVE",
+            }
+            .into()
+        }
+        _ => FeedError::Server {
+            doing: "the stream of the server's log failed",
+            source: error,
+        },
+    }
+}
+
+/// Starts from nothing at this position.
+fn begin(feed: &Feed, server: ServerFacts, start: Position) -> (u64, Arc<Routes>, u64) {
+    let mut state = feed.state();
+    state.generation += 1;
+    state.phase = Phase::Unproven;
+    state.queue = Queue::starting_at(start);
+    state.suspect = false;
+    state.fresh = None;
+    let places = feed.places();
+    let routes = Arc::new(Routes {
+        routes: places
+            .iter()
+            .flat_map(|place| place.blind_routes())
+            .collect(),
+        caseless: server.caseless,
+    });
+    state.routes = Arc::clone(&routes);
+    state.bases = vec![None; places.len()];
+    state.server = Some(server);
+    for place in &places {
+        place.index_mut().clear();
+        let _ = feed.loads.try_send(Load::Schema(place.number));
+    }
+    let version = feed.routes_version.load(Ordering::Acquire);
+    (state.generation, routes, version)
+}
+
+/// Between two transactions: from here on, the rows of tables with known columns are told.
+fn adopt(feed: &Feed) -> (Arc<Routes>, u64) {
+    let mut state = feed.state();
+    let version = feed.routes_version.load(Ordering::Acquire);
+    let routes = Arc::clone(&state.routes);
+    let received = state.queue.received();
+    for route in &routes.routes {
+        if let (Some(_), Some(base)) = (route.columns, state.bases.get_mut(route.place)) {
+            base.get_or_insert(received);
+        }
+    }
+    let released = [];
+    feed.apply(&state, &released);
+    (routes, version)
+}
