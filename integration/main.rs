@@ -13,6 +13,7 @@
 mod data;
 mod differential;
 mod kit;
+mod memory;
 mod process;
 mod relay;
 mod sessions;

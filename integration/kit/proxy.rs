@@ -160,7 +160,7 @@ impl Proxy {
     /// Waits until the log holds `text`; its messages come from another process.
     #[track_caller]
     pub(crate) fn wait_for_log(&self, text: &str) {
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while !self.log().contains(text) {
             assert!(Instant::now() < deadline, "no {text:?} in:\n{}", self.log());
             thread::sleep(Duration::from_millis(5));

@@ -76,6 +76,58 @@ pub(crate) fn mysql() -> Option<&'static Server> {
         .as_ref()
 }
 
+/// A second MariaDB, for stories that follow a log and count on memory: nobody changes formats or rotates logs on it.
+#[track_caller]
+fn quiet_mariadb() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| match PrivateServer::start(Kind::Mariadb, OPTIONS) {
+        Ok(server) => Server(server),
+        Err(error) => panic!("{error}"),
+    })
+}
+
+/// The same of MySQL 9.7.
+fn quiet_mysql() -> Option<&'static Server> {
+    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+    mysql()?;
+    SERVER
+        .get_or_init(|| match PrivateServer::start(Kind::Mysql, OPTIONS) {
+            Ok(server) => Some(Server(server)),
+            Err(error) => panic!("{error}"),
+        })
+        .as_ref()
+}
+
+/// Tells a story on both quiet servers, one after the other.
+#[track_caller]
+pub(crate) fn on_each_quiet_server(story: impl Fn(&'static Server)) {
+    for server in [Some(quiet_mariadb()), quiet_mysql()].into_iter().flatten() {
+        eprintln!("on {} {}", server.0.kind().name(), server.0.version());
+        story(server);
+    }
+}
+
+/// Tells a story on a server of each product that is the story's own, started with options that depend on whether it
+/// is MariaDB.
+#[track_caller]
+pub(crate) fn on_servers_of_its_own<'a>(
+    options: impl Fn(bool) -> &'a [&'a str],
+    story: impl Fn(&mut PrivateServer),
+) {
+    for kind in [Kind::Mariadb, Kind::Mysql] {
+        if kind == Kind::Mysql && mysql().is_none() {
+            continue;
+        }
+        let options = options(kind == Kind::Mariadb);
+        let mut server = match PrivateServer::start(kind, options) {
+            Ok(server) => server,
+            Err(error) => panic!("{error}"),
+        };
+        eprintln!("on {} {} with {options:?}", kind.name(), server.version());
+        story(&mut server);
+    }
+}
+
 /// Tells a story on both servers, one after the other.
 #[track_caller]
 pub(crate) fn on_each_server(story: impl Fn(&'static Server)) {

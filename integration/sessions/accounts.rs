@@ -85,7 +85,7 @@ fn a_right_taken_away_in_mid_session_is_missed_soon() {
         stage.aside(&format!(
             "REVOKE EXECUTE ON PROCEDURE {{db}}.fetch_timeline_ids FROM {user}@'%'"
         ));
-        // Longer than limits.privilege_ms.
+        // Longer than privileges.ttl_s.
         sleep(Duration::from_millis(1_200));
         assert_eq!(twin.error("CALL fetch_timeline_ids(1)"), 1370);
         twin.run("CALL fetch_timeline_ids2(1, 300)");

@@ -1,0 +1,275 @@
+//! Faults, with readers and writers running: no wrong answer, no error of ours, and memory comes back.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use headwater::demo::private_server::PrivateServer;
+
+use super::linear::numbers;
+use super::world::{READERS, World};
+use super::{CLASSIC, prepare, warm};
+use crate::kit::proxy::{Proxy, ROOT_SERVICE, settings_file};
+use crate::kit::servers::on_servers_of_its_own;
+use crate::kit::wire_client::answer::answers;
+use crate::kit::wire_client::{Answer, Login, WireClient};
+
+/// What was acknowledged survives a crash.
+const DURABLE: &[&str] = &["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"];
+const WRITERS: u64 = 3;
+
+struct Trial {
+    server: SocketAddr,
+    login: Login,
+    proxy: Proxy,
+    world: World,
+    /// Answers that were checked.
+    checked: AtomicU64,
+}
+
+impl Trial {
+    fn new(server: &PrivateServer, flags: &[&str]) -> Trial {
+        let login = prepare(server.addr());
+        let proxy = Proxy::start(server.addr(), &[ROOT_SERVICE, flags].concat());
+        proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
+        Trial {
+            server: server.addr(),
+            login,
+            proxy,
+            world: World::new(WRITERS),
+            checked: AtomicU64::new(0),
+        }
+    }
+
+    /// Calls and checks; ends early when the server goes away.
+    fn read(&self, number: u64) -> std::io::Result<()> {
+        let mut client = match WireClient::try_login(self.proxy.addr(), &self.login)? {
+            Ok(client) => client,
+            // The server is away, and says so through us.
+            Err(error) => return Err(std::io::Error::other(error.message)),
+        };
+        let mut turn = number;
+        while !self.world.stop.load(Ordering::Relaxed) {
+            turn += 1;
+            let reader = 1 + turn % READERS;
+            let before = self.world.look();
+            let reply = client.query_reply(&format!("CALL fetch_timeline_ids({reader})"))?;
+            let said = String::from_utf8_lossy(&reply.raw).into_owned();
+            if reply.raw.get(4) == Some(&0xff) {
+                let away = said.contains("shutdown") || said.contains("killed");
+                assert!(away, "the call failed: {said}");
+                return Err(std::io::Error::other(said));
+            }
+            let reply = client.query_reply("SELECT id FROM fetch_timeline_tt")?;
+            if reply.raw.get(4) == Some(&0xff) {
+                return Err(std::io::Error::other("the server goes away"));
+            }
+            let answer = answers(&reply.packets, client.capabilities);
+            let Some(Answer::Rows(rows)) = answer.into_iter().next() else {
+                return Err(std::io::Error::other("no rows"));
+            };
+            let ids: Vec<String> = rows.rows.iter().filter_map(|row| row[0].clone()).collect();
+            let fault = self.world.fault(reader, &before, &numbers(&ids));
+            assert_eq!(fault, None, "{}", self.proxy.log());
+            self.checked.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+/// Lets writers and readers run while a fault happens, and until memory answers again.
+fn survive(
+    trial: &Trial,
+    server: &mut PrivateServer,
+    name: &str,
+    fault: impl FnOnce(&mut PrivateServer),
+) {
+    eprintln!("fault: {name}");
+    let world = &trial.world;
+    world.stop.store(false, Ordering::Relaxed);
+    thread::scope(|scope| {
+        for number in 0..WRITERS {
+            scope.spawn(move || world.write_through(number, trial.server, &trial.login));
+        }
+        let readers: Vec<_> = (0..2)
+            .map(|number| {
+                scope.spawn(move || {
+                    while !world.stop.load(Ordering::Relaxed) {
+                        let _ = trial.read(number);
+                        thread::sleep(Duration::from_millis(5));
+                    }
+                })
+            })
+            .collect();
+        let more = |what: &str, count: &dyn Fn() -> u64, wanted: u64| {
+            let (deadline, before) = (Instant::now() + Duration::from_secs(30), count());
+            while count() < before + wanted && !readers.iter().any(|reader| reader.is_finished()) {
+                if Instant::now() > deadline {
+                    world.stop.store(true, Ordering::Relaxed);
+                    panic!("{name}: no {what}:\n{}", trial.proxy.log());
+                }
+                thread::sleep(Duration::from_millis(10));
+            }
+        };
+        let checked = || trial.checked.load(Ordering::Relaxed);
+        let remembered = || trial.proxy.counts().of("calls_from_memory");
+        more("answers before", &checked, 100);
+        fault(server);
+        more("answers behind", &checked, 100);
+        more("answers from memory behind", &remembered, 100);
+        world.stop.store(true, Ordering::Relaxed);
+        for reader in readers {
+            reader.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn memory_survives_what_happens_to_the_server_and_its_log() {
+    on_servers_of_its_own(
+        |_| DURABLE,
+        |server| {
+            let trial = Trial::new(server, &[]);
+            let login = trial.login.clone();
+            let sql = |server: &PrivateServer, statements: &[&str]| {
+                let mut root = WireClient::login(server.addr(), &login);
+                for statement in statements {
+                    root.ok(statement);
+                }
+            };
+            survive(&trial, server, "the log goes on in new files", |server| {
+                for _ in 0..3 {
+                    sql(server, &["FLUSH BINARY LOGS"]);
+                    thread::sleep(Duration::from_millis(50));
+                }
+            });
+            survive(&trial, server, "old files are purged", |server| {
+                let mut root = WireClient::login(server.addr(), &login);
+                let files = root.rows("SHOW BINARY LOGS");
+                let last = files.last().unwrap()[0].clone().unwrap();
+                root.ok(&format!("PURGE BINARY LOGS TO '{last}'"));
+            });
+            survive(
+                &trial,
+                server,
+                "the stream is cut, again and again, while memory is filled",
+                |server| {
+                    let mut root = WireClient::login(server.addr(), &login);
+                    let dumps = "SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'";
+                    for _ in 0..6 {
+                        let deadline = Instant::now() + Duration::from_secs(20);
+                        let mut found = root.column(dumps);
+                        while found.is_empty() {
+                            assert!(Instant::now() < deadline, "no stream comes back");
+                            thread::sleep(Duration::from_millis(5));
+                            found = root.column(dumps);
+                        }
+                        thread::sleep(Duration::from_millis(30));
+                        for dump in found {
+                            root.query(&format!("KILL {dump}"));
+                        }
+                    }
+                },
+            );
+            survive(&trial, server, "columns change their places", |server| {
+                sql(
+                    server,
+                    &[
+                        "ALTER TABLE message MODIFY body varchar(255) NOT NULL FIRST",
+                        "ALTER TABLE follower ADD since int NOT NULL DEFAULT 0 FIRST",
+                    ],
+                );
+                thread::sleep(Duration::from_millis(300));
+                sql(
+                    server,
+                    &[
+                        "ALTER TABLE follower DROP since",
+                        "ALTER TABLE message MODIFY body varchar(255) NOT NULL AFTER user_id",
+                    ],
+                );
+            });
+            survive(
+                &trial,
+                server,
+                "one transaction changes very many rows",
+                |server| {
+                    let ids: Vec<String> = (0..10_000)
+                        .map(|n| format!("({},999,'x')", 3_000_000_000_u64 + n))
+                        .collect();
+                    let rows = ids.join(",");
+                    let insert = format!("INSERT INTO message (id, user_id, body) VALUES {rows}");
+                    sql(
+                        server,
+                        &[&insert, "DELETE FROM message WHERE user_id = 999"],
+                    );
+                },
+            );
+            survive(&trial, server, "the server is restarted", |server| {
+                server.restart().unwrap();
+            });
+            survive(&trial, server, "the server crashes", |server| {
+                server.kill();
+                thread::sleep(Duration::from_millis(200));
+                server.restart().unwrap();
+            });
+            let log = trial.proxy.log();
+            assert!(log.contains("calls are not answered from memory"), "{log}");
+            assert!(log.contains("the server's log is followed again"), "{log}");
+        },
+    );
+}
+
+/// With far too little memory, and rows that wait cut off early.
+#[test]
+fn tight_limits_make_memory_useless_but_not_wrong() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let (_folder, path) = settings_file(
+                "[index]\nmemory_bytes = 2000\n[feed]\ntransaction_rows = 50\n[freshness]\nwait_ms = 5\n",
+            );
+            let trial = Trial::new(server, &["--config", &path]);
+            let world = &trial.world;
+            thread::scope(|scope| {
+                for number in 0..WRITERS {
+                    let trial = &trial;
+                    scope.spawn(move || world.write(number, trial.server, &trial.login).unwrap());
+                }
+                let reader = scope.spawn(|| trial.read(1).unwrap());
+                let deadline = Instant::now() + Duration::from_secs(30);
+                while trial.checked.load(Ordering::Relaxed) < 300 && !reader.is_finished() {
+                    assert!(Instant::now() < deadline, "{}", trial.proxy.log());
+                    thread::sleep(Duration::from_millis(10));
+                }
+                world.stop.store(true, Ordering::Relaxed);
+                reader.join().unwrap();
+            });
+            assert_eq!(trial.proxy.counts().relayed(), 0, "{}", trial.proxy.log());
+        },
+    );
+}
+
+/// What the log cannot tell is named, and calls are answered by lookups.
+#[test]
+fn a_log_of_statements_is_named_and_followed_once_it_is_in_row_format() {
+    on_servers_of_its_own(
+        |_| &["--binlog-format=MIXED"],
+        |server| {
+            let login = prepare(server.addr());
+            let mut root = WireClient::login(server.addr(), &login);
+            root.ok("INSERT INTO follower VALUES (1, 2)");
+            root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+            let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
+            proxy.wait_for_log("binlog_format = \"MIXED\" on the server");
+            let mut client = proxy.login(&login);
+            client.ok("CALL fetch_timeline_ids(1)");
+            assert_eq!(client.column("SELECT id FROM fetch_timeline_tt"), ["10"]);
+            assert_eq!(proxy.counts().of("calls_from_memory"), 0);
+            root.ok("SET GLOBAL binlog_format = ROW");
+            drop(root);
+            let mut client = proxy.login(&login);
+            warm(&proxy, &mut client, "CALL fetch_timeline_ids(1)");
+        },
+    );
+}

@@ -1,0 +1,87 @@
+//! Commits held between their entry in the log and the moment from which they can be read.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use headwater::demo::private_server::Kind;
+
+use super::linear::numbers;
+use super::{CLASSIC, prepare, warm};
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::servers::on_servers_of_its_own;
+use crate::kit::wire_client::WireClient;
+
+/// How long the server waits for a replica that does not exist.
+const HELD_MS: u64 = 2_500;
+
+/// Under semi-synchronous replication a commit waits for a replica before it can be read, while the log tells of it already.
+#[test]
+fn a_commit_that_waits_for_a_replica_is_not_in_an_answer_and_holds_none_up() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let login = prepare(server.addr());
+            let mut root = WireClient::login(server.addr(), &login);
+            root.ok("INSERT INTO follower VALUES (1, 2)");
+            root.ok(
+                "INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten'), (20, 2, 'twenty')",
+            );
+            let settings: &[String] = &match server.kind() {
+                Kind::Mysql => [
+                    "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'".to_owned(),
+                    "SET GLOBAL rpl_semi_sync_source_wait_point = AFTER_SYNC".to_owned(),
+                    format!("SET GLOBAL rpl_semi_sync_source_timeout = {HELD_MS}"),
+                    "SET GLOBAL rpl_semi_sync_source_enabled = 1".to_owned(),
+                ],
+                Kind::Mariadb => [
+                    "SET GLOBAL rpl_semi_sync_master_wait_no_slave = 1".to_owned(),
+                    "SET GLOBAL rpl_semi_sync_master_wait_point = AFTER_SYNC".to_owned(),
+                    format!("SET GLOBAL rpl_semi_sync_master_timeout = {HELD_MS}"),
+                    "SET GLOBAL rpl_semi_sync_master_enabled = 1".to_owned(),
+                ],
+            };
+            let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
+            proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
+            let mut client = proxy.login(&login);
+            warm(&proxy, &mut client, "CALL fetch_timeline_ids(1)");
+            for setting in settings {
+                root.ok(setting);
+            }
+            let held = thread::spawn(move || {
+                let begun = Instant::now();
+                root.ok("INSERT INTO message (id, user_id, body) VALUES (30, 2, 'thirty')");
+                begun.elapsed()
+            });
+            // Long after the log has told of it.
+            thread::sleep(Duration::from_millis(500));
+            let before = proxy.counts();
+            let begun = Instant::now();
+            let mut asked = 0;
+            while begun.elapsed() < Duration::from_millis(HELD_MS / 2) {
+                client.ok("CALL fetch_timeline_ids(1)");
+                asked += 1;
+                let answer = numbers(&client.column("SELECT id FROM fetch_timeline_tt"));
+                let read = numbers(&client.column("SELECT id FROM message"));
+                assert_eq!(answer, read, "after {asked} calls\n{}", proxy.log());
+                assert_eq!(answer.len(), 2, "the commit was not held");
+            }
+            let after = proxy.counts();
+            assert!(asked > 20, "only {asked} calls in {:?}", begun.elapsed());
+            let remembered = after.of("calls_from_memory") - before.of("calls_from_memory");
+            assert!(
+                remembered * 2 > asked,
+                "{remembered} of {asked} from memory"
+            );
+            let waited = held.join().unwrap();
+            assert!(
+                waited >= Duration::from_millis(HELD_MS / 2),
+                "held for {waited:?} only"
+            );
+            client.ok("CALL fetch_timeline_ids(1)");
+            assert_eq!(
+                numbers(&client.column("SELECT id FROM fetch_timeline_tt")).len(),
+                3
+            );
+        },
+    );
+}

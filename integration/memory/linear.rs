@@ -1,0 +1,154 @@
+//! Linearizability: writers commit straight to the server while readers call through Headwater.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use super::world::{READERS, World};
+use super::{CLASSIC, prepare};
+use crate::kit::database::Database;
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::servers::{on_each_quiet_server, on_servers_of_its_own};
+use crate::kit::wire_client::{Login, WireClient};
+
+const WRITERS: u64 = 8;
+
+/// How many answers are checked on each server: `HEADWATER_CHECKS`, or enough for a test.
+fn checks() -> u64 {
+    let set = std::env::var("HEADWATER_CHECKS");
+    set.ok().and_then(|set| set.parse().ok()).unwrap_or(5_000)
+}
+
+#[test]
+fn no_answer_is_stale_or_ahead_while_others_write() {
+    on_each_quiet_server(|server| {
+        let database = Database::classic(server, "linear");
+        let counts = check(
+            server.addr(),
+            &database.login(),
+            database.name(),
+            checks(),
+            ROOT_SERVICE,
+        );
+        mostly_remembered(counts);
+    });
+}
+
+/// The same without memory: lookups alone.
+#[test]
+fn nor_is_one_that_was_looked_up() {
+    on_each_quiet_server(|server| {
+        let database = Database::classic(server, "lookups");
+        let flags = [ROOT_SERVICE, &["--index-memory-bytes", "0"]].concat();
+        let (owned, remembered) = check(
+            server.addr(),
+            &database.login(),
+            database.name(),
+            checks() / 5,
+            &flags,
+        );
+        assert!(owned >= checks() / 5 && remembered == 0);
+    });
+}
+
+/// Rows of the log that hold no more than they must, compressed transactions on MySQL, and no GTIDs there.
+#[test]
+fn nor_with_other_forms_of_the_log() {
+    let options = |mariadb: bool| -> &'static [&'static str] {
+        if mariadb {
+            &["--binlog-row-image=MINIMAL", "--sync-binlog=1"]
+        } else {
+            &[
+                "--binlog-row-image=MINIMAL",
+                "--binlog-transaction-compression=ON",
+                "--gtid-mode=OFF",
+                "--enforce-gtid-consistency=OFF",
+                "--sync-binlog=1",
+            ]
+        }
+    };
+    on_servers_of_its_own(options, |server| {
+        let login = prepare(server.addr());
+        let flags = ROOT_SERVICE;
+        mostly_remembered(check(server.addr(), &login, CLASSIC, checks() / 5, flags));
+    });
+}
+
+/// Of owned calls, most must have been answered from memory.
+fn mostly_remembered((owned, remembered): (u64, u64)) {
+    assert!(
+        remembered * 10 >= owned * 8,
+        "of {owned} answers only {remembered} came from memory"
+    );
+}
+
+/// Has so many answers checked. Returns how many calls Headwater answered, and how many of them from memory.
+fn check(
+    server: SocketAddr,
+    login: &Login,
+    database: &str,
+    checks: u64,
+    flags: &[&str],
+) -> (u64, u64) {
+    let proxy = Proxy::start(server, flags);
+    proxy.wait_for_log(&format!("in database {database}: accelerated"));
+    let world = World::new(WRITERS);
+    let checked = AtomicU64::new(0);
+    thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|number| {
+                let world = &world;
+                scope.spawn(move || world.write(number, server, login).unwrap())
+            })
+            .collect();
+        world.wait_for_writes(500);
+        let readers: Vec<_> = (0..4)
+            .map(|number| {
+                let (world, checked, proxy) = (&world, &checked, &proxy);
+                scope.spawn(move || {
+                    let mut client = proxy.login(login);
+                    let mut direct = WireClient::login(server, login);
+                    let mut turn = number;
+                    while checked.load(Ordering::Relaxed) < checks {
+                        turn += 1;
+                        let reader = 1 + turn % READERS;
+                        let before = world.look();
+                        client.ok(&match turn % 3 {
+                            0 => format!("CALL fetch_timeline_ids2({reader}, 4000000000)"),
+                            _ => format!("CALL fetch_timeline_ids({reader})"),
+                        });
+                        // What can be read now, on another connection: before the ids are asked for.
+                        let readable = numbers(&direct.column("SELECT id FROM message"));
+                        let answer = numbers(&client.column("SELECT id FROM fetch_timeline_tt"));
+                        let fault = world.fault(reader, &before, &answer);
+                        assert_eq!(fault, None, "after {checked:?} checks");
+                        let unread: BTreeSet<u64> = answer.difference(&readable).copied().collect();
+                        let ahead = world.undeleted(&unread, &before);
+                        assert!(ahead.is_empty(), "ahead: {ahead:?} could not be read");
+                        checked.fetch_add(1, Ordering::Relaxed);
+                    }
+                })
+            })
+            .collect();
+        let failed: Vec<_> = readers
+            .into_iter()
+            .filter_map(|reader| reader.join().err())
+            .collect();
+        world.stop.store(true, Ordering::Relaxed);
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        if let Some(failed) = failed.into_iter().next() {
+            std::panic::resume_unwind(failed);
+        }
+    });
+    let counts = proxy.counts();
+    eprintln!("{:?} writes; {}", world.writes, proxy.output());
+    assert_eq!(counts.relayed(), 0, "{}", proxy.log());
+    (counts.of("calls_owned"), counts.of("calls_from_memory"))
+}
+
+pub(super) fn numbers(texts: &[String]) -> BTreeSet<u64> {
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}

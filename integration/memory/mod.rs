@@ -1,0 +1,48 @@
+//! Answers from memory: never stale, never ahead, whatever happens to the server and its log.
+
+mod faults;
+mod gap;
+mod linear;
+mod rights;
+mod world;
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use headwater::demo::{load, script};
+
+use crate::kit::proxy::Proxy;
+use crate::kit::wire_client::{Login, WireClient};
+
+/// The database of a story with a server of its own.
+const CLASSIC: &str = "tl";
+
+/// Makes the classic tables and procedures on a server of the story's own.
+fn prepare(server: SocketAddr) -> Login {
+    let mut root = WireClient::connect(server);
+    root.ok(&format!("CREATE DATABASE {CLASSIC}"));
+    let login = Login::default().database(CLASSIC);
+    let mut root = WireClient::login(server, &login);
+    for text in [load::SCHEMA, load::PROCEDURES] {
+        for statement in script::statements(text) {
+            root.ok(&statement);
+        }
+    }
+    login
+}
+
+/// Calls until an answer comes from memory.
+#[track_caller]
+fn warm(proxy: &Proxy, client: &mut WireClient, call: &str) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let before = proxy.counts().of("calls_from_memory");
+    while proxy.counts().of("calls_from_memory") == before {
+        assert!(
+            Instant::now() < deadline,
+            "nothing from memory:\n{}",
+            proxy.log()
+        );
+        client.ok(call);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,335 @@
+//! Messages and follows that writers change while readers look, and what a reader must see of them.
+//!
+//! Each thing (a message, a follow) is *settled* between the acknowledgement of a change and the beginning of the
+//! next one. A thing that was settled before a call and stayed so until behind it has to be in the answer as it is.
+//! So little is kept alive that the procedure's result set holds every message of every author followed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::kit::random::Random;
+use crate::kit::wire_client::{Login, WireClient};
+
+/// Authors that each writer writes for; nobody else does.
+const AUTHORS: u64 = 2;
+/// Messages that an author keeps.
+const KEPT: usize = 12;
+pub(super) const READERS: u64 = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Thing {
+    /// A message, by its author and id.
+    Message(u64, u64),
+    /// A follow, by its reader and author.
+    Follow(u64, u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct State {
+    there: bool,
+    settled: bool,
+    version: u64,
+}
+
+/// What everybody agrees on.
+#[derive(Debug)]
+pub(super) struct World {
+    things: Mutex<BTreeMap<Thing, State>>,
+    next_id: AtomicU64,
+    pub(super) stop: AtomicBool,
+    pub(super) writes: AtomicU64,
+}
+
+/// What was settled at a moment.
+#[derive(Debug)]
+pub(super) struct Seen(BTreeMap<Thing, State>);
+
+impl World {
+    pub(super) fn new(writers: u64) -> World {
+        let world = World {
+            things: Mutex::default(),
+            next_id: AtomicU64::new(1),
+            stop: AtomicBool::new(false),
+            writes: AtomicU64::new(0),
+        };
+        for reader in 1..=READERS {
+            for author in 1..=writers * AUTHORS {
+                let nothing = State {
+                    there: false,
+                    settled: true,
+                    version: 0,
+                };
+                world.lock().insert(Thing::Follow(reader, author), nothing);
+            }
+        }
+        world
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Thing, State>> {
+        self.things.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn look(&self) -> Seen {
+        Seen(self.lock().clone())
+    }
+
+    fn begin(&self, changes: &[(Thing, bool)]) {
+        let mut things = self.lock();
+        for (thing, _) in changes {
+            let state = things.entry(*thing).or_insert(State {
+                there: false,
+                settled: true,
+                version: 0,
+            });
+            state.settled = false;
+            state.version += 1;
+        }
+    }
+
+    fn settle(&self, changes: &[(Thing, bool)]) {
+        let mut things = self.lock();
+        for (thing, there) in changes {
+            if let Some(state) = things.get_mut(thing) {
+                state.settled = true;
+                state.there = *there;
+            }
+            // Ids are not used again: a message that is gone need not be remembered for ever.
+        }
+        let gone: Vec<Thing> = things
+            .iter()
+            .filter(|(thing, state)| {
+                matches!(thing, Thing::Message(..)) && state.settled && !state.there
+            })
+            .map(|(thing, _)| *thing)
+            .collect();
+        // The newest ones stay, to be looked for in vain.
+        for thing in gone.iter().take(gone.len().saturating_sub(60)) {
+            things.remove(thing);
+        }
+    }
+
+    /// Learns what has become of this writer's things that are not settled: a connection was lost meanwhile.
+    fn find_out(&self, number: u64, client: &mut WireClient) {
+        let first = number * AUTHORS + 1;
+        let own = first..first + AUTHORS;
+        let unsettled: Vec<Thing> = self
+            .lock()
+            .iter()
+            .filter(|(thing, state)| {
+                let (Thing::Message(author, _) | Thing::Follow(_, author)) = thing;
+                own.contains(author) && !state.settled
+            })
+            .map(|(thing, _)| *thing)
+            .collect();
+        for thing in unsettled {
+            let rows = client.column(&match thing {
+                Thing::Message(_, id) => format!("SELECT 1 FROM message WHERE id = {id}"),
+                Thing::Follow(reader, author) => format!(
+                    "SELECT 1 FROM follower WHERE user_id = {reader} AND follower_id = {author}"
+                ),
+            });
+            self.settle(&[(thing, !rows.is_empty())]);
+        }
+    }
+
+    /// As [`Self::write`], with a new connection whenever the server has gone away.
+    pub(super) fn write_through(&self, number: u64, addr: SocketAddr, login: &Login) {
+        while !self.stop.load(Ordering::Relaxed) {
+            // A server on its way down refuses clients, with an error or without.
+            let _ = self.write(number, addr, login);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Writes as writer number `number` until told to stop, straight to the server. Returns when the server
+    /// cannot be talked to any more: what was under way then stays unsettled.
+    pub(super) fn write(
+        &self,
+        number: u64,
+        addr: SocketAddr,
+        login: &Login,
+    ) -> std::io::Result<()> {
+        let mut random = Random(number + 77);
+        let mut client = match WireClient::try_login(addr, login)? {
+            Ok(client) => client,
+            Err(error) => return Err(std::io::Error::other(error.message)),
+        };
+        self.find_out(number, &mut client);
+        while !self.stop.load(Ordering::Relaxed) {
+            let (changes, statements) = self.plan(number, &mut random);
+            if changes.is_empty() {
+                continue;
+            }
+            self.begin(&changes);
+            for statement in &statements {
+                let reply = client.query_reply(statement)?;
+                if reply.raw.get(4) == Some(&0xff) {
+                    let said = String::from_utf8_lossy(&reply.raw).into_owned();
+                    // On its way down (1053), or killed by us.
+                    if ["shutdown", "killed"]
+                        .iter()
+                        .any(|word| said.contains(word))
+                    {
+                        return Err(std::io::Error::other(said));
+                    }
+                    panic!("{statement}: {said}");
+                }
+            }
+            self.settle(&changes);
+            self.writes.fetch_add(1, Ordering::Relaxed);
+            if random.one_in(4) {
+                std::thread::sleep(Duration::from_micros(random.below(1_500)));
+            }
+        }
+        Ok(())
+    }
+
+    fn plan(&self, number: u64, random: &mut Random) -> (Vec<(Thing, bool)>, Vec<String>) {
+        let author = number * AUTHORS + 1 + random.below(AUTHORS);
+        let own: BTreeSet<u64> = self
+            .lock()
+            .iter()
+            .filter_map(|(thing, state)| match thing {
+                Thing::Message(whose, id) if *whose == author && state.there => Some(*id),
+                _ => None,
+            })
+            .collect();
+        let post = |changes: &mut Vec<(Thing, bool)>| {
+            let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+            changes.push((Thing::Message(author, id), true));
+            format!("INSERT INTO message (id, user_id, body) VALUES ({id}, {author}, 'text')")
+        };
+        let mut changes = Vec::new();
+        let mut statements = Vec::new();
+        match random.below(10) {
+            // A message more, or one less.
+            0..=4 if own.len() < KEPT => statements.push(post(&mut changes)),
+            0..=5 => {
+                let ids: Vec<u64> = own.into_iter().collect();
+                if !ids.is_empty() {
+                    let id = *random.pick(&ids);
+                    changes.push((Thing::Message(author, id), false));
+                    statements.push(format!("DELETE FROM message WHERE id = {id}"));
+                }
+            }
+            // A change that is none.
+            6 => {
+                if let Some(id) = own.last() {
+                    changes.push((Thing::Message(author, *id), true));
+                    statements.push(format!(
+                        "UPDATE message SET body = CONCAT(body, 'x') WHERE id = {id}"
+                    ));
+                    if random.one_in(2) {
+                        statements[0] = format!("UPDATE message SET body = 'y' WHERE id = {id}");
+                    }
+                }
+            }
+            7..=8 => {
+                let reader = 1 + random.below(READERS);
+                let follow = Thing::Follow(reader, author);
+                let there = self.lock().get(&follow).is_some_and(|state| state.there);
+                changes.push((follow, !there));
+                statements.push(if there {
+                    format!(
+                        "DELETE FROM follower WHERE user_id = {reader} AND follower_id = {author}"
+                    )
+                } else {
+                    format!(
+                        "INSERT INTO follower (user_id, follower_id) VALUES ({reader}, {author})"
+                    )
+                });
+            }
+            // Several at once, and time for others to be committed before.
+            _ => {
+                statements.push("BEGIN".into());
+                if own.len() + 2 <= KEPT {
+                    statements.push(post(&mut changes));
+                    statements.push(post(&mut changes));
+                }
+                if let Some(id) = own.first().filter(|_| random.one_in(2)) {
+                    changes.push((Thing::Message(author, *id), false));
+                    statements.push(format!("DELETE FROM message WHERE id = {id}"));
+                }
+                statements.push("DO SLEEP(0.001)".into());
+                statements.push("COMMIT".into());
+            }
+        }
+        (changes, statements)
+    }
+
+    /// The first thing that an answer has wrong: it was settled before the call and stayed so until behind it.
+    pub(super) fn fault(
+        &self,
+        reader: u64,
+        before: &Seen,
+        answer: &BTreeSet<u64>,
+    ) -> Option<String> {
+        let after = self.lock();
+        let still = |thing: &Thing, state: &State| {
+            state.settled
+                && match after.get(thing) {
+                    Some(now) => now.version == state.version && now.settled,
+                    // Only what is gone is forgotten.
+                    None => !state.there,
+                }
+        };
+        for (thing, state) in &before.0 {
+            let Thing::Message(author, id) = *thing else {
+                continue;
+            };
+            let follow = Thing::Follow(reader, author);
+            let Some(followed) = before.0.get(&follow) else {
+                continue;
+            };
+            let message = still(thing, state);
+            let edge = still(&follow, followed);
+            let found = answer.contains(&id);
+            if message && edge && state.there && followed.there && !found {
+                return Some(format!(
+                    "stale: reader {reader} lacks message {id} of author {author}"
+                ));
+            }
+            if message && !state.there && found {
+                return Some(format!("stale: message {id} of author {author} is gone"));
+            }
+            if edge && !followed.there && found {
+                return Some(format!(
+                    "stale: reader {reader} does not follow {author} any more"
+                ));
+            }
+        }
+        None
+    }
+
+    /// Ids of an answer that may not be missing on the server behind it: nobody has begun to delete them.
+    pub(super) fn undeleted(&self, ids: &BTreeSet<u64>, deleted_since: &Seen) -> BTreeSet<u64> {
+        let now = self.lock();
+        ids.iter()
+            .copied()
+            .filter(|id| {
+                let mut things = now.range(Thing::Message(0, 0)..Thing::Follow(0, 0));
+                let own = things
+                    .find(|(thing, _)| matches!(thing, Thing::Message(_, other) if other == id));
+                own.is_some_and(|(thing, state)| match deleted_since.0.get(thing) {
+                    // Nothing has been begun since, and nothing was under way but its own insertion.
+                    Some(before) => {
+                        state.version == before.version && (before.settled || before.version == 1)
+                    }
+                    None => state.version == 1,
+                })
+            })
+            .collect()
+    }
+
+    /// Waits until so many writes are done.
+    pub(super) fn wait_for_writes(&self, count: u64) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while self.writes.load(Ordering::Relaxed) < count {
+            assert!(Instant::now() < deadline, "the writers stand still");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
