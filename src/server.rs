@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
 use crate::backend::Backend;
-use crate::catalogue::{Catalogue, Service};
+use crate::catalogue::{Catalogue, Service, ServiceError};
 use crate::config::Settings;
 use crate::feed::{Feed, Inbox};
 use crate::session::counts::Counts;
@@ -290,7 +290,13 @@ async fn discover(shared: &Shared) {
                     );
                 }
                 for database in databases {
-                    match catalogue.check(number, &database).await {
+                    let mut checked = catalogue.check(number, &database).await;
+                    // What held up the database before says nothing about this one.
+                    if matches!(checked, Err(ServiceError::Lately)) {
+                        tokio::time::sleep(ServiceError::RETRY).await;
+                        checked = catalogue.check(number, &database).await;
+                    }
+                    match checked {
                         Ok(verdict) => listen(shared, number, definition, &database, &verdict),
                         Err(error) => tracing::warn!("definition {}: {error}", definition.name),
                     }

@@ -20,8 +20,10 @@ pub struct Service {
     failed: std::sync::Mutex<Option<Instant>>,
 }
 
-/// So soon after a failure the account is not tried again.
-const RETRY: Duration = Duration::from_secs(1);
+impl ServiceError {
+    /// So soon after a failure the account is not tried again.
+    pub const RETRY: Duration = Duration::from_secs(1);
+}
 
 /// Why the service account could not ask.
 #[derive(Debug, thiserror::Error)]
@@ -100,7 +102,7 @@ impl Service {
     }
 
     async fn ask(&self, queries: &[String]) -> Result<Vec<Answered>, ServiceError> {
-        let lately = |at: Instant| at.elapsed() < RETRY;
+        let lately = |at: Instant| at.elapsed() < ServiceError::RETRY;
         if super::lock(&self.failed).is_some_and(lately) {
             return Err(ServiceError::Lately);
         }

@@ -33,6 +33,10 @@ pub async fn create(conn: &mut Conn, kind: Kind, database: &str) -> Result<(), L
     ));
     statements.push(format!("GRANT SELECT ON `{database}`.* TO '{SERVICE}'@'%'"));
     statements.push(format!("GRANT {see_bodies} TO '{SERVICE}'@'%'"));
+    // To follow the log, and to know when what it tells can be read.
+    statements.push(format!(
+        "GRANT REPLICATION SLAVE, REPLICATION CLIENT, PROCESS ON *.* TO '{SERVICE}'@'%'"
+    ));
     for sql in statements {
         let doing = "make the accounts";
         let result = conn.query_drop(sql).await;
