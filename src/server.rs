@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
 use crate::backend::Backend;
-use crate::catalogue::{Catalogue, Service, ServiceError};
+use crate::catalogue::{Catalogue, Service, ServiceError, account};
 use crate::config::Settings;
 use crate::feed::{Feed, Inbox};
 use crate::session::counts::Counts;
@@ -63,29 +63,17 @@ impl Server {
                 listen: settings.listen.clone(),
                 source,
             })?;
-        let service = settings.service.as_ref().map(|account| {
-            let patience = Duration::from_millis(settings.limits.check_ms);
-            Service::new(
-                &settings.upstream,
-                &account.user,
-                &account.password,
-                patience,
-            )
-        });
-        let (feed, inbox) = settings
+        let account = settings
             .service
             .as_ref()
+            .map(|named| account(&settings.upstream, &named.user, &named.password));
+        let (feed, inbox) = account
+            .clone()
             .filter(|_| settings.accelerate && settings.feed.memory_bytes > 0)
-            .map(|account| {
-                Feed::new(
-                    &settings.upstream,
-                    &account.user,
-                    &account.password,
-                    settings.freshness,
-                    settings.feed,
-                )
-            })
+            .map(|account| Feed::new(account, settings.freshness, settings.feed))
             .unzip();
+        let patience = Duration::from_millis(settings.limits.check_ms);
+        let service = account.map(|account| Service::new(account, patience));
         let permits = u32::try_from(settings.limits.sessions).unwrap_or(u32::MAX >> 4);
         Ok(Server {
             listener,

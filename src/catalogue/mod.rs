@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
-pub use service::{Service, ServiceError};
+pub use service::{Service, ServiceError, account};
 
 use crate::limits::Limits;
 use crate::source::hints::Hints;

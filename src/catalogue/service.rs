@@ -42,20 +42,24 @@ pub enum ServiceError {
     Lately,
 }
 
+/// How an account connects to this server (`HOST:PORT`).
+#[must_use]
+pub fn account(upstream: &str, user: &str, password: &str) -> OptsBuilder {
+    let (host, port) = upstream.rsplit_once(':').unwrap_or((upstream, "3306"));
+    OptsBuilder::default()
+        .ip_or_hostname(host.trim_start_matches('[').trim_end_matches(']'))
+        .tcp_port(port.parse().unwrap_or(3306))
+        .user(Some(user))
+        .pass(Some(password))
+        .prefer_socket(false)
+}
+
 impl Service {
-    /// A service account on this server (`HOST:PORT`).
+    /// A service account's connection, with the options of [`account`].
     #[must_use]
-    pub fn new(upstream: &str, user: &str, password: &str, patience: Duration) -> Self {
-        let (host, port) = upstream.rsplit_once(':').unwrap_or((upstream, "3306"));
-        let options = OptsBuilder::default()
-            .ip_or_hostname(host.trim_start_matches('[').trim_end_matches(']'))
-            .tcp_port(port.parse().unwrap_or(3306))
-            .user(Some(user))
-            .pass(Some(password))
-            .prefer_socket(false)
-            .into();
+    pub fn new(account: OptsBuilder, patience: Duration) -> Self {
         Service {
-            options,
+            options: account.into(),
             connection: Mutex::new(None),
             patience,
             failed: std::sync::Mutex::new(None),

@@ -9,9 +9,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Row};
 
+use super::control::first_text;
+use super::rows::all;
 use super::{Feed, Phase};
 use crate::index::Position;
 
@@ -53,20 +55,20 @@ async fn wait_for_commits(feed: &Feed) -> Result<(), mysql_async::Error> {
     let mut conn = Conn::new(feed.options.clone()).await?;
     conn.query_drop("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         .await?;
-    let own: u64 = conn
-        .query_first("SELECT CONNECTION_ID()")
-        .await?
-        .unwrap_or_default();
+    let own = first_text(&mut conn, "SELECT CONNECTION_ID()").await?;
+    let own: u64 = own.parse().unwrap_or_default();
     let mut open: Option<HashSet<u64>> = None;
     loop {
-        let listed: Vec<(u64, u64)> = conn
+        let rows: Vec<Row> = conn
             .query("SELECT trx_id, trx_mysql_thread_id FROM information_schema.INNODB_TRX")
             .await?;
-        if listed.iter().any(|(_, thread)| *thread == own) {
+        // A list that cannot be read proves nothing.
+        let listed: Vec<[u64; 2]> = all(&rows).unwrap_or_default();
+        if listed.iter().any(|[_, thread]| *thread == own) {
             let now: HashSet<u64> = listed
                 .iter()
-                .filter(|(id, thread)| *thread != own && (1..UNNUMBERED).contains(id))
-                .map(|(id, _)| *id)
+                .filter(|[id, thread]| *thread != own && (1..UNNUMBERED).contains(id))
+                .map(|[id, _]| *id)
                 .collect();
             let left = match open {
                 None => now,

@@ -13,11 +13,12 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 use tokio::sync::mpsc;
 
+use super::control::Control;
 use super::error::FeedError;
 use super::place::Place;
 use super::routes::Routes;
-use super::rows::{all, position, texts};
-use super::{Feed, Phase, probe};
+use super::rows::{all, log_end, texts};
+use super::{Feed, Phase};
 use crate::index::{AuthorAsk, Index, Position, Ticket};
 
 /// What is to be loaded.
@@ -47,7 +48,7 @@ const RETRY: Duration = Duration::from_millis(500);
 
 /// Loads for good.
 pub(super) async fn run(feed: Arc<Feed>, mut loads: mpsc::Receiver<Load>) {
-    let mut conn = None;
+    let mut control = Control::default();
     let mut said = None;
     loop {
         let mut taken = Vec::new();
@@ -65,9 +66,8 @@ pub(super) async fn run(feed: Arc<Feed>, mut loads: mpsc::Receiver<Load>) {
             if own.is_empty() {
                 continue;
             }
-            let done = load(&feed, generation, &place, &own, &mut conn).await;
+            let done = load(&feed, generation, &place, &own, &mut control).await;
             if let Err(error) = done {
-                conn = None;
                 let text = format!("{}: {error}", place.database);
                 if said.as_ref() != Some(&text) {
                     tracing::warn!("memory cannot be filled for {text}");
@@ -98,7 +98,7 @@ async fn load(
     generation: u64,
     place: &Place,
     loads: &[Load],
-    conn: &mut Option<Conn>,
+    control: &mut Control,
 ) -> Result<(), FeedError> {
     let (server, phase) = {
         let state = feed.state();
@@ -107,10 +107,7 @@ async fn load(
     let Some(server) = server.filter(|_| phase != Phase::Aside) else {
         return Ok(());
     };
-    let mut connection = match conn.take() {
-        Some(connection) => connection,
-        None => probe::connect(feed, &server.identity, server.mariadb).await?,
-    };
+    let mut connection = control.take(feed, generation, &server).await?;
     if loads.contains(&Load::Schema(place.number)) {
         schema(feed, generation, place, &mut connection).await?;
     }
@@ -145,7 +142,7 @@ async fn load(
         }
         pages.retain(|(reader, bound, n)| place.index().page(*reader, *bound, *n).is_err());
     }
-    *conn = Some(connection);
+    control.put_back(generation, connection);
     Ok(())
 }
 
@@ -347,7 +344,8 @@ async fn ask(
     let rows: Vec<Row> = result.collect().await.map_err(&failed)?;
     let end: Vec<Row> = result.collect().await.map_err(&failed)?;
     result.drop_result().await.map_err(&failed)?;
-    Ok((rows, position(end.first())))
+    let (_, end) = log_end(end.first())?;
+    Ok((rows, end))
 }
 
 fn no_number() -> FeedError {

@@ -2,9 +2,10 @@
 //!
 //! `stream` reads the log, `events` makes transactions of it, which wait in the `queue` until `probe` has proof that
 //! the server lets them be read; then they are applied to the index of their `place`. `load` brings in rows that
-//! are not resident. `fence` proves the same for what was committed before the stream began. Whatever cannot be followed
+//! are not resident (both over `control` connections). `fence` proves the same for what was committed before the stream began. Whatever cannot be followed
 //! makes the feed step aside: every index is emptied, and begun anew once the log can be followed again.
 
+mod control;
 mod error;
 mod events;
 mod evidence;
@@ -68,7 +69,7 @@ struct State {
     generation: u64,
     queue: Queue,
     routes: Arc<Routes>,
-    server: Option<ServerFacts>,
+    server: Option<Arc<ServerFacts>>,
     /// From which position on each place's rows are told; `None` while they are not.
     bases: Vec<Option<Position>>,
     /// The last proof failed: calls do not wait for the next one.
@@ -96,27 +97,17 @@ pub struct Inbox {
 }
 
 impl Feed {
-    /// A feed from this server (`HOST:PORT`), with the service account. It does nothing until [`Self::run`].
+    /// A feed with the service account. It does nothing until [`Self::run`].
     #[must_use]
     pub fn new(
-        upstream: &str,
-        user: &str,
-        password: &str,
+        account: OptsBuilder,
         freshness: Freshness,
         limits: FeedLimits,
     ) -> (Arc<Feed>, Inbox) {
         let (asks, asked) = mpsc::unbounded_channel();
         let (loads, wanted) = mpsc::channel(MOST_LOADS);
-        let (host, port) = upstream.rsplit_once(':').unwrap_or((upstream, "3306"));
-        let options = OptsBuilder::default()
-            .ip_or_hostname(host.trim_start_matches('[').trim_end_matches(']'))
-            .tcp_port(port.parse().unwrap_or(3306))
-            .user(Some(user))
-            .pass(Some(password))
-            .prefer_socket(false)
-            // Events are as large as a transaction's largest row.
-            .max_allowed_packet(Some(1 << 30))
-            .into();
+        // Events are as large as a transaction's largest row.
+        let options = account.max_allowed_packet(Some(1 << 30)).into();
         let feed = Feed {
             options,
             freshness,
@@ -305,11 +296,11 @@ impl Feed {
         self.rerouted.notify_one();
     }
 
-    /// Takes in what a look at the rows told, if it is about the same stream. Returns false if it is not.
-    fn learn(&self, generation: u64, cut: Cut) -> bool {
+    /// Takes in what a look at the rows told, if it is about the same stream.
+    fn learn(&self, generation: u64, cut: Cut) {
         let mut state = self.state();
         if state.generation != generation || state.phase == Phase::Aside {
-            return false;
+            return;
         }
         if cut.readable > state.queue.first() {
             // Servers commit in the order of the log: what came before is readable as well.
@@ -319,7 +310,6 @@ impl Feed {
         self.apply(&state, &released);
         drop(state);
         self.progress.notify_waiters();
-        true
     }
 
     /// Applies transactions, and moves every index up to where all is applied.

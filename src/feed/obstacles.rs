@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
+use super::control::first_text;
 use super::error::FeedError;
+use super::rows::{text, texts};
+use crate::session::probe::server_identity;
 
 /// A setting or a right without which the log does not tell everything, or not in time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -63,21 +66,11 @@ pub enum Obstacle {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ServerFacts {
     pub(super) mariadb: bool,
-    /// Which server it is: see [`identity_expression`].
+    /// Which server it is: see [`server_identity`].
     pub(super) identity: String,
     pub(super) caseless: bool,
     /// The statement that tells the position.
     pub(super) status: &'static str,
-}
-
-/// Which server this is, as one value of an SQL expression that any account may ask for.
-#[must_use]
-pub fn identity_expression(mariadb: bool) -> &'static str {
-    if mariadb {
-        "CONCAT_WS(0x2f,@@server_id,@@hostname,@@port,@@datadir)"
-    } else {
-        "@@server_uuid"
-    }
 }
 
 /// Variables, the values under which the log tells everything, and what is wrong with others. A variable that a server
@@ -116,11 +109,9 @@ const SYNTAX: u16 = 1064;
 /// Asks the server for everything that could stand in the way of following its log, but for single tables.
 pub(super) async fn server(conn: &mut Conn) -> Result<ServerFacts, FeedError> {
     let failed = FeedError::while_doing("the server's settings cannot be read");
-    let version: String = conn
-        .query_first("SELECT VERSION()")
+    let version = first_text(conn, "SELECT VERSION()")
         .await
-        .map_err(&failed)?
-        .unwrap_or_default();
+        .map_err(&failed)?;
     let mariadb = version.contains("MariaDB");
     let names: Vec<String> = NEEDED
         .iter()
@@ -132,45 +123,35 @@ pub(super) async fn server(conn: &mut Conn) -> Result<ServerFacts, FeedError> {
         ])
         .map(|name| format!("'{name}'"))
         .collect();
-    let variables: HashMap<String, String> = conn
-        .query::<(String, String), _>(format!(
+    let rows: Vec<Row> = conn
+        .query(format!(
             "SHOW GLOBAL VARIABLES WHERE Variable_name IN ({})",
             names.join(",")
         ))
         .await
-        .map_err(&failed)?
-        .into_iter()
+        .map_err(&failed)?;
+    let variables: HashMap<String, String> = rows
+        .iter()
+        .filter_map(texts)
+        .map(|[name, value]| (name, value))
         .collect();
     judge(&variables)?;
-    let replicas: Option<(String, u64)> = conn
+    let running: Option<Row> = conn
         .query_first("SHOW GLOBAL STATUS LIKE 'Slaves_running'")
         .await
         .map_err(&failed)?;
-    let replicas = replicas.map_or(0, |(_, count)| count);
-    if replicas > 0
-        && variables
-            .get("log_slave_updates")
-            .is_some_and(|value| value == "OFF")
-    {
-        return Err(Obstacle::Replica {
-            variable: "log_slave_updates",
+    let running = running.and_then(|row| text(&row, 1));
+    let replicates = running.is_some_and(|count| count != "0");
+    let off = |variable| variables.get(variable).is_some_and(|value| value == "OFF");
+    for (variable, unlogged) in [
+        ("log_slave_updates", replicates && off("log_slave_updates")),
+        ("log_replica_updates", off("log_replica_updates")),
+    ] {
+        if unlogged {
+            return Err(Obstacle::Replica { variable }.into());
         }
-        .into());
     }
-    if variables
-        .get("log_replica_updates")
-        .is_some_and(|value| value == "OFF")
-    {
-        return Err(Obstacle::Replica {
-            variable: "log_replica_updates",
-        }
-        .into());
-    }
-    let identity: String = conn
-        .query_first(format!("SELECT {}", identity_expression(mariadb)))
-        .await
-        .map_err(&failed)?
-        .unwrap_or_default();
+    let identity = identity(conn, mariadb).await.map_err(&failed)?;
     let status = status_statement(conn).await?;
     Ok(ServerFacts {
         mariadb,
@@ -180,6 +161,11 @@ pub(super) async fn server(conn: &mut Conn) -> Result<ServerFacts, FeedError> {
             .is_some_and(|value| value != "0"),
         status,
     })
+}
+
+/// Which server a connection leads to.
+pub(super) async fn identity(conn: &mut Conn, mariadb: bool) -> Result<String, mysql_async::Error> {
+    first_text(conn, &format!("SELECT {}", server_identity(mariadb))).await
 }
 
 fn judge(variables: &HashMap<String, String>) -> Result<(), Obstacle> {
@@ -202,7 +188,7 @@ async fn status_statement(conn: &mut Conn) -> Result<&'static str, FeedError> {
     for statement in ["SHOW BINARY LOG STATUS", "SHOW MASTER STATUS"] {
         match conn.query_first::<Row, _>(statement).await {
             Ok(row) => {
-                let filter = |at| row.as_ref().and_then(|row| row.get::<String, usize>(at));
+                let filter = |at| row.as_ref().and_then(|row| text(row, at));
                 for (at, variable) in [(2, "binlog_do_db"), (3, "binlog_ignore_db")] {
                     if let Some(value) = filter(at).filter(|value| !value.is_empty()) {
                         return Err(Obstacle::Filter { variable, value }.into());

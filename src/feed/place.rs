@@ -7,7 +7,7 @@ use super::evidence::{Key, Table};
 use super::obstacles::Obstacle;
 use super::routes::{Column, Route};
 use crate::index::Index;
-use crate::timeline::definition::{Definition, IntType, quoted};
+use crate::timeline::definition::{Definition, hex, quoted};
 
 /// A timeline's index, and where its rows come from.
 #[derive(Debug)]
@@ -16,21 +16,8 @@ pub struct Place {
     /// The definition's place in the catalogue.
     pub(super) definition: usize,
     pub(super) database: String,
-    names: Names,
+    names: Definition,
     index: RwLock<Index>,
-}
-
-/// Names of the definition.
-#[derive(Clone, Debug)]
-struct Names {
-    message: String,
-    id: String,
-    message_author: String,
-    follower: String,
-    reader: String,
-    follower_author: String,
-    id_type: IntType,
-    user_type: IntType,
 }
 
 impl Place {
@@ -45,16 +32,7 @@ impl Place {
             number,
             definition,
             database: database.to_owned(),
-            names: Names {
-                message: names.message.table.clone(),
-                id: names.message.id.clone(),
-                message_author: names.message.author.clone(),
-                follower: names.follower.table.clone(),
-                reader: names.follower.reader.clone(),
-                follower_author: names.follower.author.clone(),
-                id_type: names.id_type,
-                user_type: names.user_type,
-            },
+            names: names.clone(),
             index: RwLock::new(Index::new(memory_bytes)),
         }
     }
@@ -92,12 +70,16 @@ impl Place {
                 kind: second,
             },
         };
-        let Names {
-            id_type, user_type, ..
-        } = self.names;
+        let Definition {
+            message,
+            follower,
+            id_type,
+            user_type,
+            ..
+        } = &self.names;
         [
-            route(Table::Message, &self.names.message, id_type, user_type),
-            route(Table::Follower, &self.names.follower, user_type, user_type),
+            route(Table::Message, &message.table, *id_type, *user_type),
+            route(Table::Follower, &follower.table, *user_type, *user_type),
         ]
     }
 
@@ -107,8 +89,8 @@ impl Place {
             "SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {} \
              AND TABLE_NAME IN ({}, {}) ORDER BY TABLE_NAME, ORDINAL_POSITION",
             hex(&self.database),
-            hex(&self.names.message),
-            hex(&self.names.follower),
+            hex(&self.names.message.table),
+            hex(&self.names.follower.table),
         )
     }
 
@@ -119,8 +101,8 @@ impl Place {
              FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = {} \
              AND TABLE_NAME IN ({}, {})",
             hex(&self.database),
-            hex(&self.names.message),
-            hex(&self.names.follower),
+            hex(&self.names.message.table),
+            hex(&self.names.follower.table),
         )
     }
 
@@ -155,8 +137,12 @@ impl Place {
             })
         };
         Some([
-            whole(message, &self.names.id, &self.names.message_author)?,
-            whole(follower, &self.names.reader, &self.names.follower_author)?,
+            whole(message, &self.names.message.id, &self.names.message.author)?,
+            whole(
+                follower,
+                &self.names.follower.reader,
+                &self.names.follower.author,
+            )?,
         ])
     }
 
@@ -181,25 +167,21 @@ impl Place {
 
     /// Asks for the follow lists of these readers.
     pub(super) fn follows_query(&self, readers: &[u64]) -> String {
-        let Names {
-            reader,
-            follower_author,
-            ..
-        } = &self.names;
+        let follower = &self.names.follower;
         format!(
             "SELECT {reader}, {author} FROM {table} WHERE {reader} IN ({readers}) AND {author} IS NOT NULL",
-            reader = quoted(reader),
-            author = quoted(follower_author),
-            table = self.table(&self.names.follower),
+            reader = quoted(&follower.reader),
+            author = quoted(&follower.author),
+            table = self.table(&follower.table),
             readers = list(readers),
         )
     }
 
     /// Asks for the newest ids of these authors, below a bound where there is one, at most `limit` each.
     pub(super) fn messages_query(&self, asks: &[(u64, Option<u64>)], limit: usize) -> String {
-        let id = quoted(&self.names.id);
-        let author = quoted(&self.names.message_author);
-        let table = self.table(&self.names.message);
+        let id = quoted(&self.names.message.id);
+        let author = quoted(&self.names.message.author);
+        let table = self.table(&self.names.message.table);
         let mut query = String::new();
         for (number, (whose, below)) in asks.iter().enumerate() {
             if number > 0 {
@@ -227,14 +209,14 @@ impl Place {
         if !messages.is_empty() {
             queries.push(format!(
                 "SELECT {number}, 0, {id}, 0, {author} FROM {table} WHERE {id} IN ({ids}) AND {author} IS NOT NULL",
-                id = quoted(&self.names.id),
-                author = quoted(&self.names.message_author),
-                table = self.table(&self.names.message),
+                id = quoted(&self.names.message.id),
+                author = quoted(&self.names.message.author),
+                table = self.table(&self.names.message.table),
                 ids = list(&messages),
             ));
         }
-        let reader = quoted(&self.names.reader);
-        let author = quoted(&self.names.follower_author);
+        let reader = quoted(&self.names.follower.reader);
+        let author = quoted(&self.names.follower.author);
         let edges: Vec<String> = keys
             .iter()
             .filter(|key| key.table == Table::Follower)
@@ -243,7 +225,7 @@ impl Place {
         if !edges.is_empty() {
             queries.push(format!(
                 "SELECT {number}, 1, {reader}, {author}, {author} FROM {table} WHERE {edges}",
-                table = self.table(&self.names.follower),
+                table = self.table(&self.names.follower.table),
                 edges = edges.join(" OR "),
             ));
         }
@@ -254,10 +236,4 @@ impl Place {
 fn list(numbers: &[u64]) -> String {
     let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
     numbers.join(",")
-}
-
-/// Read alike under every `sql_mode` and character set.
-fn hex(text: &str) -> String {
-    let digits: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
-    format!("0x{digits}")
 }

@@ -12,11 +12,12 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
+use super::control::Control;
 use super::error::FeedError;
 use super::evidence::Key;
 use super::queue::{Cut, Question};
-use super::rows::{found, position};
-use super::{Feed, Phase, obstacles};
+use super::rows::{found, log_end};
+use super::{Feed, Phase};
 use crate::index::Position;
 
 /// Proofs under way at a time.
@@ -40,18 +41,21 @@ pub(super) async fn run(feed: Arc<Feed>, asks: Asks) {
 pub(super) async fn pump(feed: Arc<Feed>) {
     loop {
         tokio::time::sleep(PUMP).await;
+        let progress = feed.progress.notified();
         let due = {
             let state = feed.state();
             state.phase != Phase::Aside && (!state.queue.is_empty() || state.suspect)
         };
         if due {
             feed.prove().await;
+        } else {
+            progress.await;
         }
     }
 }
 
 async fn work(feed: Arc<Feed>, asks: Arc<Mutex<Asks>>) {
-    let mut conn = None;
+    let mut control = Control::default();
     loop {
         let mut waiting = Vec::new();
         {
@@ -67,18 +71,15 @@ async fn work(feed: Arc<Feed>, asks: Arc<Mutex<Asks>>) {
         let begun = Instant::now();
         let generation = feed.state().generation;
         let limit = Duration::from_millis(feed.freshness.wait_ms);
-        let proved = match tokio::time::timeout(limit, prove(&feed, generation, &mut conn)).await {
+        let proved = match tokio::time::timeout(limit, prove(&feed, generation, &mut control)).await
+        {
             Ok(Ok(proved)) => proved,
             Ok(Err(error)) => {
                 tracing::debug!("no proof of freshness: {error}");
-                conn = None;
                 false
             }
-            // The connection is in the middle of something.
-            Err(_) => {
-                conn = None;
-                false
-            }
+            // The connection is in the middle of something, and gone.
+            Err(_) => false,
         };
         {
             let mut state = feed.state();
@@ -92,6 +93,10 @@ async fn work(feed: Arc<Feed>, asks: Arc<Mutex<Asks>>) {
                 }
             }
         }
+        if !proved {
+            // The pump tries again.
+            feed.progress.notify_waiters();
+        }
         for ask in waiting {
             let _ = ask.send(proved);
         }
@@ -99,19 +104,12 @@ async fn work(feed: Arc<Feed>, asks: Arc<Mutex<Asks>>) {
 }
 
 /// True when the index of every place has what could be read when this was begun, and nothing that cannot be read.
-async fn prove(feed: &Feed, generation: u64, conn: &mut Option<Conn>) -> Result<bool, FeedError> {
-    let Some((status, identity, mariadb)) = feed
-        .state()
-        .server
-        .as_ref()
-        .map(|server| (server.status, server.identity.clone(), server.mariadb))
-    else {
+async fn prove(feed: &Feed, generation: u64, control: &mut Control) -> Result<bool, FeedError> {
+    let Some(server) = feed.state().server.clone() else {
         return Ok(false);
     };
-    let mut connection = match conn.take() {
-        Some(connection) => connection,
-        None => connect(feed, &identity, mariadb).await?,
-    };
+    let status = server.status;
+    let mut connection = control.take(feed, generation, &server).await?;
     // Rows that wait already are looked at in the same round trip.
     let question = feed.question(generation);
     let (end, cut) = look(feed, &mut connection, status, &question).await?;
@@ -122,13 +120,9 @@ async fn prove(feed: &Feed, generation: u64, conn: &mut Option<Conn>) -> Result<
     let mut pause = FIRST_PAUSE;
     loop {
         match feed.stands(generation, end, hidden) {
-            Standing::Proved => {
-                *conn = Some(connection);
-                return Ok(true);
-            }
-            Standing::Void => {
-                *conn = Some(connection);
-                return Ok(false);
+            standing @ (Standing::Proved | Standing::Void) => {
+                control.put_back(generation, connection);
+                return Ok(standing == Standing::Proved);
             }
             Standing::Behind => feed.received(generation, end).await,
             Standing::Unknown => {
@@ -222,32 +216,6 @@ impl Feed {
     }
 }
 
-/// A connection to the server that the stream comes from.
-pub(super) async fn connect(feed: &Feed, identity: &str, mariadb: bool) -> Result<Conn, FeedError> {
-    let failed = FeedError::while_doing("the service account cannot connect");
-    let mut conn = Conn::new(feed.options.clone()).await.map_err(&failed)?;
-    // One read view a statement, whatever the server's default.
-    conn.query_drop("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        .await
-        .map_err(&failed)?;
-    let other: String = conn
-        .query_first(format!(
-            "SELECT {}",
-            obstacles::identity_expression(mariadb)
-        ))
-        .await
-        .map_err(&failed)?
-        .unwrap_or_default();
-    if other == identity {
-        Ok(conn)
-    } else {
-        Err(FeedError::OtherServer {
-            one: identity.to_owned(),
-            other,
-        })
-    }
-}
-
 /// Looks at the rows in question, and asks for the end of the log behind that: in one round trip.
 async fn look(
     feed: &Feed,
@@ -280,7 +248,7 @@ async fn look(
     };
     let log: Vec<Row> = result.collect().await.map_err(&failed)?;
     result.drop_result().await.map_err(&failed)?;
-    let end = position(log.first());
+    let (_, end) = log_end(log.first())?;
     let found = rows.and_then(|rows| found(&rows));
     let cut = found.and_then(|found| question.judge(&found, end));
     Ok((end, cut))

@@ -6,6 +6,7 @@ use mysql_async::Row;
 
 use super::events::file_number;
 use super::evidence::{Key, Table};
+use super::obstacles::Obstacle;
 use crate::index::Position;
 
 /// The first cells of a row; `None` when one of them is not a number from 0 on.
@@ -26,9 +27,14 @@ pub(super) fn all<const N: usize>(rows: &[Row]) -> Option<Vec<[u64; N]>> {
 pub(super) fn texts<const N: usize>(row: &Row) -> Option<[String; N]> {
     let mut texts = [const { String::new() }; N];
     for (at, text) in texts.iter_mut().enumerate() {
-        *text = row.get_opt::<String, usize>(at)?.ok()?;
+        *text = self::text(row, at)?;
     }
     Some(texts)
+}
+
+/// A cell as text; `None` where it is NULL, or not there.
+pub(super) fn text(row: &Row, at: usize) -> Option<String> {
+    row.get_opt::<String, usize>(at)?.ok()
 }
 
 /// The rows that an evidence query found, with their authors.
@@ -52,20 +58,12 @@ pub(super) fn found(rows: &[Row]) -> Option<HashMap<Key, u64>> {
     rows.collect()
 }
 
-/// The position in a row of SHOW BINARY LOG STATUS; one beyond everything where there is none.
-pub(super) fn position(row: Option<&Row>) -> Position {
-    let never = Position {
-        file: u64::MAX,
-        offset: u64::MAX,
-    };
-    let file = row.and_then(|row| row.get_opt::<String, usize>(0)?.ok());
-    let number = file
-        .as_deref()
-        .and_then(file_number)
-        .map(|(_, number)| number);
+/// Where the log ends: the file's name before its number, and the position. From a row of SHOW BINARY LOG STATUS.
+pub(super) fn log_end(row: Option<&Row>) -> Result<(String, Position), Obstacle> {
+    let name = row.and_then(|row| text(row, 0)).unwrap_or_default();
     let offset = row.and_then(|row| row.get_opt::<u64, usize>(1)?.ok());
-    match (number, offset) {
-        (Some(file), Some(offset)) => Position { file, offset },
-        _ => never,
+    match (file_number(&name), offset) {
+        (Some((base, file)), Some(offset)) => Ok((base.to_owned(), Position { file, offset })),
+        _ => Err(Obstacle::FileName(name)),
     }
 }

@@ -12,10 +12,11 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{BinlogStreamRequest, Conn, Row};
 
 use super::error::FeedError;
-use super::events::{Events, Heard, Lost, file_number};
+use super::events::{Events, Heard, Lost};
 use super::obstacles::{self, Obstacle, ServerFacts};
 use super::queue::Queue;
 use super::routes::Routes;
+use super::rows::{log_end, text};
 use super::{Feed, Phase, fence};
 use crate::feed::load::Load;
 use crate::index::Position;
@@ -65,18 +66,20 @@ async fn follow(feed: &Arc<Feed>, said: &mut Option<String>) -> Result<Infallibl
             .await
             .map_err(FeedError::while_doing("the log's stream cannot be set up"))?;
     }
-    let (file, offset) = position(&mut conn, &server).await?;
-    let (base, number) = file_number(&file).ok_or(Obstacle::FileName(file.clone()))?;
-    let start = Position {
-        file: number,
-        offset,
-    };
+    let row: Option<Row> =
+        conn.query_first(server.status)
+            .await
+            .map_err(FeedError::while_doing(
+                "the position of the log cannot be read",
+            ))?;
+    let (base, start) = log_end(row.as_ref())?;
+    let file = row.and_then(|row| text(&row, 0)).unwrap_or_default();
     let request = BinlogStreamRequest::new(replica_id())
         .with_filename(file.as_bytes())
-        .with_pos(offset);
+        .with_pos(start.offset);
     let mut stream = conn.get_binlog_stream(request).await.map_err(denied)?;
     let most = feed.limits.transaction_rows;
-    let mut events = Events::starting_at(start, base, most);
+    let mut events = Events::starting_at(start, &base, most);
     let (generation, mut routes, mut version) = begin(feed, server, start);
     let fence = tokio::spawn(fence::run(Arc::clone(feed), generation, start));
     let _stop = Stop(fence);
@@ -159,16 +162,6 @@ fn replica_id() -> u32 {
     u32::try_from(random >> 33).unwrap_or_default() | 1 << 31
 }
 
-/// Where the log ends now.
-async fn position(conn: &mut Conn, server: &ServerFacts) -> Result<(String, u64), FeedError> {
-    let failed = FeedError::while_doing("the position of the log cannot be read");
-    let row: Option<Row> = conn.query_first(server.status).await.map_err(failed)?;
-    let row = row.ok_or(FeedError::Ended)?;
-    let file: String = row.get(0).unwrap_or_default();
-    let offset: u64 = row.get(1).unwrap_or_default();
-    Ok((file, offset))
-}
-
 fn denied(error: mysql_async::Error) -> FeedError {
     match &error {
         mysql_async::Error::Server(server) if matches!(server.code, 1045 | 1227) => {
@@ -203,7 +196,7 @@ fn begin(feed: &Feed, server: ServerFacts, start: Position) -> (u64, Arc<Routes>
     });
     state.routes = Arc::clone(&routes);
     state.bases = vec![None; places.len()];
-    state.server = Some(server);
+    state.server = Some(Arc::new(server));
     for place in &places {
         place.index_mut().clear();
         let _ = feed.loads.try_send(Load::Schema(place.number));
@@ -223,7 +216,6 @@ fn adopt(feed: &Feed) -> (Arc<Routes>, u64) {
             base.get_or_insert(received);
         }
     }
-    let released = [];
-    feed.apply(&state, &released);
+    feed.apply(&state, &[]);
     (routes, version)
 }

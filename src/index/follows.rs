@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::load::Load;
+use super::load::{self, Load};
 use super::shard::Entry;
 use super::{Position, room};
 
@@ -51,8 +51,7 @@ impl Follows {
 
     /// The load with this ticket is under way.
     pub(super) fn awaits(&self, ticket: u64) -> bool {
-        let load = self.load.as_ref();
-        load.is_some_and(|load| load.ticket == ticket && load.is_asked())
+        load::awaits(self.load.as_deref(), ticket)
     }
 
     /// The rows of the load are here.
@@ -66,13 +65,7 @@ impl Follows {
 
     /// Ends a load whose result has become valid.
     pub(super) fn settle(&mut self, position: Position) {
-        if self
-            .load
-            .as_ref()
-            .is_some_and(|load| load.is_settled(position))
-        {
-            self.load = None;
-        }
+        load::settle(&mut self.load, position);
     }
 
     /// The reader follows an author now, or does not. False if that was one change too many for the load

@@ -22,6 +22,16 @@ pub(super) struct Load {
     log: Vec<(u64, bool)>,
 }
 
+/// The load with this ticket is under way.
+pub(super) fn awaits(load: Option<&Load>, ticket: u64) -> bool {
+    load.is_some_and(|load| load.ticket == ticket && load.is_asked())
+}
+
+/// Ends a load whose result has become valid.
+pub(super) fn settle(load: &mut Option<Box<Load>>, position: Position) {
+    load.take_if(|load| load.is_settled(position));
+}
+
 impl Load {
     pub(super) fn begin(ticket: u64, floor: Option<u64>) -> Box<Self> {
         Box::new(Load {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::load::Load;
+use super::load::{self, Load};
 use super::shard::Entry;
 use super::tombstones::Tombstones;
 use super::{Position, room};
@@ -85,8 +85,7 @@ impl Window {
 
     /// The load with this ticket is under way.
     pub(super) fn awaits(&self, ticket: u64) -> bool {
-        let load = self.load.as_ref();
-        load.is_some_and(|load| load.ticket == ticket && load.is_asked())
+        load::awaits(self.load.as_deref(), ticket)
     }
 
     /// The ticket of the load under way.
@@ -128,13 +127,7 @@ impl Window {
 
     /// Ends a load whose result has become valid.
     pub(super) fn settle(&mut self, position: Position) {
-        if self
-            .load
-            .as_ref()
-            .is_some_and(|load| load.is_settled(position))
-        {
-            self.load = None;
-        }
+        load::settle(&mut self.load, position);
     }
 
     fn note_newest(&mut self) {

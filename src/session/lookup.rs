@@ -98,17 +98,14 @@ impl Session {
         };
         let (reader, bound) = (lookup.call.reader, lookup.call.bound);
         let n = lookup.n();
-        let server = |session: &mut Session| {
-            let commands = session.machine.commands()?;
-            commands.standing.server.clone()
-        };
-        if !feed.may_have(&place, server(self).as_deref(), reader, bound, n) {
+        let known = self.server();
+        if !feed.may_have(&place, known.as_deref(), reader, bound, n) {
             return Ok(None);
         }
         if !plan.is_empty() {
             self.prove(lookup, plan, None).await?;
         }
-        let Some(server) = server(self) else {
+        let Some(server) = known.or_else(|| self.server()) else {
             return Ok(None);
         };
         let page = feed.page(&place, Some(&server), (reader, bound, n), self.sent);
@@ -121,6 +118,11 @@ impl Session {
             ids: page.ids,
             heads: page.heads,
         }))
+    }
+
+    /// Which server this session's connection leads to, once it was asked.
+    fn server(&mut self) -> Option<Vec<u8>> {
+        self.machine.commands()?.standing.server.clone()
     }
 
     /// The feed, and the timeline's place in it.
@@ -166,7 +168,7 @@ impl Session {
         let capabilities = commands.capabilities;
         let mut batch = Batch::new(capabilities);
         if plan.settings {
-            batch.query(probe::settings_query(commands.server.mariadb));
+            batch.query(&probe::settings_query(commands.server.mariadb));
         }
         if plan.tables {
             for query in lookup.shadow_queries() {

@@ -9,22 +9,31 @@ const SWITCHES: usize = 7;
 /// The procedure's table of at most n x n ids (`limits.pending_ids`, at most 30,000) must fit the session's limit for MEMORY tables.
 const HEAP_BYTES: u64 = 1024 * 1024;
 
+/// Which server a connection leads to, as one value of an SQL expression that any account may ask for.
+#[must_use]
+pub fn server_identity(mariadb: bool) -> &'static str {
+    if mariadb {
+        "CONCAT_WS(0x2f,@@server_id,@@hostname,@@port,@@datadir)"
+    } else {
+        "@@server_uuid"
+    }
+}
+
 /// The session's current database and the settings that change what the procedure would do.
 #[must_use]
-pub fn settings_query(mariadb: bool) -> &'static str {
-    if mariadb {
-        "SELECT DATABASE(),@@sql_mode,@@binlog_format,@@max_heap_table_size,\
-         @@sql_select_limit,@@sql_big_selects,\
-         CONCAT_WS(0x2f,@@server_id,@@hostname,@@port,@@datadir),@@sql_safe_updates,@@profiling,\
-         @@session_track_state_change,@@session_track_transaction_info,@@tx_read_only,\
-         @@sql_buffer_result"
+pub fn settings_query(mariadb: bool) -> String {
+    let server = server_identity(mariadb);
+    let own = if mariadb {
+        "@@tx_read_only"
     } else {
-        "SELECT DATABASE(),@@sql_mode,@@binlog_format,@@max_heap_table_size,\
-         @@sql_select_limit,@@sql_big_selects,@@server_uuid,@@sql_safe_updates,@@profiling,\
-         @@session_track_state_change,@@session_track_transaction_info,@@transaction_read_only,\
-         @@sql_buffer_result,@@sql_require_primary_key,@@session_track_gtids,\
+        "@@transaction_read_only,@@sql_require_primary_key,@@session_track_gtids,\
          @@optimizer_switch<>@@global.optimizer_switch"
-    }
+    };
+    format!(
+        "SELECT DATABASE(),@@sql_mode,@@binlog_format,@@max_heap_table_size,\
+         @@sql_select_limit,@@sql_big_selects,{server},@@sql_safe_updates,@@profiling,\
+         @@session_track_state_change,@@session_track_transaction_info,@@sql_buffer_result,{own}"
+    )
 }
 
 /// What a session's settings say.

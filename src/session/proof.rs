@@ -26,7 +26,7 @@ impl Session {
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         let (capabilities, mariadb) = (commands.capabilities, commands.server.mariadb);
         let mut batch = Batch::new(capabilities);
-        batch.query(probe::settings_query(mariadb));
+        batch.query(&probe::settings_query(mariadb));
         let answers = self.backend.ask(&batch, capabilities, ASK_LIMITS).await?;
         self.take_settings(answers.first()).map(|_| ())
     }

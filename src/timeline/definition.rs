@@ -286,6 +286,16 @@ pub fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
+/// A string as a hexadecimal literal, which every `sql_mode` and character set reads alike.
+pub fn hex(text: &str) -> String {
+    let digits: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    if digits.is_empty() {
+        "X''".into()
+    } else {
+        format!("0x{digits}")
+    }
+}
+
 impl IntType {
     /// The type's name in SQL.
     pub fn sql(self) -> &'static str {

@@ -1,7 +1,7 @@
 //! What is asked of the server. Names stand in hexadecimal, which every `sql_mode` and character set reads alike.
 
 use crate::timeline::body::Routine;
-use crate::timeline::definition::{Definition, quoted};
+use crate::timeline::definition::{Definition, hex, quoted};
 
 /// The questions, in the order in which they are asked.
 #[derive(Clone, Copy)]
@@ -151,15 +151,5 @@ impl Question {
             Self::NewestId => "the newest message",
             Self::Functions => "the number of functions",
         }
-    }
-}
-
-/// A string as a hexadecimal literal.
-fn hex(text: &str) -> String {
-    let digits: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
-    if digits.is_empty() {
-        "X''".into()
-    } else {
-        format!("0x{digits}")
     }
 }

@@ -1,0 +1,63 @@
+//! Connections for questions beside the stream: proofs of freshness, and loads.
+
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
+
+use super::Feed;
+use super::error::FeedError;
+use super::obstacles::{self, ServerFacts};
+use super::rows::text;
+
+/// A connection that is kept between questions, while the stream is the one that it was made beside: a later stream may
+/// come from another server.
+#[derive(Debug, Default)]
+pub(super) struct Control(Option<(u64, Conn)>);
+
+impl Control {
+    /// Takes the connection out, or makes one. Who has read all answers puts it back.
+    pub(super) async fn take(
+        &mut self,
+        feed: &Feed,
+        generation: u64,
+        server: &ServerFacts,
+    ) -> Result<Conn, FeedError> {
+        match self.0.take() {
+            Some((own, conn)) if own == generation => Ok(conn),
+            _ => connect(feed, server).await,
+        }
+    }
+
+    pub(super) fn put_back(&mut self, generation: u64, conn: Conn) {
+        self.0 = Some((generation, conn));
+    }
+}
+
+/// A connection to the server that the stream comes from.
+async fn connect(feed: &Feed, server: &ServerFacts) -> Result<Conn, FeedError> {
+    let failed = FeedError::while_doing("the service account cannot connect");
+    let mut conn = Conn::new(feed.options.clone()).await.map_err(&failed)?;
+    // One read view a statement, whatever the server's default.
+    conn.query_drop("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        .await
+        .map_err(&failed)?;
+    let other = obstacles::identity(&mut conn, server.mariadb)
+        .await
+        .map_err(&failed)?;
+    if other == server.identity {
+        Ok(conn)
+    } else {
+        Err(FeedError::OtherServer {
+            one: server.identity.clone(),
+            other,
+        })
+    }
+}
+
+/// The first cell of a query's first row as text; empty where there is none.
+pub(super) async fn first_text(conn: &mut Conn, query: &str) -> Result<String, mysql_async::Error> {
+    let row = conn.query_first(query).await?;
+    Ok(row
+        .as_ref()
+        .and_then(|row| text(row, 0))
+        .unwrap_or_default())
+}
