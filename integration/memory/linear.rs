@@ -96,6 +96,7 @@ fn check(
     let world = World::new(WRITERS);
     let checked = AtomicU64::new(0);
     thread::scope(|scope| {
+        let running = world.run();
         let writers: Vec<_> = (0..WRITERS)
             .map(|number| {
                 let world = &world;
@@ -135,7 +136,7 @@ fn check(
             .into_iter()
             .filter_map(|reader| reader.join().err())
             .collect();
-        world.stop.store(true, Ordering::Relaxed);
+        drop(running);
         for writer in writers {
             writer.join().unwrap();
         }

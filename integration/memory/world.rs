@@ -39,8 +39,19 @@ struct State {
 pub(super) struct World {
     things: Mutex<BTreeMap<Thing, State>>,
     next_id: AtomicU64,
-    pub(super) stop: AtomicBool,
+    stop: AtomicBool,
     pub(super) writes: AtomicU64,
+}
+
+/// While this lives, writers write.
+#[must_use]
+#[derive(Debug)]
+pub(super) struct Running<'a>(&'a World);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.stop.store(true, Ordering::Relaxed);
+    }
 }
 
 /// What was settled at a moment.
@@ -66,6 +77,16 @@ impl World {
             }
         }
         world
+    }
+
+    /// Lets writers and readers run until this is dropped, also by a panic: nobody is to wait for them for ever.
+    pub(super) fn run(&self) -> Running<'_> {
+        self.stop.store(false, Ordering::Relaxed);
+        Running(self)
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Thing, State>> {
@@ -137,7 +158,7 @@ impl World {
 
     /// As [`Self::write`], with a new connection whenever the server has gone away.
     pub(super) fn write_through(&self, number: u64, addr: SocketAddr, login: &Login) {
-        while !self.stop.load(Ordering::Relaxed) {
+        while !self.is_stopping() {
             // A server on its way down refuses clients, with an error or without.
             let _ = self.write(number, addr, login);
             std::thread::sleep(Duration::from_millis(20));
@@ -158,7 +179,7 @@ impl World {
             Err(error) => return Err(std::io::Error::other(error.message)),
         };
         self.find_out(number, &mut client);
-        while !self.stop.load(Ordering::Relaxed) {
+        while !self.is_stopping() {
             let (changes, statements) = self.plan(number, &mut random);
             if changes.is_empty() {
                 continue;
