@@ -16,8 +16,6 @@ use crate::config::Settings;
 use crate::feed::{Feed, Inbox};
 use crate::session::counts::Counts;
 use crate::session::driver::{Session, Shared};
-use crate::timeline::check::Verdict;
-use crate::timeline::definition::Definition;
 use crate::wire::frame;
 use crate::wire::handshake::Greeting;
 use crate::wire::response::ErrPacket;
@@ -284,29 +282,13 @@ async fn discover(shared: &Shared) {
                         tokio::time::sleep(ServiceError::RETRY).await;
                         checked = catalogue.check(number, &database).await;
                     }
-                    match checked {
-                        Ok(verdict) => listen(shared, number, definition, &database, &verdict),
-                        Err(error) => tracing::warn!("definition {}: {error}", definition.name),
+                    if let Err(error) = checked {
+                        tracing::warn!("definition {}: {error}", definition.name);
                     }
                 }
             }
             Err(error) => tracing::warn!("definition {}: {error}", definition.name),
         }
-    }
-}
-
-/// Has the feed listen to a timeline from now on, so that memory can be filled with the first call.
-fn listen(
-    shared: &Shared,
-    number: usize,
-    definition: &Definition,
-    database: &[u8],
-    verdict: &Verdict,
-) {
-    if let (Some(feed), Ok(database), Verdict::Accelerate(_)) =
-        (&shared.feed, std::str::from_utf8(database), verdict)
-    {
-        let _ = feed.place(number, definition, database);
     }
 }
 
