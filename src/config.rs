@@ -29,6 +29,9 @@ pub struct ServeFlags {
     /// Needs the service account [default: 268435456]
     #[arg(long, env = "HEADWATER_INDEX_MEMORY_BYTES", value_name = "BYTES")]
     pub index_memory_bytes: Option<usize>,
+    /// Load the timelines of all readers at the start, as far as they fit into memory, instead of with their first calls
+    #[arg(long, env = "HEADWATER_PRELOAD", value_parser = clap::builder::BoolishValueParser::new())]
+    pub preload: bool,
     /// How fresh an answer from memory has to be: with every commit before the call (strict), with
     /// every commit older than freshness.bounded_ms (bounded), with what the session itself was told of
     /// (session) [default: strict]
@@ -340,6 +343,7 @@ impl Settings {
             },
             feed: FeedLimits {
                 memory_bytes: flags.index_memory_bytes.unwrap_or(file.index.memory_bytes),
+                preload: flags.preload || file.index.preload,
                 transaction_rows: file.feed.transaction_rows,
             },
             privileges: file.privileges,

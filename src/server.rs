@@ -16,6 +16,7 @@ use crate::config::Settings;
 use crate::feed::{Feed, Inbox};
 use crate::session::counts::Counts;
 use crate::session::driver::{Session, Shared};
+use crate::timeline::check::Verdict;
 use crate::wire::frame;
 use crate::wire::handshake::Greeting;
 use crate::wire::response::ErrPacket;
@@ -282,13 +283,26 @@ async fn discover(shared: &Shared) {
                         tokio::time::sleep(ServiceError::RETRY).await;
                         checked = catalogue.check(number, &database).await;
                     }
-                    if let Err(error) = checked {
-                        tracing::warn!("definition {}: {error}", definition.name);
+                    match checked {
+                        Ok(verdict) => preload(shared, number, &database, &verdict),
+                        Err(error) => tracing::warn!("definition {}: {error}", definition.name),
                     }
                 }
             }
             Err(error) => tracing::warn!("definition {}: {error}", definition.name),
         }
+    }
+}
+
+/// Has memory filled now, and not with the first calls, where that is wished for.
+fn preload(shared: &Shared, number: usize, database: &[u8], verdict: &Verdict) {
+    if let (Some(feed), Some(definition), Ok(database), Verdict::Accelerate(_)) = (
+        &shared.feed,
+        shared.catalogue.definitions().get(number),
+        std::str::from_utf8(database),
+        verdict,
+    ) {
+        feed.preload(number, definition, database);
     }
 }
 

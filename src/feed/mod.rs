@@ -30,7 +30,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 pub use place::Place;
 pub use settings::{FeedLimits, FeedSection, Freshness, IndexSection, Mode};
 
-use self::load::Load;
+use self::load::{Load, Want};
 use self::obstacles::ServerFacts;
 use self::queue::{Cut, Queue};
 use self::routes::Routes;
@@ -191,9 +191,18 @@ impl Feed {
         Some(place)
     }
 
-    /// True when a page of this reader is likely to be in memory, and may be used in a session with this server. Otherwise it
-    /// is loaded for the next call.
-    pub fn may_have(
+    /// Has a timeline loaded from the start, where that is set (`index.preload`).
+    pub fn preload(&self, definition: usize, names: &Definition, database: &str) {
+        if self.limits.preload && self.place(definition, names, database).is_none() {
+            tracing::warn!(
+                "{database} is not loaded: {MOST_PLACES} timelines are in memory already"
+            );
+        }
+    }
+
+    /// True when a page of this reader is likely to be in memory, and may be used in a session with this server. What is
+    /// missing is loaded: while this waits if it is little, else for the next call.
+    pub async fn may_have(
         &self,
         place: &Place,
         identity: Option<&[u8]>,
@@ -204,11 +213,8 @@ impl Feed {
         if !self.is_followed(place, identity) {
             return false;
         }
-        if place.index().has_reader(reader) {
-            return true;
-        }
-        self.want(place, reader, bound, n);
-        false
+        let there = place.index().has_reader(reader);
+        there || self.fetch(place, Want { reader, bound, n }).await
     }
 
     /// A reader's page from memory, with everything in it that was committed before this was asked, and nothing that
@@ -223,30 +229,39 @@ impl Feed {
         (reader, bound, n): (u64, Option<u64>, usize),
         sent: bool,
     ) -> Option<Page> {
-        if self.must_prove(sent) && !self.prove().await {
-            return None;
-        }
-        if !self.is_followed(place, identity) {
-            return None;
-        }
-        let page = place.index().page(reader, bound, n);
-        match page {
-            Ok(page) => Some(page),
-            Err(_) => {
-                self.want(place, reader, bound, n);
-                None
+        let mut fetched = false;
+        loop {
+            if self.must_prove(sent) && !self.prove().await {
+                return None;
+            }
+            if !self.is_followed(place, identity) {
+                return None;
+            }
+            let page = place.index().page(reader, bound, n);
+            match page {
+                Ok(page) => return Some(page),
+                Err(_) if fetched => return None,
+                Err(_) => fetched = self.fetch(place, Want { reader, bound, n }).await,
+            }
+            if !fetched {
+                return None;
             }
         }
     }
 
-    /// Has what the page lacks loaded.
-    fn want(&self, place: &Place, reader: u64, bound: Option<u64>, n: usize) {
-        let _ = self.loads.try_send(Load::Page {
+    /// Has what a page lacks loaded. True if it is there soon.
+    async fn fetch(&self, place: &Place, want: Want) -> bool {
+        let (done, there) = oneshot::channel();
+        let load = Load::Page {
             place: place.number,
-            reader,
-            bound,
-            n,
-        });
+            want,
+            done,
+        };
+        if self.loads.try_send(load).is_err() {
+            return false;
+        }
+        let limit = Duration::from_millis(self.freshness.wait_ms);
+        matches!(tokio::time::timeout(limit, there).await, Ok(Ok(true)))
     }
 
     fn is_followed(&self, place: &Place, identity: Option<&[u8]>) -> bool {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::evidence::{Key, Table};
+use super::load::Want;
 use super::obstacles::Obstacle;
 use super::routes::{Column, Route};
 use crate::index::Index;
@@ -50,6 +51,17 @@ impl Place {
 
     pub(super) fn index_mut(&self) -> RwLockWriteGuard<'_, Index> {
         self.index.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many ids a page has.
+    pub(super) fn n(&self) -> usize {
+        usize::try_from(self.names.n).unwrap_or(usize::MAX)
+    }
+
+    /// True when a page is in memory.
+    pub(super) fn has(&self, want: Want) -> bool {
+        let page = self.index().page(want.reader, want.bound, want.n);
+        page.is_ok()
     }
 
     fn table(&self, name: &str) -> String {
@@ -165,36 +177,88 @@ impl Place {
         })
     }
 
-    /// Asks for the follow lists of these readers.
-    pub(super) fn follows_query(&self, readers: &[u64]) -> String {
+    /// Asks for the follow lists of these readers (see [`super::rows::lists`]), for at most `limit` follows.
+    pub(super) fn follows_query(&self, readers: &[u64], limit: usize) -> String {
         let follower = &self.names.follower;
-        format!(
-            "SELECT {reader}, {author} FROM {table} WHERE {reader} IN ({readers}) AND {author} IS NOT NULL",
-            reader = quoted(&follower.reader),
-            author = quoted(&follower.author),
+        let (reader, author) = (quoted(&follower.reader), quoted(&follower.author));
+        lists(&format!(
+            "SELECT {reader} AS k, {author} AS v FROM {table} WHERE {reader} IN ({readers}) \
+             AND {author} IS NOT NULL LIMIT {limit}",
             table = self.table(&follower.table),
             readers = list(readers),
+        ))
+    }
+
+    /// Asks for one reader's follow list, an author a row.
+    pub(super) fn follow_query(&self, reader: u64) -> String {
+        let follower = &self.names.follower;
+        format!(
+            "SELECT {author} FROM {table} WHERE {column} = {reader} AND {author} IS NOT NULL",
+            author = quoted(&follower.author),
+            table = self.table(&follower.table),
+            column = quoted(&follower.reader),
         )
     }
 
-    /// Asks for the newest ids of these authors, below a bound where there is one, at most `limit` each.
-    pub(super) fn messages_query(&self, asks: &[(u64, Option<u64>)], limit: usize) -> String {
+    /// Asks for the next readers behind one, and for how many there are.
+    pub(super) fn readers_query(&self, behind: Option<u64>, limit: usize) -> String {
+        let reader = quoted(&self.names.follower.reader);
+        let table = self.table(&self.names.follower.table);
+        let behind = behind.map_or_else(
+            || format!("{reader} >= 0"),
+            |behind| format!("{reader} > {behind}"),
+        );
+        format!(
+            "SELECT DISTINCT {reader} FROM {table} WHERE {behind} ORDER BY {reader} LIMIT {limit}"
+        )
+    }
+
+    /// Asks how many readers there are.
+    pub(super) fn count_query(&self) -> String {
+        let reader = quoted(&self.names.follower.reader);
+        let table = self.table(&self.names.follower.table);
+        format!("SELECT COUNT(DISTINCT {reader}) FROM {table}")
+    }
+
+    /// Asks for the greatest id.
+    pub(super) fn top_query(&self) -> String {
+        let id = quoted(&self.names.message.id);
+        let table = self.table(&self.names.message.table);
+        format!("SELECT MAX({id}) FROM {table}")
+    }
+
+    /// Asks for all ids of these authors from one on, and below another one (see [`super::rows::lists`]), for at most `limit`.
+    /// From 0 on means all there are: ids below 0 have to be noticed.
+    pub(super) fn range_query(
+        &self,
+        authors: &[u64],
+        from: u64,
+        below: Option<u64>,
+        limit: usize,
+    ) -> String {
         let id = quoted(&self.names.message.id);
         let author = quoted(&self.names.message.author);
-        let table = self.table(&self.names.message.table);
-        let mut query = String::new();
-        for (number, (whose, below)) in asks.iter().enumerate() {
-            if number > 0 {
-                query.push_str(" UNION ALL ");
-            }
-            let bound = below.map_or_else(String::new, |below| format!(" AND {id} < {below}"));
-            let _ = write!(
-                query,
-                "(SELECT {number} AS ask, {id} AS id FROM {table} WHERE {author} = {whose}{bound} \
-                 ORDER BY {author} DESC, {id} DESC LIMIT {limit})",
-            );
+        let mut range = below.map_or_else(String::new, |below| format!(" AND {id} < {below}"));
+        if from > 0 {
+            let _ = write!(range, " AND {id} >= {from}");
         }
-        query
+        lists(&format!(
+            "SELECT {author} AS k, {id} AS v FROM {table} WHERE {author} IN ({authors}){range} LIMIT {limit}",
+            table = self.table(&self.names.message.table),
+            authors = list(authors),
+        ))
+    }
+
+    /// Asks for the newest ids of an author, below one where there is one, an id a row.
+    pub(super) fn newest_query(&self, author: u64, below: Option<u64>, limit: usize) -> String {
+        let id = quoted(&self.names.message.id);
+        let column = quoted(&self.names.message.author);
+        let below = below.map_or_else(String::new, |below| format!(" AND {id} < {below}"));
+        format!(
+            "SELECT {id} FROM {table} WHERE {column} = {author}{below} \
+             ORDER BY {column} DESC, {id} DESC LIMIT {limit}",
+            table = self.table(&self.names.message.table),
+        )
     }
 
     /// Asks for rows by their keys: place, table (0 or 1), both parts of the key, author.
@@ -231,6 +295,11 @@ impl Place {
         }
         queries
     }
+}
+
+/// Of pairs `k, v`: each `k`, how many there are, a sum to check them by, and all `v`.
+fn lists(pairs: &str) -> String {
+    format!("SELECT k, COUNT(*), BIT_XOR(v), GROUP_CONCAT(v) FROM ({pairs}) AS pairs GROUP BY k")
 }
 
 fn list(numbers: &[u64]) -> String {

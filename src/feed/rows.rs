@@ -23,6 +23,27 @@ pub(super) fn all<const N: usize>(rows: &[Row]) -> Option<Vec<[u64; N]>> {
     rows.iter().map(numbers).collect()
 }
 
+/// Numbers by what they are listed under: rows of `key, COUNT(*), BIT_XOR(number), GROUP_CONCAT(number)`. `Some(None)`: there
+/// were as many as the limit, or the server has cut a list off (`group_concat_max_len`, `max_allowed_packet`).
+pub(super) fn lists(rows: &[Row], limit: usize) -> Option<Option<HashMap<u64, Vec<u64>>>> {
+    let mut all = 0;
+    let mut lists = HashMap::with_capacity(rows.len());
+    for row in rows {
+        let [key, count, sum] = numbers::<3>(row)?;
+        let text = text(row, 3)?;
+        let list: Option<Vec<u64>> = text.split(',').map(|one| one.parse().ok()).collect();
+        let list = list.unwrap_or_default();
+        let is_whole =
+            list.len() as u64 == count && list.iter().fold(0, |sum, one| sum ^ one) == sum;
+        if !is_whole {
+            return Some(None);
+        }
+        all += list.len();
+        lists.insert(key, list);
+    }
+    Some((all < limit).then_some(lists))
+}
+
 /// The cells of a row as texts.
 pub(super) fn texts<const N: usize>(row: &Row) -> Option<[String; N]> {
     let mut texts = [const { String::new() }; N];

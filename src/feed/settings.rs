@@ -43,6 +43,8 @@ impl Default for Freshness {
 pub struct FeedLimits {
     /// Bytes of memory for each timeline in each database; 0: nothing is kept in memory.
     pub memory_bytes: usize,
+    /// Everything is loaded at the start, as far as it fits.
+    pub preload: bool,
     /// Row changes that may wait until they can be read, and the most that one transaction may make.
     pub transaction_rows: usize,
 }
@@ -53,12 +55,15 @@ pub struct FeedLimits {
 pub struct IndexSection {
     /// As [`FeedLimits::memory_bytes`].
     pub memory_bytes: usize,
+    /// As [`FeedLimits::preload`].
+    pub preload: bool,
 }
 
 impl Default for IndexSection {
     fn default() -> Self {
         IndexSection {
             memory_bytes: 256 * 1024 * 1024,
+            preload: false,
         }
     }
 }

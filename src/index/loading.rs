@@ -69,6 +69,21 @@ impl Index {
         })
     }
 
+    /// Which of these authors' newest ids at or below the bound are not here.
+    #[must_use]
+    pub fn without_head(&self, authors: &[u64], bound: Option<u64>) -> Vec<u64> {
+        let here = |author: &u64| {
+            let window = self.authors.get(*author);
+            let view = window.and_then(|w| w.view(bound, 1, self.position, &self.tombstones));
+            view.is_some()
+        };
+        authors
+            .iter()
+            .copied()
+            .filter(|author| !here(author))
+            .collect()
+    }
+
     fn ticket(&mut self, whose: Whose) -> Ticket {
         self.tickets += 1;
         Ticket {
@@ -98,12 +113,13 @@ impl Index {
     }
 
     /// The rows of an author's load: its newest ids, or the newest below what was asked, as they were between the
-    /// index's position when the load began and `valid_from`. `complete`: there are none below the last one.
+    /// index's position when the load began and `valid_from`. All ids from `down_to` on are among them; where that is
+    /// `None`, from the last one on.
     pub fn loaded_author(
         &mut self,
         ticket: Ticket,
-        ids_descending: Vec<u64>,
-        complete: bool,
+        ids: Vec<u64>,
+        down_to: Option<u64>,
         valid_from: Position,
     ) {
         let Whose::Author(author) = ticket.whose else {
@@ -118,7 +134,7 @@ impl Index {
         }
         let tombstones = &self.tombstones;
         let loaded = self.authors.edit(author, |window| {
-            window.loaded(ids_descending, complete, valid_from, tombstones)
+            window.loaded(ids, down_to, valid_from, tombstones)
         });
         if loaded == Some(true) {
             self.asked.remove(&ticket.number);

@@ -72,16 +72,19 @@ impl Index {
                 None => break,
             }
         }
+        if n < views.len() && n > 0 {
+            views.select_nth_unstable_by(n - 1, |(a, _), (b, _)| b.id.cmp(&a.id));
+        }
+        views.truncate(n);
+        // Of an author who is not on the page only the newest id has to be known.
+        let short = views.iter().filter(|(_, view)| !view.enough);
+        missing.extend(short.map(|(head, _)| head.author));
         if !missing.is_empty() {
             return Err(Missing {
                 reader: false,
                 authors: missing,
             });
         }
-        if n < views.len() && n > 0 {
-            views.select_nth_unstable_by(n - 1, |(a, _), (b, _)| b.id.cmp(&a.id));
-        }
-        views.truncate(n);
         let room = views.iter().map(|(_, view)| view.ids.len().min(n)).sum();
         let mut ids = Vec::with_capacity(room);
         for (head, view) in &views {

@@ -29,6 +29,8 @@ pub(super) struct View<'a> {
     pub(super) head: Option<u64>,
     /// All ids that may be shown, ascending; those of tombstones among them.
     pub(super) ids: &'a [u64],
+    /// The newest `n` are among them, or all there are.
+    pub(super) enough: bool,
 }
 
 impl Entry for Window {
@@ -76,7 +78,8 @@ impl Window {
         tombstones: &Tombstones,
     ) -> Option<u64> {
         let nothing = Position::default();
-        if self.load.is_some() || self.view(bound, n, nothing, tombstones).is_some() {
+        let view = self.view(bound, n, nothing, tombstones);
+        if self.load.is_some() || view.is_some_and(|view| view.enough) {
             return None;
         }
         self.load = Some(Load::begin(ticket, Some(self.low)));
@@ -102,12 +105,11 @@ impl Window {
     pub(super) fn loaded(
         &mut self,
         rows: Vec<u64>,
-        complete: bool,
+        down_to: Option<u64>,
         valid_from: Position,
         tombstones: &Tombstones,
     ) -> bool {
-        let lowest = rows.iter().copied().min();
-        let low = if complete { Some(0) } else { lowest };
+        let low = down_to.or_else(|| rows.iter().copied().min());
         let (Some(load), Some(low)) = (self.load.as_mut(), low) else {
             return false;
         };
@@ -171,7 +173,7 @@ impl Window {
         }
     }
 
-    /// The ids at or below the bound, if what is here at a position is enough for a page of `n`.
+    /// The ids at or below the bound, if what is here at a position holds the newest of them.
     pub(super) fn view(
         &self,
         bound: Option<u64>,
@@ -207,6 +209,7 @@ impl Window {
             let rest = n.saturating_sub(1);
             (head, head.is_some() && shown.take(rest).count() == rest)
         };
-        (low == 0 || enough).then_some(View { head, ids })
+        let enough = enough || low == 0;
+        (enough || head.is_some()).then_some(View { head, ids, enough })
     }
 }

@@ -99,7 +99,8 @@ impl Session {
         let (reader, bound) = (lookup.call.reader, lookup.call.bound);
         let n = lookup.n();
         let known = self.server();
-        if !feed.may_have(&place, known.as_deref(), reader, bound, n) {
+        let may_have = feed.may_have(&place, known.as_deref(), reader, bound, n);
+        if !may_have.await {
             return Ok(None);
         }
         if !plan.is_empty() {

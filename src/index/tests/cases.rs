@@ -54,7 +54,7 @@ fn a_window_that_is_not_whole_needs_n_ids_and_is_extended_downwards() {
     assert_eq!(ask.below, Some(50));
     assert_eq!(index.begin_author(7, Some(69), 3), None);
     assert!(index.page(1, Some(69), 2).is_ok());
-    index.loaded_author(ask.ticket, vec![40, 30], true, at(1));
+    index.loaded_author(ask.ticket, vec![40, 30], Some(0), at(1));
     assert_eq!(index.page(1, Some(69), 9).unwrap().ids, [60, 50, 40, 30]);
     assert_eq!(index.begin_author(7, Some(1), 9), None);
 }
@@ -73,7 +73,7 @@ fn what_was_loaded_is_used_from_its_position_on() {
         at(2),
     );
     // The rows are of position 3, where 20 is gone again and the reader has left 7.
-    index.loaded_author(ask.ticket, vec![30, 10], true, at(3));
+    index.loaded_author(ask.ticket, vec![30, 10], Some(0), at(3));
     index.loaded_reader(reader, vec![8], at(3));
     assert!(index.page(2, None, 3).unwrap_err().reader);
     assert_eq!(index.begin_reader(2), None);
@@ -125,7 +125,7 @@ fn tombstones_are_swept_away() {
     assert!(index.sweep.is_none());
     assert_eq!(index.tombstones.len(), 0);
     assert_eq!(index.ids(), 30_000 - 1_025);
-    index.loaded_author(ask.ticket, vec![0], true, at(2_019));
+    index.loaded_author(ask.ticket, vec![0], Some(0), at(2_019));
     assert_eq!(index.ids(), 30_000 - 1_024);
 }
 
@@ -141,7 +141,7 @@ fn a_load_from_before_keeps_tombstones_until_there_are_too_many() {
     }
     assert_eq!(index.tombstones.len(), 0);
     // Too late: it was given up.
-    index.loaded_author(ask.ticket, vec![10], true, at(1));
+    index.loaded_author(ask.ticket, vec![10], Some(0), at(1));
     assert_eq!(index.authors(), 1);
     assert!(index.begin_author(2, None, 5).is_some());
 }
@@ -162,8 +162,8 @@ fn a_load_is_void_after_too_many_changes() {
     }
     assert_eq!((index.authors(), index.readers()), (2, 1));
     assert!(index.asked.is_empty());
-    index.loaded_author(author.ticket, vec![1], true, at(1));
-    index.loaded_author(extension.ticket, vec![1], true, at(1));
+    index.loaded_author(author.ticket, vec![1], Some(0), at(1));
+    index.loaded_author(extension.ticket, vec![1], Some(0), at(1));
     index.loaded_reader(reader, vec![1], at(1));
     assert_eq!((index.authors(), index.readers(), index.ids()), (2, 1, 2));
     assert!(index.begin_author(8, Some(5), 5).is_some());
@@ -175,7 +175,7 @@ fn lost_and_cleared_make_tickets_stale() {
     let reader = index.begin_reader(2).unwrap();
     let author = index.begin_author(8, None, 5).unwrap();
     index.apply(&[Change::MessagesLost], at(1));
-    index.loaded_author(author.ticket, vec![1], true, at(1));
+    index.loaded_author(author.ticket, vec![1], Some(0), at(1));
     assert_eq!((index.authors(), index.ids(), index.edges()), (0, 0, 1));
     assert_eq!(index.page(1, None, 5).unwrap_err().authors, [7]);
     index.clear();
@@ -202,7 +202,7 @@ fn what_is_void_is_freed_little_by_little() {
 fn rows_that_say_nothing_are_no_load() {
     let mut index = filled(&[(7, &[])]);
     let ask = index.begin_author(8, None, 5).unwrap();
-    index.loaded_author(ask.ticket, vec![], false, at(0));
+    index.loaded_author(ask.ticket, vec![], None, at(0));
     assert_eq!(index.authors(), 1);
     assert!(index.begin_author(8, None, 5).is_some());
 }

@@ -86,7 +86,7 @@ fn loads_under_way_are_not_evicted() {
     let reader = index.begin_reader(1).unwrap();
     index.apply(&[Change::Posted { author: 1, id: 9 }], at(1));
     assert_eq!((index.authors(), index.readers()), (1, 1));
-    index.loaded_author(ask.ticket, vec![], true, at(2));
+    index.loaded_author(ask.ticket, vec![], Some(0), at(2));
     assert_eq!((index.authors(), index.ids()), (1, 1));
     index.give_up(reader);
     index.apply(&[], at(2));

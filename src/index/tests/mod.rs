@@ -42,7 +42,7 @@ fn load_author(index: &mut Index, author: u64, mut ids: Vec<u64>, complete: bool
     let ask = index.begin_author(author, None, 20).unwrap();
     assert_eq!(ask.below, None);
     ids.sort_unstable_by(|a, b| b.cmp(a));
-    index.loaded_author(ask.ticket, ids, complete, index.position());
+    index.loaded_author(ask.ticket, ids, complete.then_some(0), index.position());
 }
 
 fn head(author: u64, id: u64) -> Head {

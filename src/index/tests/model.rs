@@ -179,10 +179,19 @@ impl World {
             }
             Wanted::Author(ask) => {
                 let mut rows = tables.ids(ask.author, ask.below);
-                let complete = rows.len() < limit;
-                rows.truncate(limit);
+                let down_to = if later % 2 == 0 {
+                    // A number of them; then all there are, or down to the last one.
+                    let complete = rows.len() < limit;
+                    rows.truncate(limit);
+                    complete.then_some(0)
+                } else {
+                    // All in a range.
+                    let from = rows.get(limit).copied().unwrap_or(0);
+                    rows.retain(|id| *id >= from);
+                    Some(from)
+                };
                 self.index
-                    .loaded_author(ask.ticket, rows, complete, valid_from);
+                    .loaded_author(ask.ticket, rows, down_to, valid_from);
             }
         }
     }

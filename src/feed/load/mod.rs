@@ -1,0 +1,330 @@
+//! Brings rows into the indexes: what calls lack at once if it is little, everything else in the background.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `schema` | where the columns stand |
+//! | `fill` | one round: follow lists, then messages of the authors on them |
+//! | `spans` | how far down to ask at a time |
+//! | `backlog` | what is left for quiet moments, and all readers where `index.preload` is set |
+
+mod backlog;
+mod fill;
+mod schema;
+mod spans;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
+use tokio::sync::{mpsc, oneshot};
+
+use self::backlog::Backlog;
+use self::fill::Source;
+use self::spans::Spans;
+use super::control::Control;
+use super::error::FeedError;
+use super::obstacles::ServerFacts;
+use super::place::Place;
+use super::{Feed, Phase};
+
+/// What is to be loaded.
+#[derive(Debug)]
+pub(super) enum Load {
+    /// The columns of a place's tables.
+    Schema(usize),
+    /// All that a page needs. Told to `done`: whether it is there now.
+    Page {
+        place: usize,
+        want: Want,
+        done: oneshot::Sender<bool>,
+    },
+}
+
+/// A page of the `n` newest ids at or below a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Want {
+    pub(super) reader: u64,
+    pub(super) bound: Option<u64>,
+    pub(super) n: usize,
+}
+
+/// Loads that are taken in at a time.
+const TAKEN: usize = 64;
+/// A call waits for so many authors at most: more of them take longer than a lookup.
+const FEW: usize = 16;
+/// Rounds that a call waits for: follow list and authors, then ids of authors who have few new ones.
+const QUICK_ROUNDS: usize = 3;
+const RETRY: Duration = Duration::from_millis(500);
+
+/// Loads for good.
+pub(super) async fn run(feed: Arc<Feed>, mut loads: mpsc::Receiver<Load>) {
+    let mut loader = Loader {
+        feed,
+        control: Control::default(),
+        generation: 0,
+        spans: HashMap::new(),
+        backlog: Backlog::default(),
+        said: None,
+    };
+    loop {
+        let mut taken = Vec::new();
+        // What is left from before goes on when nobody waits, for half of the time.
+        match loader.backlog.due() {
+            None => {
+                if loads.recv_many(&mut taken, TAKEN).await == 0 {
+                    return;
+                }
+            }
+            Some(due) => {
+                let _ =
+                    tokio::time::timeout_at(due.into(), loads.recv_many(&mut taken, TAKEN)).await;
+            }
+        }
+        if taken.is_empty() {
+            loader.catch_up().await;
+        } else {
+            loader.take(taken).await;
+        }
+    }
+}
+
+struct Loader {
+    feed: Arc<Feed>,
+    control: Control,
+    generation: u64,
+    spans: HashMap<usize, Spans>,
+    backlog: Backlog,
+    /// The last trouble that was logged.
+    said: Option<String>,
+}
+
+/// Pages that calls wait for, with those who wait.
+type Waiting = HashMap<Want, Vec<oneshot::Sender<bool>>>;
+
+impl Loader {
+    async fn take(&mut self, taken: Vec<Load>) {
+        let mut pages: HashMap<usize, Waiting> = HashMap::new();
+        for load in taken {
+            match load {
+                Load::Schema(place) => self.schema(place).await,
+                Load::Page { place, want, done } => {
+                    let waiting = pages.entry(place).or_default();
+                    waiting.entry(want).or_default().push(done);
+                }
+            }
+        }
+        for (number, waiting) in pages {
+            if let Some(place) = self.place(number) {
+                let done = self.quickly(&place, waiting).await;
+                self.complain(&place, done);
+            }
+        }
+    }
+
+    fn place(&mut self, number: usize) -> Option<Arc<Place>> {
+        let generation = self.feed.state().generation;
+        if self.generation != generation {
+            self.generation = generation;
+            self.backlog = Backlog::default();
+            self.spans.clear();
+        }
+        self.feed.places().get(number).map(Arc::clone)
+    }
+
+    fn complain(&mut self, place: &Place, done: Result<(), FeedError>) {
+        if let Err(error) = done {
+            let text = format!("{}: {error}", place.database);
+            if self.said.as_ref() != Some(&text) {
+                tracing::warn!("memory cannot be filled for {text}");
+                self.said = Some(text);
+            }
+        }
+    }
+
+    /// The server and a connection to it; `None` while its log is not followed.
+    async fn connection(&mut self) -> Result<Option<(Arc<ServerFacts>, Conn)>, FeedError> {
+        let server = {
+            let state = self.feed.state();
+            let server = state.server.clone();
+            server.filter(|_| state.phase != Phase::Aside && state.generation == self.generation)
+        };
+        let Some(server) = server else {
+            return Ok(None);
+        };
+        let conn = self.control.take(&self.feed, self.generation, &server);
+        Ok(Some((Arc::clone(&server), conn.await?)))
+    }
+
+    async fn schema(&mut self, number: usize) {
+        let Some(place) = self.place(number) else {
+            return;
+        };
+        let done = self.learn(&place).await;
+        if done.is_err() {
+            let feed = Arc::clone(&self.feed);
+            tokio::spawn(async move {
+                tokio::time::sleep(RETRY).await;
+                let _ = feed.loads.try_send(Load::Schema(number));
+            });
+        }
+        self.complain(&place, done);
+    }
+
+    async fn learn(&mut self, place: &Place) -> Result<(), FeedError> {
+        let Some((_, mut conn)) = self.connection().await? else {
+            return Ok(());
+        };
+        if schema::learn(&self.feed, self.generation, place, &mut conn).await? {
+            let failed = FeedError::while_doing("the tables cannot be read");
+            // NULL, or below 0: then nothing is known.
+            let top: Option<Option<i128>> =
+                conn.query_first(place.top_query()).await.map_err(&failed)?;
+            let top = top.flatten().and_then(|top| u64::try_from(top).ok());
+            self.spans
+                .insert(place.number, Spans::below(top.unwrap_or(0)));
+            if self.feed.limits.preload {
+                let readers: Option<u64> = conn
+                    .query_first(place.count_query())
+                    .await
+                    .map_err(&failed)?;
+                self.backlog.preload(place.number, readers.unwrap_or(0));
+            }
+        }
+        self.control.put_back(self.generation, conn);
+        Ok(())
+    }
+
+    /// Loads what calls wait for. Whoever lacks much is told so at once, and looks it up; it is loaded for the next call.
+    async fn quickly(&mut self, place: &Place, mut waiting: Waiting) -> Result<(), FeedError> {
+        for _ in 0..QUICK_ROUNDS {
+            let wants: Vec<Want> = waiting.keys().copied().collect();
+            let left = self.round(place, &wants, FEW).await?;
+            for want in &left.much {
+                self.backlog.push(place.number, *want);
+                waiting.remove(want);
+            }
+            let (done, open): (Waiting, Waiting) =
+                waiting.into_iter().partition(|(want, _)| place.has(*want));
+            for done in done.into_values().flatten() {
+                let _ = done.send(true);
+            }
+            waiting = open;
+            if waiting.is_empty() || !left.began {
+                break;
+            }
+        }
+        for want in waiting.into_keys() {
+            self.backlog.push(place.number, want);
+        }
+        Ok(())
+    }
+
+    /// One round for what is left.
+    async fn catch_up(&mut self) {
+        let begun = Instant::now();
+        let Some(number) = self.backlog.place() else {
+            return;
+        };
+        if let Some(place) = self.place(number) {
+            if !self.feed.is_followed(&place, None) {
+                self.backlog.wait();
+                return;
+            }
+            let done = self.go_on(&place).await;
+            if done.is_err() {
+                self.backlog.give_up(number);
+            }
+            self.complain(&place, done);
+        }
+        self.backlog.rest(begun.elapsed());
+    }
+
+    async fn go_on(&mut self, place: &Place) -> Result<(), FeedError> {
+        if let Some(query) = self.backlog.more_readers(place)
+            && let Some((_, mut conn)) = self.connection().await?
+        {
+            let failed = FeedError::while_doing("the follow table cannot be read");
+            let readers: Vec<u64> = conn.query(query).await.map_err(&failed)?;
+            self.control.put_back(self.generation, conn);
+            let most = self.feed.limits.memory_bytes;
+            self.backlog.add_readers(place, &readers, most);
+        }
+        let waiting = self.backlog.next(place.number);
+        let wants: Vec<Want> = waiting.iter().map(|(want, _)| *want).collect();
+        self.round(place, &wants, usize::MAX).await?;
+        for waiting in waiting {
+            if !place.has(waiting.0) {
+                self.backlog.again(place.number, waiting);
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins whatever these pages lack, but for those that lack more authors than this.
+    async fn round(
+        &mut self,
+        place: &Place,
+        wants: &[Want],
+        most: usize,
+    ) -> Result<Left, FeedError> {
+        let mut left = Left::default();
+        if wants.is_empty() {
+            return Ok(left);
+        }
+        let Some((server, mut conn)) = self.connection().await? else {
+            return Ok(left);
+        };
+        let Some(spans) = self.spans.get_mut(&place.number) else {
+            return Ok(left);
+        };
+        let mut source = Source {
+            feed: &self.feed,
+            generation: self.generation,
+            place,
+            status: server.status,
+            conn: &mut conn,
+            spans,
+        };
+        let lists = source.follows(wants).await?;
+        left.began = !lists.is_empty();
+        let mut authors: Vec<(u64, Want)> = Vec::new();
+        for want in wants {
+            let missing = {
+                let index = place.index();
+                match lists.get(&want.reader) {
+                    Some(list) => index.without_head(list, want.bound),
+                    None => match index.page(want.reader, want.bound, want.n) {
+                        Ok(_) => continue,
+                        Err(missing) => missing.authors,
+                    },
+                }
+            };
+            if missing.len() > most {
+                left.much.push(*want);
+            } else {
+                authors.extend(missing.into_iter().map(|author| (author, *want)));
+            }
+        }
+        if !authors.is_empty() {
+            left.began = true;
+            source.messages(&authors).await?;
+        }
+        self.control.put_back(self.generation, conn);
+        // What was loaded may be used once everything before is known to be readable.
+        if left.began {
+            self.feed.prove().await;
+        }
+        Ok(left)
+    }
+}
+
+/// What a round left undone.
+#[derive(Default)]
+struct Left {
+    /// Pages that lack too much.
+    much: Vec<Want>,
+    /// Something was loaded.
+    began: bool,
+}
