@@ -344,6 +344,7 @@ impl Settings {
             feed: FeedLimits {
                 memory_bytes: flags.index_memory_bytes.unwrap_or(file.index.memory_bytes),
                 preload: flags.preload || file.index.preload,
+                wait_ms: file.index.wait_ms,
                 transaction_rows: file.feed.transaction_rows,
             },
             privileges: file.privileges,

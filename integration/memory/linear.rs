@@ -8,7 +8,7 @@ use std::thread;
 use super::world::{READERS, World};
 use super::{CLASSIC, prepare};
 use crate::kit::database::Database;
-use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::proxy::{Proxy, ROOT_SERVICE, settings_file};
 use crate::kit::servers::{on_each_quiet_server, on_servers_of_its_own};
 use crate::kit::wire_client::{Login, WireClient};
 
@@ -17,7 +17,7 @@ const WRITERS: u64 = 8;
 /// How many answers are checked on each server: `HEADWATER_CHECKS`, or enough for a test.
 fn checks() -> u64 {
     let set = std::env::var("HEADWATER_CHECKS");
-    set.ok().and_then(|set| set.parse().ok()).unwrap_or(5_000)
+    set.ok().and_then(|set| set.parse().ok()).unwrap_or(10_000)
 }
 
 #[test]
@@ -45,10 +45,10 @@ fn nor_is_one_that_was_looked_up() {
             server.addr(),
             &database.login(),
             database.name(),
-            checks() / 5,
+            checks() / 10,
             &flags,
         );
-        assert!(owned >= checks() / 5 && remembered == 0);
+        assert!(owned >= checks() / 10 && remembered == 0);
     });
 }
 
@@ -71,7 +71,7 @@ fn nor_with_other_forms_of_the_log() {
     on_servers_of_its_own(options, |server| {
         let login = prepare(server.addr());
         let flags = ROOT_SERVICE;
-        mostly_remembered(check(server.addr(), &login, CLASSIC, checks() / 5, flags));
+        mostly_remembered(check(server.addr(), &login, CLASSIC, checks() / 10, flags));
     });
 }
 
@@ -91,7 +91,9 @@ fn check(
     checks: u64,
     flags: &[&str],
 ) -> (u64, u64) {
-    let proxy = Proxy::start(server, flags);
+    // On a busy machine memory takes its time: what it says then is to be checked as well.
+    let (_folder, path) = settings_file("[freshness]\nwait_ms = 10000\n[index]\nwait_ms = 10000\n");
+    let proxy = Proxy::start(server, &[flags, &["--config", &path]].concat());
     proxy.wait_for_log(&format!("in database {database}: accelerated"));
     let world = World::new(WRITERS);
     let checked = AtomicU64::new(0);

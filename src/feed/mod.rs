@@ -78,6 +78,17 @@ struct State {
     fresh: Option<Instant>,
 }
 
+/// Whether a page may be answered from memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Likely {
+    /// It is not there.
+    No,
+    /// It was there.
+    Resident,
+    /// It was loaded just now, and proved to be fresh.
+    Fetched,
+}
+
 /// Where a stream stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -200,25 +211,29 @@ impl Feed {
         }
     }
 
-    /// True when a page of this reader is likely to be in memory, and may be used in a session with this server. What is
-    /// missing is loaded: while this waits if it is little, else for the next call.
+    /// Looks whether a page of this reader is likely to be in memory, and may be used in a session with this server. What
+    /// is missing is loaded: while this waits if it is little, else for the next call.
     pub async fn may_have(
         &self,
         place: &Place,
         identity: Option<&[u8]>,
-        reader: u64,
-        bound: Option<u64>,
-        n: usize,
-    ) -> bool {
+        (reader, bound, n): (u64, Option<u64>, usize),
+    ) -> Likely {
         if !self.is_followed(place, identity) {
-            return false;
+            return Likely::No;
         }
-        let there = place.index().has_reader(reader);
-        there || self.fetch(place, Want { reader, bound, n }).await
+        if place.index().has_reader(reader) {
+            return Likely::Resident;
+        }
+        match self.fetch(place, Want { reader, bound, n }).await {
+            true => Likely::Fetched,
+            false => Likely::No,
+        }
     }
 
-    /// A reader's page from memory, with everything in it that was committed before this was asked, and nothing that
-    /// cannot be read yet. `None` where memory has not got it, or not in time: then it is loaded for the next call.
+    /// A reader's page from memory, with everything in it that was committed before [`Self::may_have`] was asked, and
+    /// nothing that cannot be read yet. `None` where memory has not got it, or not in time: then it is loaded for the next
+    /// call.
     ///
     /// `identity` is the server that the session talks to; `sent` tells whether the session has asked it for anything since
     /// its last page from memory.
@@ -228,28 +243,33 @@ impl Feed {
         identity: Option<&[u8]>,
         (reader, bound, n): (u64, Option<u64>, usize),
         sent: bool,
+        likely: Likely,
     ) -> Option<Page> {
-        let mut fetched = false;
-        loop {
-            if self.must_prove(sent) && !self.prove().await {
+        let mut proved = match likely {
+            Likely::No => return None,
+            Likely::Resident => !self.must_prove(sent),
+            Likely::Fetched => true,
+        };
+        for fetched in [false, true] {
+            if !proved && !self.prove().await {
                 return None;
             }
             if !self.is_followed(place, identity) {
                 return None;
             }
             let page = place.index().page(reader, bound, n);
-            match page {
-                Ok(page) => return Some(page),
-                Err(_) if fetched => return None,
-                Err(_) => fetched = self.fetch(place, Want { reader, bound, n }).await,
+            if let Ok(page) = page {
+                return Some(page);
             }
-            if !fetched {
+            proved = !fetched && self.fetch(place, Want { reader, bound, n }).await;
+            if !proved {
                 return None;
             }
         }
+        None
     }
 
-    /// Has what a page lacks loaded. True if it is there soon.
+    /// Has what a page lacks loaded. True if it is there soon: with a proof of freshness that was begun after this.
     async fn fetch(&self, place: &Place, want: Want) -> bool {
         let (done, there) = oneshot::channel();
         let load = Load::Page {
@@ -260,7 +280,7 @@ impl Feed {
         if self.loads.try_send(load).is_err() {
             return false;
         }
-        let limit = Duration::from_millis(self.freshness.wait_ms);
+        let limit = Duration::from_millis(self.limits.wait_ms);
         matches!(tokio::time::timeout(limit, there).await, Ok(Ok(true)))
     }
 

@@ -1,10 +1,10 @@
 //! One timeline in one database: its index, and the SQL that fills it and looks at its rows.
 
 use std::fmt::Write as _;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::evidence::{Key, Table};
-use super::load::Want;
+use super::load::{Spans, Want};
 use super::obstacles::Obstacle;
 use super::routes::{Column, Route};
 use crate::index::Index;
@@ -19,6 +19,7 @@ pub struct Place {
     pub(super) database: String,
     names: Definition,
     index: RwLock<Index>,
+    spans: Mutex<Spans>,
 }
 
 impl Place {
@@ -35,6 +36,7 @@ impl Place {
             database: database.to_owned(),
             names: names.clone(),
             index: RwLock::new(Index::new(memory_bytes)),
+            spans: Mutex::default(),
         }
     }
 
@@ -51,6 +53,11 @@ impl Place {
 
     pub(super) fn index_mut(&self) -> RwLockWriteGuard<'_, Index> {
         self.index.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How densely its ids lie.
+    pub(super) fn spans(&self) -> MutexGuard<'_, Spans> {
+        self.spans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many ids a page has.

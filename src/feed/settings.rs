@@ -45,6 +45,8 @@ pub struct FeedLimits {
     pub memory_bytes: usize,
     /// Everything is loaded at the start, as far as it fits.
     pub preload: bool,
+    /// So many milliseconds a call waits for what it lacks to be loaded; then it is answered by lookups.
+    pub wait_ms: u64,
     /// Row changes that may wait until they can be read, and the most that one transaction may make.
     pub transaction_rows: usize,
 }
@@ -57,6 +59,8 @@ pub struct IndexSection {
     pub memory_bytes: usize,
     /// As [`FeedLimits::preload`].
     pub preload: bool,
+    /// As [`FeedLimits::wait_ms`].
+    pub wait_ms: u64,
 }
 
 impl Default for IndexSection {
@@ -64,6 +68,7 @@ impl Default for IndexSection {
         IndexSection {
             memory_bytes: 256 * 1024 * 1024,
             preload: false,
+            wait_ms: 200,
         }
     }
 }

@@ -69,21 +69,6 @@ impl Index {
         })
     }
 
-    /// Which of these authors' newest ids at or below the bound are not here.
-    #[must_use]
-    pub fn without_head(&self, authors: &[u64], bound: Option<u64>) -> Vec<u64> {
-        let here = |author: &u64| {
-            let window = self.authors.get(*author);
-            let view = window.and_then(|w| w.view(bound, 1, self.position, &self.tombstones));
-            view.is_some()
-        };
-        authors
-            .iter()
-            .copied()
-            .filter(|author| !here(author))
-            .collect()
-    }
-
     fn ticket(&mut self, whose: Whose) -> Ticket {
         self.tickets += 1;
         Ticket {

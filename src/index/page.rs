@@ -48,6 +48,18 @@ impl Index {
                 authors: Vec::new(),
             });
         };
+        self.page_of(follows, bound, n).map_err(|authors| Missing {
+            reader: false,
+            authors,
+        })
+    }
+
+    /// The page of somebody who follows these authors.
+    ///
+    /// # Errors
+    ///
+    /// The authors that have to be loaded first, not all of them if there are very many.
+    pub fn page_of(&self, follows: &[u64], bound: Option<u64>, n: usize) -> Result<Page, Vec<u64>> {
         let mut heads = Vec::with_capacity(follows.len());
         let mut views: Vec<(Head, View)> = Vec::with_capacity(follows.len());
         let mut missing = Vec::new();
@@ -80,10 +92,7 @@ impl Index {
         let short = views.iter().filter(|(_, view)| !view.enough);
         missing.extend(short.map(|(head, _)| head.author));
         if !missing.is_empty() {
-            return Err(Missing {
-                reader: false,
-                authors: missing,
-            });
+            return Err(missing);
         }
         let room = views.iter().map(|(_, view)| view.ids.len().min(n)).sum();
         let mut ids = Vec::with_capacity(room);

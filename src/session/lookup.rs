@@ -9,7 +9,7 @@ use super::probe;
 use super::reason::Reason;
 use super::result_table::{self, Pending};
 use crate::backend::Batch;
-use crate::feed::{Feed, Place};
+use crate::feed::{Feed, Likely, Place};
 use crate::source::heads::Heads;
 use crate::source::lists::Lists;
 use crate::source::lookup::{Found, Lookup};
@@ -96,11 +96,10 @@ impl Session {
         let Some((feed, place)) = self.memory(lookup) else {
             return Ok(None);
         };
-        let (reader, bound) = (lookup.call.reader, lookup.call.bound);
-        let n = lookup.n();
+        let wanted = (lookup.call.reader, lookup.call.bound, lookup.n());
         let known = self.server();
-        let may_have = feed.may_have(&place, known.as_deref(), reader, bound, n);
-        if !may_have.await {
+        let likely = feed.may_have(&place, known.as_deref(), wanted).await;
+        if likely == Likely::No {
             return Ok(None);
         }
         if !plan.is_empty() {
@@ -109,7 +108,7 @@ impl Session {
         let Some(server) = known.or_else(|| self.server()) else {
             return Ok(None);
         };
-        let page = feed.page(&place, Some(&server), (reader, bound, n), self.sent);
+        let page = feed.page(&place, Some(&server), wanted, self.sent, likely);
         let Some(page) = page.await else {
             return Ok(None);
         };

@@ -76,7 +76,8 @@ impl Backlog {
     pub(super) fn next(&mut self, place: usize) -> Vec<Waiting> {
         let mut taken = Vec::new();
         while taken.len() < AT_A_TIME
-            && let Some((_, waiting)) = self.waiting.pop_front_if(|(own, _)| *own == place)
+            && self.waiting.front().is_some_and(|(own, _)| *own == place)
+            && let Some((_, waiting)) = self.waiting.pop_front()
         {
             self.known.remove(&(place, waiting.0));
             taken.push(waiting);

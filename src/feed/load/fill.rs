@@ -11,7 +11,6 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
 use super::Want;
-use super::spans::Spans;
 use crate::feed::error::FeedError;
 use crate::feed::events::Lost;
 use crate::feed::place::Place;
@@ -33,7 +32,6 @@ pub(super) struct Source<'a> {
     pub(super) place: &'a Place,
     pub(super) status: &'static str,
     pub(super) conn: &'a mut Conn,
-    pub(super) spans: &'a mut Spans,
 }
 
 impl Source<'_> {
@@ -133,15 +131,16 @@ impl Source<'_> {
             asks.collect::<Vec<_>>()
         });
         // Those that are asked for in the same range go into one statement.
+        let spans = *self.place.spans();
         let mut groups: BTreeMap<(u64, Option<u64>), Vec<AuthorAsk>> = BTreeMap::new();
         for (ask, bound) in asks.unwrap_or_default() {
-            let from = self.spans.from(ask.below, bound);
+            let from = spans.from(ask.below, bound);
             groups.entry((from, ask.below)).or_default().push(ask);
         }
         let mut open: Vec<AuthorAsk> = Vec::new();
         let mut done = Ok(());
         for ((from, below), mut asks) in groups {
-            let expected = usize::try_from(self.spans.expected(from, below)).unwrap_or(usize::MAX);
+            let expected = usize::try_from(spans.expected(from, below)).unwrap_or(usize::MAX);
             let together = (ROWS / 4 / expected.max(1)).clamp(1, AUTHORS);
             while !asks.is_empty() {
                 let rest = asks.split_off(together.min(asks.len()));
@@ -178,8 +177,8 @@ impl Source<'_> {
         if below.is_none() {
             let ids = lists.values().map(Vec::len).sum();
             let newest = lists.values().flatten().max().copied();
-            self.spans
-                .found(authors.len(), ids, from, newest.unwrap_or(0));
+            let mut spans = self.place.spans();
+            spans.found(authors.len(), ids, from, newest.unwrap_or(0));
         }
         let mut index = self.place.index_mut();
         for ask in asks.drain(..) {

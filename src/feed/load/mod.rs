@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot};
 
 use self::backlog::Backlog;
 use self::fill::Source;
-use self::spans::Spans;
+pub(super) use self::spans::Spans;
 use super::control::Control;
 use super::error::FeedError;
 use super::obstacles::ServerFacts;
@@ -50,21 +50,28 @@ pub(super) struct Want {
     pub(super) n: usize,
 }
 
-/// Loads that are taken in at a time.
-const TAKEN: usize = 64;
-/// A call waits for so many authors at most: more of them take longer than a lookup.
-const FEW: usize = 16;
+/// Loads under way at a time.
+const WORKERS: usize = 2;
+/// Pages that one of them takes in at a time.
+const TAKEN: usize = 16;
+/// A call waits for so many authors at most: more of them are left for quiet moments.
+const FEW: usize = 256;
 /// Rounds that a call waits for: follow list and authors, then ids of authors who have few new ones.
 const QUICK_ROUNDS: usize = 3;
 const RETRY: Duration = Duration::from_millis(500);
 
 /// Loads for good.
-pub(super) async fn run(feed: Arc<Feed>, mut loads: mpsc::Receiver<Load>) {
+pub(super) async fn run(feed: Arc<Feed>, loads: mpsc::Receiver<Load>) {
+    let loads = Arc::new(Mutex::new(loads));
+    let workers = (0..WORKERS).map(|_| work(Arc::clone(&feed), Arc::clone(&loads)));
+    futures_util::future::join_all(workers).await;
+}
+
+async fn work(feed: Arc<Feed>, loads: Arc<Mutex<mpsc::Receiver<Load>>>) {
     let mut loader = Loader {
         feed,
         control: Control::default(),
         generation: 0,
-        spans: HashMap::new(),
         backlog: Backlog::default(),
         said: None,
     };
@@ -73,13 +80,13 @@ pub(super) async fn run(feed: Arc<Feed>, mut loads: mpsc::Receiver<Load>) {
         // What is left from before goes on when nobody waits, for half of the time.
         match loader.backlog.due() {
             None => {
-                if loads.recv_many(&mut taken, TAKEN).await == 0 {
+                if loads.lock().await.recv_many(&mut taken, TAKEN).await == 0 {
                     return;
                 }
             }
             Some(due) => {
-                let _ =
-                    tokio::time::timeout_at(due.into(), loads.recv_many(&mut taken, TAKEN)).await;
+                let some = async { loads.lock().await.recv_many(&mut taken, TAKEN).await };
+                let _ = tokio::time::timeout_at(due.into(), some).await;
             }
         }
         if taken.is_empty() {
@@ -94,7 +101,6 @@ struct Loader {
     feed: Arc<Feed>,
     control: Control,
     generation: u64,
-    spans: HashMap<usize, Spans>,
     backlog: Backlog,
     /// The last trouble that was logged.
     said: Option<String>,
@@ -128,7 +134,6 @@ impl Loader {
         if self.generation != generation {
             self.generation = generation;
             self.backlog = Backlog::default();
-            self.spans.clear();
         }
         self.feed.places().get(number).map(Arc::clone)
     }
@@ -182,8 +187,7 @@ impl Loader {
             let top: Option<Option<i128>> =
                 conn.query_first(place.top_query()).await.map_err(&failed)?;
             let top = top.flatten().and_then(|top| u64::try_from(top).ok());
-            self.spans
-                .insert(place.number, Spans::below(top.unwrap_or(0)));
+            *place.spans() = Spans::below(top.unwrap_or(0));
             if self.feed.limits.preload {
                 let readers: Option<u64> = conn
                     .query_first(place.count_query())
@@ -276,16 +280,12 @@ impl Loader {
         let Some((server, mut conn)) = self.connection().await? else {
             return Ok(left);
         };
-        let Some(spans) = self.spans.get_mut(&place.number) else {
-            return Ok(left);
-        };
         let mut source = Source {
             feed: &self.feed,
             generation: self.generation,
             place,
             status: server.status,
             conn: &mut conn,
-            spans,
         };
         let lists = source.follows(wants).await?;
         left.began = !lists.is_empty();
@@ -293,13 +293,14 @@ impl Loader {
         for want in wants {
             let missing = {
                 let index = place.index();
-                match lists.get(&want.reader) {
-                    Some(list) => index.without_head(list, want.bound),
-                    None => match index.page(want.reader, want.bound, want.n) {
-                        Ok(_) => continue,
-                        Err(missing) => missing.authors,
-                    },
-                }
+                let page = match lists.get(&want.reader) {
+                    Some(list) => index.page_of(list, want.bound, want.n),
+                    None => {
+                        let page = index.page(want.reader, want.bound, want.n);
+                        page.map_err(|missing| missing.authors)
+                    }
+                };
+                page.err().unwrap_or_default()
             };
             if missing.len() > most {
                 left.much.push(*want);

@@ -12,8 +12,8 @@ const DEEPER: u64 = 4;
 const STEPS: u32 = 4;
 
 /// The density of ids, as it was found so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Spans {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::feed) struct Spans {
     /// The greatest id that was seen.
     top: u64,
     /// An average author has `WANTED` ids among 2^bits, about.
