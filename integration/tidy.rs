@@ -23,6 +23,7 @@ const RINGS: &[(&str, u8)] = &[
     ("catalogue", 1),
     ("source", 1),
     ("feed", 1),
+    ("shadow", 1),
 ];
 
 /// What a ring without sockets and clocks has no use for.

@@ -42,6 +42,11 @@ pub struct ServeFlags {
         hide_possible_values = true
     )]
     pub freshness: Option<Mode>,
+    /// Share of the calls, from 0 to 1, for which the procedure itself runs as well, on a connection of the service
+    /// account, to compare the answers; a difference is logged, and has the definition relayed until the next start
+    /// [default: 0]
+    #[arg(long, env = "HEADWATER_SHADOW", value_name = "RATE")]
+    pub shadow: Option<f64>,
     /// Relay every call: nothing is answered by Headwater
     #[arg(long, env = "HEADWATER_RELAY_ONLY", value_parser = clap::builder::BoolishValueParser::new())]
     pub relay_only: bool,
@@ -124,6 +129,16 @@ pub struct Settings {
     pub feed: FeedLimits,
     /// How long a right that was seen is taken to be there (`privileges.ttl_s`).
     pub privileges: Privileges,
+    /// Which calls are compared with the procedure (`shadow`).
+    pub shadow: ShadowSection,
+}
+
+/// Which calls are compared with the procedure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ShadowSection {
+    /// The share of the calls, from 0 (none) to 1 (all).
+    pub rate: f64,
 }
 
 /// How long rights are remembered.
@@ -203,6 +218,14 @@ pub enum ConfigError {
         "a service password is set without a user: set --service-user (HEADWATER_SERVICE_USER, service.user) too"
     )]
     PasswordWithoutUser,
+    /// A share below none, or above all.
+    #[error("shadow.rate = {0} (--shadow, HEADWATER_SHADOW) is no share: from 0 (none) to 1 (all)")]
+    ShadowRate(f64),
+    /// Comparing, without what it takes.
+    #[error(
+        "shadow.rate (--shadow, HEADWATER_SHADOW) needs {0}: answers are compared on its connection, beside the server's log"
+    )]
+    ShadowWithout(&'static str),
     /// An address without a port.
     #[error("{setting} = {value:?} is not an address: write HOST:PORT, such as 127.0.0.1:3306")]
     Address {
@@ -264,6 +287,7 @@ struct File {
     freshness: Freshness,
     feed: FeedSection,
     privileges: Privileges,
+    shadow: ShadowSection,
     definition: Vec<Definition>,
 }
 
@@ -346,8 +370,12 @@ impl Settings {
                 preload: flags.preload || file.index.preload,
                 wait_ms: file.index.wait_ms,
                 transaction_rows: file.feed.transaction_rows,
+                keep_recent: flags.shadow.unwrap_or(file.shadow.rate) > 0.0,
             },
             privileges: file.privileges,
+            shadow: ShadowSection {
+                rate: flags.shadow.unwrap_or(file.shadow.rate),
+            },
         };
         settings.check()?;
         Ok(settings)
@@ -363,6 +391,20 @@ impl Settings {
                     name: definition.name.clone(),
                     reason,
                 })?;
+        }
+        let rate = self.shadow.rate;
+        if !(0.0..=1.0).contains(&rate) {
+            return Err(ConfigError::ShadowRate(rate));
+        }
+        if rate > 0.0 && self.service.is_none() {
+            return Err(ConfigError::ShadowWithout(
+                "the service account (--service-user)",
+            ));
+        }
+        if rate > 0.0 && self.feed.memory_bytes == 0 {
+            return Err(ConfigError::ShadowWithout(
+                "memory (index.memory_bytes above 0)",
+            ));
         }
         let limits = &self.limits;
         for (limit, value, least) in [

@@ -10,6 +10,8 @@
 //! | [`session`] | one client: its protocol state (`machine`, pure) and what moves its bytes (`driver`) | 0 and 1 |
 //! | [`backend`] | one server connection | 1 |
 //! | [`source`] | where the ids of an owned call come from | 1 |
+//! | [`feed`] | keeps the index as the server is: follows its log, loads what is missing, proves freshness | 1 |
+//! | [`shadow`] | has the real procedure run beside a share of the calls, and compares | 1 |
 //! | [`catalogue`] | definitions and the verdicts on them, shared by all sessions | 1 |
 //! | [`config`], [`server`] | the process | 2 |
 //! | [`demo`], [`mod@bench`] | the subcommands that make it easy to try and to measure | 2 |
@@ -25,6 +27,7 @@ pub mod index;
 pub mod limits;
 pub mod server;
 pub mod session;
+pub mod shadow;
 pub mod source;
 pub mod statement;
 pub mod timeline;

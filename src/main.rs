@@ -122,7 +122,7 @@ async fn print_counts(
 
 /// Nobody may be there to read it any more; that is no reason to fail.
 fn print_line(shared: &headwater::session::driver::Shared) {
-    let _ = writeln!(std::io::stdout(), "counts: {}", shared.counts.summary());
+    let _ = writeln!(std::io::stdout(), "counts: {}", shared.summary());
 }
 
 /// A session takes two descriptors, and the usual soft limit of 1,024 is meant for programs that use select().

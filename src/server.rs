@@ -16,6 +16,7 @@ use crate::config::Settings;
 use crate::feed::{Feed, Inbox};
 use crate::session::counts::Counts;
 use crate::session::driver::{Session, Shared};
+use crate::shadow::{self, Shadow};
 use crate::timeline::check::Verdict;
 use crate::wire::frame;
 use crate::wire::handshake::Greeting;
@@ -35,6 +36,7 @@ pub struct Server {
     sessions: Arc<Semaphore>,
     permits: u32,
     inbox: Option<Inbox>,
+    comparisons: Option<shadow::Inbox>,
 }
 
 /// Why Headwater cannot serve.
@@ -71,6 +73,11 @@ impl Server {
             .filter(|_| settings.accelerate && settings.feed.memory_bytes > 0)
             .map(|account| Feed::new(account, settings.freshness, settings.feed))
             .unzip();
+        let (shadow, comparisons) = account
+            .clone()
+            .filter(|_| feed.is_some() && settings.shadow.rate > 0.0)
+            .map(|account| Shadow::new(settings.shadow.rate, account, settings.definitions.len()))
+            .unzip();
         let patience = Duration::from_millis(settings.limits.check_ms);
         let service = account.map(|account| Service::new(account, patience));
         let permits = u32::try_from(settings.limits.sessions).unwrap_or(u32::MAX >> 4);
@@ -82,12 +89,14 @@ impl Server {
                 limits: settings.limits,
                 privileges_ttl: Duration::from_secs(settings.privileges.ttl_s),
                 feed,
+                shadow,
                 accelerate: settings.accelerate,
                 counts: Counts::default(),
             }),
             sessions: Arc::new(Semaphore::new(permits as usize)),
             permits,
             inbox,
+            comparisons,
         })
     }
 
@@ -133,6 +142,7 @@ impl Server {
         let (drain, draining) = watch::channel(false);
         let rechecks = tokio::spawn(recheck(Arc::clone(&self.shared)));
         let following = tokio::spawn(follow(Arc::clone(&self.shared), self.inbox.take()));
+        let comparing = tokio::spawn(compare(Arc::clone(&self.shared), self.comparisons.take()));
         tokio::pin!(stop);
         loop {
             tokio::select! {
@@ -150,6 +160,7 @@ impl Server {
         drop(self.listener);
         rechecks.abort();
         following.abort();
+        comparing.abort();
         let _ = drain.send(true);
         let limit = Duration::from_millis(self.shared.limits.drain_ms);
         if tokio::time::timeout(limit, self.sessions.acquire_many(self.permits))
@@ -233,6 +244,14 @@ async fn follow(shared: Arc<Shared>, inbox: Option<Inbox>) {
         }
     };
     tokio::join!(Arc::clone(feed).run(inbox), changes);
+}
+
+/// Has the real procedure run beside a share of the calls, where that is wished for.
+async fn compare(shared: Arc<Shared>, inbox: Option<shadow::Inbox>) {
+    if let (Some(shadow), Some(feed), Some(inbox)) = (&shared.shadow, &shared.feed, inbox) {
+        let definitions = shared.catalogue.definitions();
+        shadow::run(Arc::clone(shadow), Arc::clone(feed), definitions, inbox).await;
+    }
 }
 
 /// Says which server it is, or that there is none.

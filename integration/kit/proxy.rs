@@ -170,6 +170,12 @@ impl Proxy {
     /// Its counters now, by name.
     #[track_caller]
     pub(crate) fn counts(&self) -> Counts {
+        Counts::read(&self.counts_line())
+    }
+
+    /// The line of its counters now.
+    #[track_caller]
+    pub(crate) fn counts_line(&self) -> String {
         let printed = |output: &str| output.matches("counts: ").count();
         let before = printed(&self.output());
         self.signal(Signal::SIGUSR1);
@@ -178,7 +184,7 @@ impl Proxy {
             let output = self.output();
             if printed(&output) > before {
                 let (_, last) = output.rsplit_once("counts: ").unwrap();
-                return Counts::read(last.lines().next().unwrap());
+                return last.lines().next().unwrap().to_owned();
             }
             assert!(
                 Instant::now() < deadline,

@@ -13,6 +13,8 @@ use crate::kit::servers::{on_each_quiet_server, on_servers_of_its_own};
 use crate::kit::wire_client::{Login, WireClient};
 
 const WRITERS: u64 = 8;
+/// Some of the answers are compared with the procedure's.
+const SHADOW: &[&str] = &["--shadow", "0.05"];
 
 /// How many answers are checked on each server: `HEADWATER_CHECKS`, or enough for a test.
 fn checks() -> u64 {
@@ -29,7 +31,7 @@ fn no_answer_is_stale_or_ahead_while_others_write() {
             &database.login(),
             database.name(),
             checks(),
-            ROOT_SERVICE,
+            &[ROOT_SERVICE, SHADOW].concat(),
         );
         mostly_remembered(counts);
     });
@@ -70,8 +72,8 @@ fn nor_with_other_forms_of_the_log() {
     };
     on_servers_of_its_own(options, |server| {
         let login = prepare(server.addr());
-        let flags = ROOT_SERVICE;
-        mostly_remembered(check(server.addr(), &login, CLASSIC, checks() / 10, flags));
+        let flags = [ROOT_SERVICE, SHADOW].concat();
+        mostly_remembered(check(server.addr(), &login, CLASSIC, checks() / 10, &flags));
     });
 }
 
@@ -149,6 +151,7 @@ fn check(
     let counts = proxy.counts();
     eprintln!("{:?} writes; {}", world.writes, proxy.output());
     assert_eq!(counts.relayed(), 0, "{}", proxy.log());
+    assert_eq!(counts.of("shadow_different"), 0, "{}", proxy.log());
     (counts.of("calls_owned"), counts.of("calls_from_memory"))
 }
 

@@ -1,9 +1,12 @@
 //! Answers from memory: never stale, never ahead, whatever happens to the server and its log.
 
 mod faults;
+mod filling;
+mod freshness;
 mod gap;
 mod linear;
 mod rights;
+mod shadow;
 mod world;
 
 use std::net::SocketAddr;

@@ -15,6 +15,7 @@ pub mod obstacles;
 mod place;
 mod probe;
 mod queue;
+mod recent;
 mod routes;
 mod rows;
 mod settings;
@@ -33,6 +34,7 @@ pub use settings::{FeedLimits, FeedSection, Freshness, IndexSection, Mode};
 use self::load::{Load, Want};
 use self::obstacles::ServerFacts;
 use self::queue::{Cut, Queue};
+use self::recent::Recent;
 use self::routes::Routes;
 use crate::index::{Page, Position};
 use crate::timeline::definition::Definition;
@@ -76,6 +78,8 @@ struct State {
     suspect: bool,
     /// When the last proof that succeeded was begun.
     fresh: Option<Instant>,
+    /// What was applied lately, where answers are compared (`shadow.rate`).
+    recent: Option<Recent>,
 }
 
 /// Whether a page may be answered from memory.
@@ -87,6 +91,13 @@ pub enum Likely {
     Resident,
     /// It was loaded just now, and proved to be fresh.
     Fetched,
+}
+
+/// A moment, told by how much had been applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    generation: u64,
+    next: u64,
 }
 
 /// Where a stream stands.
@@ -132,6 +143,7 @@ impl Feed {
                 bases: Vec::new(),
                 suspect: false,
                 fresh: None,
+                recent: limits.keep_recent.then(Recent::default),
             }),
             places: RwLock::default(),
             progress: Notify::new(),
@@ -146,6 +158,12 @@ impl Feed {
             loads: wanted,
         };
         (Arc::new(feed), inbox)
+    }
+
+    /// How fresh answers from memory are: the setting's name, with its bound where it has one.
+    #[must_use]
+    pub fn mode(&self) -> String {
+        self.freshness.to_string()
     }
 
     /// Follows the server's log for good.
@@ -269,6 +287,32 @@ impl Feed {
         None
     }
 
+    /// This moment, for [`Self::spared`]; `None` while the log is not followed.
+    #[must_use]
+    pub fn mark(&self) -> Option<Mark> {
+        let state = self.state();
+        let next = state.recent.as_ref()?.next();
+        (state.phase == Phase::Proven).then_some(Mark {
+            generation: state.generation,
+            next,
+        })
+    }
+
+    /// True if nothing that could be read since then, or before this was asked, has changed a reader's timeline.
+    pub async fn spared(&self, place: &Place, mark: Mark, reader: u64) -> bool {
+        if !self.prove().await {
+            return false;
+        }
+        let state = self.state();
+        if state.generation != mark.generation || state.phase != Phase::Proven {
+            return false;
+        }
+        let follows = place.index().follows(reader);
+        state.recent.as_ref().is_some_and(|recent| {
+            recent.spared(mark.next, place.number, reader, follows.as_deref())
+        })
+    }
+
     /// Has what a page lacks loaded. True if it is there soon: with a proof of freshness that was begun after this.
     async fn fetch(&self, place: &Place, want: Want) -> bool {
         let (done, there) = oneshot::channel();
@@ -343,6 +387,9 @@ impl Feed {
         }
         let released = state.queue.take(cut.readable);
         self.apply(&state, &released);
+        if let Some(recent) = &mut state.recent {
+            recent.note(&released);
+        }
         drop(state);
         self.progress.notify_waiters();
     }

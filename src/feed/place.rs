@@ -46,6 +46,12 @@ impl Place {
         self.definition == definition && self.database.as_bytes() == database
     }
 
+    /// The database that the tables are in.
+    #[must_use]
+    pub fn database(&self) -> &str {
+        &self.database
+    }
+
     /// A panic elsewhere leaves an index that says less, not one that says other things.
     pub(super) fn index(&self) -> RwLockReadGuard<'_, Index> {
         self.index.read().unwrap_or_else(PoisonError::into_inner)

@@ -38,6 +38,16 @@ impl Default for Freshness {
     }
 }
 
+impl std::fmt::Display for Freshness {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.mode {
+            Mode::Strict => f.write_str("strict"),
+            Mode::Bounded => write!(f, "bounded({}ms)", self.bounded_ms),
+            Mode::Session => f.write_str("session"),
+        }
+    }
+}
+
 /// Bounds of the feed, and of the memory that it fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedLimits {
@@ -47,6 +57,8 @@ pub struct FeedLimits {
     pub preload: bool,
     /// So many milliseconds a call waits for what it lacks to be loaded; then it is answered by lookups.
     pub wait_ms: u64,
+    /// What was applied lately is remembered, for comparisons.
+    pub keep_recent: bool,
     /// Row changes that may wait until they can be read, and the most that one transaction may make.
     pub transaction_rows: usize,
 }
@@ -68,7 +80,7 @@ impl Default for IndexSection {
         IndexSection {
             memory_bytes: 256 * 1024 * 1024,
             preload: false,
-            wait_ms: 200,
+            wait_ms: 1_000,
         }
     }
 }

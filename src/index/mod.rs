@@ -193,6 +193,13 @@ impl Index {
         self.settling.clear();
     }
 
+    /// Whom a reader follows, if that is here.
+    #[must_use]
+    pub fn follows(&self, reader: u64) -> Option<Vec<u64>> {
+        let list = self.readers.get(reader)?;
+        Some(list.view(self.position)?.to_vec())
+    }
+
     /// Bytes of everything in memory, used or not.
     #[must_use]
     pub fn bytes(&self) -> usize {

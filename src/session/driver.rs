@@ -19,6 +19,7 @@ use crate::backend::{AskError, Backend};
 use crate::catalogue::Catalogue;
 use crate::feed::{Feed, Place};
 use crate::limits::Limits;
+use crate::shadow::Shadow;
 use crate::statement::Class;
 
 /// Bytes read at a time; one buffer a thread, shared by its sessions.
@@ -41,10 +42,27 @@ pub struct Shared {
     pub privileges_ttl: Duration,
     /// Memory, where there is a service account to keep it.
     pub feed: Option<Arc<Feed>>,
+    /// The real procedure beside some of the calls, where that is wished for.
+    pub shadow: Option<Arc<Shadow>>,
     /// False: every call is relayed.
     pub accelerate: bool,
     /// Counters.
     pub counts: Counts,
+}
+
+impl Shared {
+    /// Every counter as `name=value`, and how fresh answers from memory are.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let mut line = self.counts.summary();
+        if let Some(shadow) = &self.shadow {
+            line = format!("{line} {}", shadow.summary());
+        }
+        if let Some(feed) = &self.feed {
+            line = format!("{line} freshness={}", feed.mode());
+        }
+        line
+    }
 }
 
 /// Why a session ended.

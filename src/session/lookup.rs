@@ -9,7 +9,8 @@ use super::probe;
 use super::reason::Reason;
 use super::result_table::{self, Pending};
 use crate::backend::Batch;
-use crate::feed::{Feed, Likely, Place};
+use crate::feed::{Feed, Likely, Mark, Place};
+use crate::shadow::Compared;
 use crate::source::heads::Heads;
 use crate::source::lists::Lists;
 use crate::source::lookup::{Found, Lookup};
@@ -58,10 +59,22 @@ impl Session {
             most: self.shared.limits.pending_ids,
         };
         let plan = self.plan(call, facts)?;
+        let compared = self.compared(&lookup);
         let found = match self.remembered(&lookup, plan).await? {
             Some(found) => found,
             None => self.by_lookups(&lookup).await?,
         };
+        if let (Some((place, mark)), Some(shadow)) = (compared, &self.shared.shadow) {
+            shadow.compare(Compared {
+                definition: call.definition,
+                place,
+                form: call.form,
+                reader: call.reader,
+                bound: call.bound,
+                mark,
+                answer: found.clone(),
+            });
+        }
         self.conclude(call, payload, facts, found)
     }
 
@@ -118,6 +131,15 @@ impl Session {
             ids: page.ids,
             heads: page.heads,
         }))
+    }
+
+    /// The moment before the answer, if that is to be compared with the procedure's.
+    fn compared(&mut self, lookup: &Lookup<'_>) -> Option<(Arc<Place>, Mark)> {
+        if !self.shared.shadow.as_ref()?.chooses() {
+            return None;
+        }
+        let (feed, place) = self.memory(lookup)?;
+        Some((place, feed.mark()?))
     }
 
     /// Which server this session's connection leads to, once it was asked.

@@ -140,6 +140,11 @@ impl Session {
         let number = call
             .definition_in(definitions, &database)
             .ok_or(Reason::OtherDatabase)?;
+        if let Some(shadow) = &shared.shadow
+            && shadow.distrusts(number)
+        {
+            return Err(Reason::Distrusted.into());
+        }
         self.turn_to(number, &database).await?;
         let definition = definitions.get(number).ok_or(Reason::OtherDatabase)?;
         let verdict = self.verdict(number, definition, &database).await?;

@@ -34,11 +34,13 @@ pub enum Reason {
     WriteDenied,
     /// Acceleration is switched off (`accelerate = false`).
     SwitchedOff,
+    /// An answer differed from the procedure's (`shadow.rate`); the log holds both.
+    Distrusted,
 }
 
 impl Reason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Reason; 15] = [
+    pub const ALL: [Reason; 16] = [
         Reason::AutocommitOff,
         Reason::InTransaction,
         Reason::OneShotTransaction,
@@ -54,6 +56,7 @@ impl Reason {
         Reason::TooManyIds,
         Reason::WriteDenied,
         Reason::SwitchedOff,
+        Reason::Distrusted,
     ];
 
     /// The label of the counter: lower case, words joined by `_`.
@@ -75,6 +78,7 @@ impl Reason {
             Reason::TooManyIds => "too_many_ids",
             Reason::WriteDenied => "write_denied",
             Reason::SwitchedOff => "switched_off",
+            Reason::Distrusted => "answer_differed",
         }
     }
 }

@@ -30,7 +30,7 @@ pub struct Lookup<'a> {
 }
 
 /// What an owned call found.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// The procedure's whole result set, descending.
     pub ids: Vec<u64>,

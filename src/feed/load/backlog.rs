@@ -13,7 +13,7 @@ const AT_A_TIME: usize = 4;
 /// After so many rounds a page is left to the next call: memory may be too small for it.
 const ROUNDS: u32 = 64;
 /// Readers that are asked for at a time.
-const READERS: usize = 1_024;
+const READERS: usize = 64;
 /// Between two lines about progress.
 const SAID: Duration = Duration::from_secs(5);
 /// Until the log is followed again.

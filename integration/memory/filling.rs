@@ -1,0 +1,154 @@
+//! How memory is filled: at the start, by calls, and by very many calls at once.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use headwater::demo::private_server::PrivateServer;
+
+use super::{CLASSIC, prepare};
+use crate::kit::proxy::{Proxy, ROOT_SERVICE, settings_file};
+use crate::kit::servers::on_servers_of_its_own;
+use crate::kit::wire_client::{Login, WireClient};
+
+const READERS: u64 = 300;
+const AUTHORS: u64 = 200;
+const FOLLOWS: u64 = 30;
+
+/// Readers from 1 on, each of whom follows authors from 1,001 on; the authors wrote 1 to 200 messages each.
+fn fill(server: &PrivateServer) -> Login {
+    let login = prepare(server.addr());
+    let mut root = WireClient::login(server.addr(), &login);
+    let author = |number: u64| 1_001 + number % AUTHORS;
+    let follows: Vec<String> = (1..=READERS)
+        .flat_map(|reader| {
+            (0..FOLLOWS).map(move |n| format!("({reader},{})", author(reader * 7 + n * 3)))
+        })
+        .collect();
+    root.ok(&format!(
+        "INSERT IGNORE INTO follower VALUES {}",
+        follows.join(",")
+    ));
+    // One author writes in turn with others, some of them seldom.
+    let messages: Vec<String> = (1..=20_000_u64)
+        .map(|n| format!("({},'x')", author(n * n % 997 % AUTHORS)))
+        .collect();
+    root.ok(&format!(
+        "INSERT INTO message (user_id, body) VALUES {}",
+        messages.join(",")
+    ));
+    root.rows("ANALYZE TABLE message, follower");
+    login
+}
+
+const IDS: &str = "SELECT id FROM fetch_timeline_tt ORDER BY id DESC";
+
+/// Every reader's page, as the server's own procedure leaves it.
+fn pages(server: &PrivateServer, login: &Login) -> Vec<Vec<String>> {
+    let mut root = WireClient::login(server.addr(), login);
+    let page = |reader| {
+        root.ok(&format!("CALL fetch_timeline_ids({reader})"));
+        root.column(IDS)
+    };
+    (1..=READERS).map(page).collect()
+}
+
+#[test]
+fn with_preload_the_first_call_is_answered_from_memory() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let login = fill(server);
+            let expected = pages(server, &login);
+            // However busy the machine is.
+            let (_folder, path) = settings_file("[freshness]\nwait_ms = 10000\n");
+            let flags = [ROOT_SERVICE, &["--preload", "--config", &path]].concat();
+            let proxy = Proxy::start(server.addr(), &flags);
+            proxy.wait_for_log(&format!("preload of {CLASSIC}: {READERS} readers, "));
+            let mut client = proxy.login(&login);
+            for (reader, expected) in (1..).zip(&expected) {
+                client.ok(&format!("CALL fetch_timeline_ids({reader})"));
+                assert_eq!(&client.column(IDS), expected, "reader {reader}");
+            }
+            let counts = proxy.counts();
+            assert_eq!(counts.of("calls_from_memory"), READERS, "{}", proxy.log());
+        },
+    );
+}
+
+#[test]
+fn a_preload_ends_where_memory_does() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let login = fill(server);
+            let expected = pages(server, &login);
+            let (_folder, path) = settings_file("[index]\nmemory_bytes = 60000\npreload = true\n");
+            let proxy = Proxy::start(
+                server.addr(),
+                &[ROOT_SERVICE, &["--config", &path]].concat(),
+            );
+            proxy.wait_for_log("then memory was full (index.memory_bytes = 60000)");
+            let mut client = proxy.login(&login);
+            for (reader, expected) in (1..).zip(&expected) {
+                client.ok(&format!("CALL fetch_timeline_ids({reader})"));
+                assert_eq!(&client.column(IDS), expected, "reader {reader}");
+            }
+        },
+    );
+}
+
+/// Rows that the server has looked at.
+fn rows_read(root: &mut WireClient) -> u64 {
+    let rows = root.rows("SHOW GLOBAL STATUS LIKE 'Handler_read_%'");
+    let counts = rows
+        .iter()
+        .map(|row| row[1].as_deref().unwrap().parse::<u64>().unwrap());
+    counts.sum()
+}
+
+/// Cold readers, all at once: each gets the right answer, and the server does no more for them than it would have by itself.
+#[test]
+fn many_cold_readers_at_once_do_not_stampede() {
+    on_servers_of_its_own(
+        |_| &["--max-connections=1000"],
+        |server| {
+            let login = fill(server);
+            let mut root = WireClient::login(server.addr(), &login);
+            let before = rows_read(&mut root);
+            let expected = pages(server, &login);
+            let direct = rows_read(&mut root) - before;
+
+            let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
+            proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
+            // A reader who follows nobody: from now on the log is listened to.
+            let mut client = proxy.login(&login);
+            super::warm(&proxy, &mut client, "CALL fetch_timeline_ids(999999)");
+            let before = rows_read(&mut root);
+            let remembered = proxy.counts().of("calls_from_memory");
+            let (all, begun) = (Barrier::new(expected.len()), Instant::now());
+            thread::scope(|scope| {
+                for (reader, expected) in (1..).zip(&expected) {
+                    let (all, proxy, login) = (&all, &proxy, &login);
+                    let mut client = proxy.login(login);
+                    scope.spawn(move || {
+                        all.wait();
+                        client.ok(&format!("CALL fetch_timeline_ids({reader})"));
+                        assert_eq!(&client.column(IDS), expected, "reader {reader}");
+                    });
+                }
+            });
+            assert!(begun.elapsed() < Duration::from_secs(60));
+            let through = rows_read(&mut root) - before;
+            let remembered = proxy.counts().of("calls_from_memory") - remembered;
+            eprintln!(
+                "rows read: direct {direct}, through {through}; {remembered} of {READERS} from memory"
+            );
+            assert!(
+                through <= direct,
+                "{through} rows read in place of {direct}"
+            );
+            assert_eq!(proxy.counts().relayed(), 0, "{}", proxy.log());
+        },
+    );
+}

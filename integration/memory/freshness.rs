@@ -1,0 +1,136 @@
+//! How fresh: what each mode promises, and what it spares the server.
+
+use std::thread;
+use std::time::Duration;
+
+use headwater::demo::private_server::PrivateServer;
+
+use super::{CLASSIC, prepare, warm};
+use crate::kit::proxy::{Proxy, ROOT_SERVICE, settings_file};
+use crate::kit::servers::on_servers_of_its_own;
+use crate::kit::wire_client::WireClient;
+
+const CALL: &str = "CALL fetch_timeline_ids(1)";
+
+struct Stage {
+    proxy: Proxy,
+    /// Straight to the server.
+    root: WireClient,
+    client: WireClient,
+}
+
+impl Stage {
+    fn new(server: &PrivateServer, settings: &str) -> Stage {
+        let login = prepare(server.addr());
+        let mut root = WireClient::login(server.addr(), &login);
+        root.ok("INSERT INTO follower VALUES (1, 2)");
+        let (_folder, path) = settings_file(settings);
+        let flags = [ROOT_SERVICE, &["--config", &path]].concat();
+        let proxy = Proxy::start(server.addr(), &flags);
+        proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
+        let mut client = proxy.login(&login);
+        warm(&proxy, &mut client, CALL);
+        Stage {
+            proxy,
+            root,
+            client,
+        }
+    }
+
+    fn post(&mut self, id: u64) {
+        self.root.ok(&format!(
+            "INSERT INTO message (id, user_id, body) VALUES ({id}, 2, 'text')"
+        ));
+    }
+
+    fn page(&mut self) -> Vec<String> {
+        self.client.ok(CALL);
+        self.client
+            .column("SELECT id FROM fetch_timeline_tt ORDER BY id")
+    }
+
+    /// Statements that the server took while so many calls were answered from memory.
+    fn statements(&mut self, calls: u64) -> u64 {
+        let before = questions(&mut self.root);
+        let remembered = self.proxy.counts().of("calls_from_memory");
+        for _ in 0..calls {
+            self.client.ok(CALL);
+        }
+        let now = self.proxy.counts().of("calls_from_memory");
+        assert!(now >= remembered + calls - 5, "{}", self.proxy.log());
+        questions(&mut self.root) - before
+    }
+}
+
+fn questions(root: &mut WireClient) -> u64 {
+    let rows = root.rows("SHOW GLOBAL STATUS LIKE 'Questions'");
+    rows[0][1].as_deref().unwrap().parse().unwrap()
+}
+
+#[test]
+fn strict_asks_the_server_with_each_call() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let mut stage = Stage::new(server, "");
+            for id in 1..=50 {
+                stage.post(id);
+                assert_eq!(stage.page().len() as u64, id.min(20));
+            }
+            let statements = stage.statements(200);
+            assert!(statements >= 200, "{statements}");
+            assert!(stage.proxy.counts_line().contains("freshness=strict"));
+        },
+    );
+}
+
+#[test]
+fn bounded_answers_are_no_older_than_their_bound() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let settings =
+                "[freshness]\nmode = 'bounded'\nbounded_ms = 400\n[privileges]\nttl_s = 60\n";
+            let mut stage = Stage::new(server, settings);
+            for id in 1..=5 {
+                stage.post(id);
+                thread::sleep(Duration::from_millis(410));
+                assert_eq!(stage.page().len() as u64, id);
+            }
+            let statements = stage.statements(500);
+            assert!(statements < 100, "{statements}");
+            let line = stage.proxy.counts_line();
+            assert!(line.contains("freshness=bounded(400ms)"), "{line}");
+        },
+    );
+}
+
+#[test]
+fn a_session_sees_what_it_wrote_and_what_it_has_read() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let settings = "[freshness]\nmode = 'session'\n[privileges]\nttl_s = 60\n";
+            let mut stage = Stage::new(server, settings);
+            for id in 1..=10 {
+                // Its own.
+                let own = id * 2;
+                stage.client.ok(&format!(
+                    "INSERT INTO message (id, user_id, body) VALUES ({own}, 2, 'own')"
+                ));
+                assert!(stage.page().contains(&own.to_string()));
+                // Another's, which it has read.
+                stage.post(own + 1);
+                assert_eq!(
+                    stage.client.column("SELECT MAX(id) FROM message"),
+                    [(own + 1).to_string()]
+                );
+                assert!(stage.page().contains(&(own + 1).to_string()));
+            }
+            // Whoever only calls does not ask the server.
+            let statements = stage.statements(500);
+            assert!(statements < 100, "{statements}");
+            assert!(stage.proxy.counts_line().contains("freshness=session"));
+        },
+    );
+}

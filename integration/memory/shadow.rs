@@ -1,0 +1,92 @@
+//! The real procedure beside the calls: what it finds, and what follows.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::warm;
+use crate::kit::database::Database;
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::servers::on_each_quiet_server;
+
+const ALL: &[&str] = &["--shadow", "1"];
+
+fn until(proxy: &Proxy, name: &str, wanted: u64) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while proxy.counts().of(name) < wanted {
+        assert!(
+            Instant::now() < deadline,
+            "{name} is not {wanted}: {}{}",
+            proxy.output(),
+            proxy.log()
+        );
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A change that the log does not tell of makes memory wrong: nothing but a comparison can notice.
+#[test]
+fn a_wrong_answer_is_found_named_and_not_repeated() {
+    on_each_quiet_server(|server| {
+        let database = Database::classic(server, "shadow");
+        let mut root = database.connect();
+        root.ok("INSERT INTO follower VALUES (1, 2)");
+        root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+        let proxy = Proxy::start(server.addr(), &[ROOT_SERVICE, ALL].concat());
+        proxy.wait_for_log(&format!("in database {}: accelerated", database.name()));
+        let mut client = proxy.login(&database.login());
+        warm(&proxy, &mut client, "CALL fetch_timeline_ids(1)");
+        warm(&proxy, &mut client, "CALL fetch_timeline_ids2(1, 50)");
+        let counts = proxy.counts();
+        until(&proxy, "shadow_same", counts.of("calls_from_memory"));
+        assert_eq!(proxy.counts().of("shadow_different"), 0);
+
+        root.ok("SET sql_log_bin = 0");
+        root.ok("INSERT INTO message (id, user_id, body) VALUES (20, 2, 'unseen')");
+        client.ok("CALL fetch_timeline_ids(1)");
+        proxy.wait_for_log("was answered otherwise than by the procedure");
+        let log = proxy.log();
+        assert!(log.contains("Headwater: [10]; procedure: "), "{log}");
+        assert!(
+            log.contains("is relayed until Headwater is restarted"),
+            "{log}"
+        );
+        until(&proxy, "shadow_different", 1);
+
+        client.ok("CALL fetch_timeline_ids(1)");
+        assert_eq!(
+            client.column("SELECT id FROM fetch_timeline_tt ORDER BY id"),
+            ["10", "20"]
+        );
+        let counts = proxy.counts();
+        assert_eq!(
+            counts.of("calls_relayed[answer_differed]"),
+            1,
+            "{}",
+            proxy.output()
+        );
+    });
+}
+
+#[test]
+fn a_share_is_compared_and_no_more() {
+    on_each_quiet_server(|server| {
+        let database = Database::classic(server, "share");
+        database.connect().ok("INSERT INTO follower VALUES (1, 2)");
+        let flags = [ROOT_SERVICE, &["--shadow", "0.25"]].concat();
+        let proxy = Proxy::start(server.addr(), &flags);
+        proxy.wait_for_log(&format!("in database {}: accelerated", database.name()));
+        let mut client = proxy.login(&database.login());
+        warm(&proxy, &mut client, "CALL fetch_timeline_ids(1)");
+        let compared = |proxy: &Proxy| {
+            let counts = proxy.counts();
+            counts.of("shadow_same") + counts.of("shadow_unsure")
+        };
+        let before = compared(&proxy);
+        for _ in 0..40 {
+            client.ok("CALL fetch_timeline_ids(1)");
+        }
+        until(&proxy, "shadow_same", 10);
+        let more = compared(&proxy) - before;
+        assert!((10..=11).contains(&more), "{more}");
+    });
+}

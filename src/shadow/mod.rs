@@ -1,0 +1,235 @@
+//! Has the real procedure look over Headwater's shoulder: for a share of the owned calls it runs as well, on a connection of
+//! the service account, and its answer is compared.
+//!
+//! The two answers are not given at one moment. Between them nothing may have happened to what they tell of: the feed
+//! names every change that was applied from before the first answer until after the second one, with a proof of
+//! freshness behind that. Where there was one, a new pair is taken. A difference without one is a fault of
+//! Headwater, or a change that no log tells of: it is logged with both answers, and the definition is relayed from then on.
+
+mod real;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use mysql_async::{Conn, Opts, OptsBuilder};
+use tokio::sync::mpsc;
+
+use crate::feed::{Feed, Likely, Mark, Place};
+use crate::source::lookup::Found;
+use crate::timeline::definition::{Definition, Form};
+
+/// Comparisons that wait; calls beyond them are not compared.
+const WAITING: usize = 1_000;
+/// Pairs of answers that are taken until one has seen no change.
+const PAIRS: usize = 10;
+
+/// Decides which calls are compared, and knows how that went.
+#[derive(Debug)]
+pub struct Shadow {
+    /// Of so many calls one million are compared.
+    millionths: u64,
+    calls: AtomicU64,
+    asks: mpsc::Sender<Compared>,
+    distrusted: Vec<AtomicBool>,
+    counts: Counts,
+}
+
+/// How comparisons went.
+#[derive(Debug, Default)]
+struct Counts {
+    same: AtomicU64,
+    different: AtomicU64,
+    unsure: AtomicU64,
+}
+
+/// An answer to be compared.
+#[derive(Debug)]
+pub struct Compared {
+    /// The definition's number.
+    pub definition: usize,
+    /// Where its memory is.
+    pub place: Arc<Place>,
+    /// Which procedure.
+    pub form: Form,
+    /// Whose timeline.
+    pub reader: u64,
+    /// Up to which id.
+    pub bound: Option<u64>,
+    /// From before the answer was begun.
+    pub mark: Mark,
+    /// What the client was told.
+    pub answer: Found,
+}
+
+/// What compares: given to [`run`].
+#[derive(Debug)]
+pub struct Inbox {
+    options: Opts,
+    asked: mpsc::Receiver<Compared>,
+}
+
+impl Shadow {
+    /// Compares this share of the calls, as the service account.
+    #[must_use]
+    pub fn new(rate: f64, account: OptsBuilder, definitions: usize) -> (Arc<Shadow>, Inbox) {
+        let (asks, asked) = mpsc::channel(WAITING);
+        let shadow = Shadow {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            millionths: (rate.clamp(0.0, 1.0) * 1e6).round() as u64,
+            calls: AtomicU64::new(0),
+            asks,
+            distrusted: (0..definitions).map(|_| AtomicBool::new(false)).collect(),
+            counts: Counts::default(),
+        };
+        let inbox = Inbox {
+            options: account.into(),
+            asked,
+        };
+        (Arc::new(shadow), inbox)
+    }
+
+    /// True if the call that is answered now is one to compare.
+    #[must_use]
+    pub fn chooses(&self) -> bool {
+        let before = self.calls.fetch_add(1, Ordering::Relaxed) * self.millionths;
+        before / 1_000_000 != (before + self.millionths) / 1_000_000
+    }
+
+    /// Has an answer compared.
+    pub fn compare(&self, answer: Compared) {
+        if self.asks.try_send(answer).is_err() {
+            self.counts.unsure.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// True once an answer to a call of this definition was wrong.
+    #[must_use]
+    pub fn distrusts(&self, definition: usize) -> bool {
+        let flag = self.distrusted.get(definition);
+        flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+
+    /// Every counter as `name=value`.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        format!(
+            "shadow_same={} shadow_different={} shadow_unsure={}",
+            self.counts.same.load(Ordering::Relaxed),
+            self.counts.different.load(Ordering::Relaxed),
+            self.counts.unsure.load(Ordering::Relaxed),
+        )
+    }
+}
+
+/// Compares for good.
+pub async fn run(
+    shadow: Arc<Shadow>,
+    feed: Arc<Feed>,
+    definitions: &[Definition],
+    mut inbox: Inbox,
+) {
+    let mut kept = None;
+    let mut said = None;
+    while let Some(compared) = inbox.asked.recv().await {
+        let Some(definition) = definitions.get(compared.definition) else {
+            continue;
+        };
+        if shadow.distrusts(compared.definition) {
+            continue;
+        }
+        let number = compared.definition;
+        let judged = match connection(&mut kept, &inbox.options).await {
+            Ok(conn) => judge(&feed, definition, compared, conn).await,
+            Err(error) => Err(error),
+        };
+        let count = match judged {
+            Ok(Judged::Same) => &shadow.counts.same,
+            Ok(Judged::Unsure) => &shadow.counts.unsure,
+            Ok(Judged::Different(difference)) => {
+                tracing::error!(
+                    "definition {} is relayed until Headwater is restarted: {difference}",
+                    definition.name
+                );
+                if let Some(flag) = shadow.distrusted.get(number) {
+                    flag.store(true, Ordering::Relaxed);
+                }
+                &shadow.counts.different
+            }
+            Err(error) => {
+                kept = None;
+                let text = error.to_string();
+                if said.as_ref() != Some(&text) {
+                    tracing::warn!("answers cannot be compared (shadow.rate): {text}");
+                    said = Some(text);
+                }
+                &shadow.counts.unsure
+            }
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+async fn connection<'a>(
+    kept: &'a mut Option<Conn>,
+    options: &Opts,
+) -> Result<&'a mut Conn, mysql_async::Error> {
+    match kept {
+        Some(conn) => Ok(conn),
+        None => Ok(kept.insert(Conn::new(options.clone()).await?)),
+    }
+}
+
+enum Judged {
+    Same,
+    /// It changed all the time.
+    Unsure,
+    Different(String),
+}
+
+async fn judge(
+    feed: &Feed,
+    definition: &Definition,
+    compared: Compared,
+    conn: &mut Conn,
+) -> Result<Judged, mysql_async::Error> {
+    let Compared {
+        place,
+        form,
+        reader,
+        bound,
+        mut mark,
+        mut answer,
+        ..
+    } = compared;
+    for _ in 0..PAIRS {
+        let real = real::answer(definition, &place, form, (reader, bound), conn).await?;
+        if real::same(form, &answer, &real) {
+            return Ok(Judged::Same);
+        }
+        if feed.spared(&place, mark, reader).await {
+            return Ok(Judged::Different(real::difference(
+                definition,
+                &place,
+                form,
+                (reader, bound),
+                &answer,
+                &real,
+            )));
+        }
+        let n = usize::try_from(definition.n).unwrap_or(usize::MAX);
+        let Some(next) = feed.mark() else {
+            break;
+        };
+        mark = next;
+        let wanted = (reader, bound, n);
+        let page = feed.page(&place, None, wanted, true, Likely::Resident);
+        let Some(page) = page.await else {
+            break;
+        };
+        answer = Found {
+            ids: page.ids,
+            heads: page.heads,
+        };
+    }
+    Ok(Judged::Unsure)
+}

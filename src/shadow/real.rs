@@ -1,0 +1,122 @@
+//! What the server's procedure says.
+
+use std::collections::BTreeSet;
+
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
+
+use crate::feed::Place;
+use crate::session::result_table::Head;
+use crate::source::lookup::Found;
+use crate::timeline::definition::{Definition, Form, quoted};
+
+/// Calls the procedure, and reads what it leaves behind.
+pub(super) async fn answer(
+    definition: &Definition,
+    place: &Place,
+    form: Form,
+    (reader, bound): (u64, Option<u64>),
+    conn: &mut Conn,
+) -> Result<Found, mysql_async::Error> {
+    conn.query_drop(format!("USE {}", quoted(place.database())))
+        .await?;
+    conn.query_drop(call(definition, form, reader, bound))
+        .await?;
+    let result = &definition.result;
+    let ids = format!(
+        "SELECT {} FROM {}",
+        quoted(&result.id),
+        quoted(&result.table)
+    );
+    let ids: Vec<u64> = conn.query(ids).await?;
+    let heads = match form {
+        Form::Newest => Vec::new(),
+        Form::Bounded => {
+            let heads = &definition.heads;
+            let heads = format!(
+                "SELECT {}, {} FROM {}",
+                quoted(&heads.author),
+                quoted(&heads.head),
+                quoted(&heads.table)
+            );
+            let heads: Vec<(u64, u64)> = conn.query(heads).await?;
+            let heads = heads.into_iter();
+            heads.map(|(author, id)| Head { author, id }).collect()
+        }
+    };
+    Ok(Found { ids, heads })
+}
+
+fn call(definition: &Definition, form: Form, reader: u64, bound: Option<u64>) -> String {
+    let name = quoted(definition.procedure(form));
+    match bound {
+        Some(bound) => format!("CALL {name}({reader}, {bound})"),
+        None => format!("CALL {name}({reader})"),
+    }
+}
+
+/// The same rows in both tables, in whatever order.
+pub(super) fn same(form: Form, own: &Found, real: &Found) -> bool {
+    sorted(&own.ids) == sorted(&real.ids) && (form == Form::Newest || heads(own) == heads(real))
+}
+
+fn sorted(ids: &[u64]) -> Vec<u64> {
+    let mut ids = ids.to_vec();
+    ids.sort_unstable();
+    ids
+}
+
+fn heads(found: &Found) -> BTreeSet<(u64, u64)> {
+    let heads = found.heads.iter();
+    heads.map(|head| (head.author, head.id)).collect()
+}
+
+/// Both answers, for the log.
+pub(super) fn difference(
+    definition: &Definition,
+    place: &Place,
+    form: Form,
+    (reader, bound): (u64, Option<u64>),
+    own: &Found,
+    real: &Found,
+) -> String {
+    let mut text = format!(
+        "{} in {} was answered otherwise than by the procedure. Headwater: {:?}; procedure: {:?}",
+        call(definition, form, reader, bound),
+        place.database(),
+        own.ids,
+        real.ids,
+    );
+    if form == Form::Bounded {
+        text.push_str(&format!(
+            "; heads, Headwater: {:?}; procedure: {:?}",
+            heads(own),
+            heads(real)
+        ));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(ids: &[u64], heads: &[(u64, u64)]) -> Found {
+        let heads = heads.iter().map(|&(author, id)| Head { author, id });
+        Found {
+            ids: ids.to_vec(),
+            heads: heads.collect(),
+        }
+    }
+
+    #[test]
+    fn rows_count_and_their_order_does_not() {
+        let own = found(&[3, 2, 1], &[(1, 3)]);
+        assert!(same(Form::Bounded, &own, &found(&[1, 2, 3], &[(1, 3)])));
+        assert!(!same(Form::Bounded, &own, &found(&[1, 2, 3], &[(1, 2)])));
+        assert!(same(Form::Newest, &own, &found(&[1, 2, 3], &[])));
+        assert!(!same(Form::Newest, &own, &found(&[1, 3], &[])));
+        // A row twice would be one row too many.
+        assert!(!same(Form::Newest, &own, &found(&[1, 2, 3, 3], &[])));
+    }
+}
