@@ -6,6 +6,7 @@ pub(crate) mod database;
 pub(crate) mod peer;
 pub(crate) mod proxy;
 pub(crate) mod random;
+pub(crate) mod relay;
 pub(crate) mod servers;
 mod stories;
 pub(crate) mod timeline;

@@ -34,6 +34,7 @@ pub(crate) fn settings_file(text: &str) -> (tempfile::TempDir, String) {
 pub(crate) struct Proxy {
     child: Child,
     addr: SocketAddr,
+    flags: Vec<String>,
     log: Written,
     output: Written,
 }
@@ -104,7 +105,21 @@ impl Proxy {
     /// With these flags and environment variables alone; `--listen` is added.
     #[track_caller]
     pub(crate) fn start_with(flags: &[&str], environment: &[(&str, &str)]) -> Proxy {
-        let addr = free_addr();
+        Proxy::launch(free_addr(), flags, environment)
+    }
+
+    /// Takes it down as a crash would, and starts it anew at the same address with the same flags.
+    #[track_caller]
+    pub(crate) fn crash_and_start(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
+        let anew = Proxy::launch(self.addr, &flags, &[]);
+        *self = anew;
+    }
+
+    #[track_caller]
+    fn launch(addr: SocketAddr, flags: &[&str], environment: &[(&str, &str)]) -> Proxy {
         let mut child = headwater(environment)
             .args(["serve", "--listen", &addr.to_string()])
             .args(flags)
@@ -118,6 +133,7 @@ impl Proxy {
         let mut proxy = Proxy {
             child,
             addr,
+            flags: flags.iter().map(|&flag| flag.to_owned()).collect(),
             log,
             output,
         };

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use super::linear::numbers;
 use super::world::{READERS, World};
 use super::{CLASSIC, prepare, warm};
 use crate::kit::proxy::{Proxy, ROOT_SERVICE, settings_file};
+use crate::kit::relay::Relay;
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::answer::answers;
 use crate::kit::wire_client::{Answer, Login, WireClient};
@@ -22,7 +24,11 @@ const WRITERS: u64 = 3;
 struct Trial {
     server: SocketAddr,
     login: Login,
-    proxy: Proxy,
+    /// Where Headwater listens.
+    addr: SocketAddr,
+    proxy: Mutex<Proxy>,
+    /// The way to the server that Headwater takes.
+    relay: Relay,
     world: World,
     /// Answers that were checked.
     checked: AtomicU64,
@@ -31,20 +37,27 @@ struct Trial {
 impl Trial {
     fn new(server: &PrivateServer, flags: &[&str]) -> Trial {
         let login = prepare(server.addr());
-        let proxy = Proxy::start(server.addr(), &[ROOT_SERVICE, flags].concat());
+        let relay = Relay::start(server.addr());
+        let proxy = Proxy::start(relay.addr(), &[ROOT_SERVICE, flags].concat());
         proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
         Trial {
             server: server.addr(),
             login,
-            proxy,
+            addr: proxy.addr(),
+            proxy: Mutex::new(proxy),
+            relay,
             world: World::new(WRITERS),
             checked: AtomicU64::new(0),
         }
     }
 
+    fn proxy(&self) -> MutexGuard<'_, Proxy> {
+        self.proxy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Calls and checks; ends early when the server goes away.
     fn read(&self, number: u64) -> std::io::Result<()> {
-        let mut client = match WireClient::try_login(self.proxy.addr(), &self.login)? {
+        let mut client = match WireClient::try_login(self.addr, &self.login)? {
             Ok(client) => client,
             // The server is away, and says so through us.
             Err(error) => return Err(std::io::Error::other(error.message)),
@@ -71,7 +84,7 @@ impl Trial {
             };
             let ids: Vec<String> = rows.rows.iter().filter_map(|row| row[0].clone()).collect();
             let fault = self.world.fault(reader, &before, &numbers(&ids));
-            assert_eq!(fault, None, "{}", self.proxy.log());
+            assert_eq!(fault, None, "{}", self.proxy().log());
             self.checked.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
@@ -108,13 +121,13 @@ fn survive(
                 assert!(
                     Instant::now() < deadline,
                     "{name}: no {what}:\n{}",
-                    trial.proxy.log()
+                    trial.proxy().log()
                 );
                 thread::sleep(Duration::from_millis(10));
             }
         };
         let checked = || trial.checked.load(Ordering::Relaxed);
-        let remembered = || trial.proxy.counts().of("calls_from_memory");
+        let remembered = || trial.proxy().counts().of("calls_from_memory");
         more("answers before", &checked, 100);
         fault(server);
         more("answers behind", &checked, 100);
@@ -215,6 +228,62 @@ fn memory_survives_what_happens_to_the_server_and_its_log() {
                     );
                 },
             );
+            survive(
+                &trial,
+                server,
+                "one transaction changes a million rows, more than are waited for",
+                |server| {
+                    let digit = "(SELECT 0 AS d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 \
+                                 UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9)";
+                    let insert = format!(
+                        "INSERT INTO message (id, user_id, body) \
+                         SELECT 3000000000 + a.d + 10*b.d + 100*c.d + 1000*d.d + 10000*e.d + 100000*f.d, 999, 'x' \
+                         FROM {digit} a, {digit} b, {digit} c, {digit} d, {digit} e, {digit} f"
+                    );
+                    sql(
+                        server,
+                        &[&insert, "DELETE FROM message WHERE user_id = 999"],
+                    );
+                },
+            );
+            survive(&trial, server, "the stream stands still", |_| {
+                trial.relay.hold(true);
+                thread::sleep(Duration::from_millis(1_500));
+                trial.relay.hold(false);
+            });
+            survive(
+                &trial,
+                server,
+                "the stream stands still until it is given up",
+                |_| {
+                    trial.relay.hold(true);
+                    trial.proxy().wait_for_log("was silent for");
+                    trial.relay.hold(false);
+                },
+            );
+            survive(
+                &trial,
+                server,
+                "the clock jumps, back and forth",
+                |server| {
+                    for moment in [1_000_000, 2_147_000_000, 1_000_000_000] {
+                        sql(
+                            server,
+                            &[
+                                &format!("SET timestamp = {moment}"),
+                                "INSERT INTO message (id, user_id, body) VALUES (3000000000, 999, 'x')",
+                                "DELETE FROM message WHERE user_id = 999",
+                            ],
+                        );
+                    }
+                },
+            );
+            survive(&trial, server, "Headwater crashes", |_| {
+                for _ in 0..3 {
+                    trial.proxy().crash_and_start();
+                    thread::sleep(Duration::from_millis(300));
+                }
+            });
             survive(&trial, server, "the server is restarted", |server| {
                 server.restart().unwrap();
             });
@@ -223,7 +292,7 @@ fn memory_survives_what_happens_to_the_server_and_its_log() {
                 thread::sleep(Duration::from_millis(200));
                 server.restart().unwrap();
             });
-            let log = trial.proxy.log();
+            let log = trial.proxy().log();
             assert!(log.contains("calls are not answered from memory"), "{log}");
             assert!(log.contains("the server's log is followed again"), "{log}");
         },
@@ -250,13 +319,18 @@ fn tight_limits_make_memory_useless_but_not_wrong() {
                 let reader = scope.spawn(|| trial.read(1).unwrap());
                 let deadline = Instant::now() + Duration::from_secs(30);
                 while trial.checked.load(Ordering::Relaxed) < 300 && !reader.is_finished() {
-                    assert!(Instant::now() < deadline, "{}", trial.proxy.log());
+                    assert!(Instant::now() < deadline, "{}", trial.proxy().log());
                     thread::sleep(Duration::from_millis(10));
                 }
                 drop(running);
                 reader.join().unwrap();
             });
-            assert_eq!(trial.proxy.counts().relayed(), 0, "{}", trial.proxy.log());
+            assert_eq!(
+                trial.proxy().counts().relayed(),
+                0,
+                "{}",
+                trial.proxy().log()
+            );
         },
     );
 }

@@ -149,7 +149,7 @@ fn check(
         }
     });
     let counts = proxy.counts();
-    eprintln!("{:?} writes; {}", world.writes, proxy.output());
+    eprintln!("{} writes; {}", world.writes(), proxy.output());
     assert_eq!(counts.relayed(), 0, "{}", proxy.log());
     assert_eq!(counts.of("shadow_different"), 0, "{}", proxy.log());
     (counts.of("calls_owned"), counts.of("calls_from_memory"))

@@ -7,6 +7,7 @@ mod gap;
 mod linear;
 mod rights;
 mod shadow;
+mod snapshot;
 mod world;
 
 use std::net::SocketAddr;

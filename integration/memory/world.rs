@@ -40,7 +40,7 @@ pub(super) struct World {
     things: Mutex<BTreeMap<Thing, State>>,
     next_id: AtomicU64,
     stop: AtomicBool,
-    pub(super) writes: AtomicU64,
+    writes: AtomicU64,
 }
 
 /// While this lives, writers write.
@@ -345,10 +345,20 @@ impl World {
             .collect()
     }
 
+    /// Changes that were acknowledged.
+    pub(super) fn writes(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed)
+    }
+
+    /// No message has a greater id.
+    pub(super) fn newest_id(&self) -> u64 {
+        self.next_id.load(Ordering::Relaxed)
+    }
+
     /// Waits until so many writes are done.
     pub(super) fn wait_for_writes(&self, count: u64) {
         let deadline = Instant::now() + Duration::from_secs(30);
-        while self.writes.load(Ordering::Relaxed) < count {
+        while self.writes() < count {
             assert!(Instant::now() < deadline, "the writers stand still");
             std::thread::sleep(Duration::from_millis(5));
         }

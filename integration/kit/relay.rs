@@ -1,0 +1,80 @@
+//! A road between Headwater and a server on which the stream of the log can be held up, and nothing else.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// COM_BINLOG_DUMP, and the form with GTIDs.
+const DUMPS: [u8; 2] = [0x12, 0x1e];
+
+/// Listens until the process ends.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    addr: SocketAddr,
+    held: Arc<AtomicBool>,
+}
+
+impl Relay {
+    pub(crate) fn start(server: SocketAddr) -> Relay {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let addr = listener.local_addr().unwrap();
+        let held = Arc::new(AtomicBool::new(false));
+        let hold = Arc::clone(&held);
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let _ = carry(client, server, &hold);
+            }
+        });
+        Relay { addr, held }
+    }
+
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// While true, nothing of the log comes through.
+    pub(crate) fn hold(&self, held: bool) {
+        self.held.store(held, Ordering::Relaxed);
+    }
+}
+
+fn carry(client: TcpStream, server: SocketAddr, held: &Arc<AtomicBool>) -> io::Result<()> {
+    let server = TcpStream::connect(server)?;
+    for stream in [&client, &server] {
+        stream.set_nodelay(true)?;
+    }
+    let dumps = Arc::new(AtomicBool::new(false));
+    let (from, to, seen) = (client.try_clone()?, server.try_clone()?, Arc::clone(&dumps));
+    thread::spawn(move || {
+        copy(from, to, |bytes| {
+            // A command by itself: header, then its byte.
+            if bytes.get(3) == Some(&0) && bytes.get(4).is_some_and(|byte| DUMPS.contains(byte)) {
+                seen.store(true, Ordering::Relaxed);
+            }
+        })
+    });
+    let held = Arc::clone(held);
+    thread::spawn(move || {
+        copy(server, client, |_| {
+            while dumps.load(Ordering::Relaxed) && held.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(2));
+            }
+        })
+    });
+    Ok(())
+}
+
+fn copy(mut from: TcpStream, mut to: TcpStream, before: impl Fn(&[u8])) {
+    let mut bytes = vec![0; 64 * 1024];
+    while let Ok(count @ 1..) = from.read(&mut bytes) {
+        before(&bytes[..count]);
+        if to.write_all(&bytes[..count]).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Both);
+    let _ = from.shutdown(Shutdown::Both);
+}
