@@ -5,6 +5,7 @@
 //! are not resident (both over `control` connections). `fence` proves the same for what was committed before the stream began. Whatever cannot be followed
 //! makes the feed step aside: every index is emptied, and begun anew once the log can be followed again.
 
+mod cascades;
 mod control;
 mod error;
 mod events;
