@@ -16,10 +16,12 @@ pub mod obstacles;
 mod place;
 mod probe;
 mod queue;
+pub mod right;
 mod routes;
 mod rows;
 mod settings;
 mod stream;
+pub mod survey;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -39,7 +41,7 @@ use crate::index::{Page, Position};
 use crate::timeline::definition::Definition;
 
 /// Timelines that are kept in memory; calls of others are answered by lookups.
-const MOST_PLACES: usize = 64;
+pub const MOST_PLACES: usize = 64;
 /// Loads that wait; what does not fit is asked for again by the next call.
 const MOST_LOADS: usize = 10_000;
 
