@@ -179,7 +179,7 @@ impl World {
             }
             Wanted::Author(ask) => {
                 let mut rows = tables.ids(ask.author, ask.below);
-                let down_to = if later % 2 == 0 {
+                let down_to = if later.is_multiple_of(2) {
                     // A number of them; then all there are, or down to the last one.
                     let complete = rows.len() < limit;
                     rows.truncate(limit);
