@@ -10,6 +10,7 @@
     missing_docs
 )]
 
+mod check;
 mod data;
 mod differential;
 mod kit;

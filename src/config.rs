@@ -10,7 +10,7 @@ use crate::feed::{FeedLimits, FeedSection, Freshness, IndexSection, Mode};
 use crate::limits::Limits;
 use crate::timeline::definition::{Definition, DefinitionError};
 
-/// Flags of `headwater serve`; each also has an environment variable and, but for `--config`, a key in the file.
+/// Flags of `headwater serve` and `headwater check`; each also has an environment variable and, but for `--config`, a key in the file.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ServeFlags {
     /// Settings file (TOML); headwater.example.toml documents each key

@@ -28,15 +28,34 @@ enum Command {
     /// Flags, environment (HEADWATER_*) and settings file mean the same, in that order of precedence.
     /// SIGUSR1 prints the counters; SIGTERM and Ctrl-C let commands in flight end, a second one does not.
     Serve(ServeFlags),
+    /// What will be answered from memory, and what stands in the way
+    ///
+    /// Takes the settings of `serve` (flags, environment, file), asks the server as `serve` would, changes nothing, and
+    /// prints: the server; how fresh answers are and how much memory there is; the grants that the service account
+    /// needs, as statements to paste, with those that are missing marked; every setting of the server that is in the
+    /// way, with the way out; and for each call of each definition in each database whether it is answered from memory,
+    /// by lookups (pull) or by the server's procedure (relay), and why.
+    ///
+    /// The exit status is for deploy scripts. 0: every call of every definition is answered as well as these
+    /// settings allow: from memory; by lookups where memory is switched off or no service account is set; relayed with
+    /// --relay-only. 1: a right is missing, a setting is in the way, a call is relayed, a definition is found in no
+    /// database, or the server cannot be asked. 2: the flags or the settings file are wrong.
+    ///
+    /// A definition is looked for in every database that the account may see: name one (its key `database`) where
+    /// tables of these names stand elsewhere too.
+    Check(ServeFlags),
     /// A private MariaDB with a million messages, and Headwater in front: left running, with what to type next
     Demo(headwater::demo::DemoFlags),
     /// The same timelines side by side: plain SQL, the procedure, Headwater
     Bench(headwater::bench::BenchFlags),
 }
 
+/// As the argument parser ends.
+const BAD_USAGE: u8 = 2;
+
 fn main() -> ExitCode {
     match run(Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(error) => {
             eprintln!("headwater: {error:#}");
             ExitCode::FAILURE
@@ -44,29 +63,50 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: Arguments) -> anyhow::Result<()> {
+fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     raise_open_files();
     match arguments.command {
         Command::Serve(flags) => {
             let settings = Settings::load(&flags)?;
             log(settings.log);
-            runtime(settings.worker_threads())?.block_on(serve(&settings))
+            runtime(settings.worker_threads())?.block_on(serve(&settings))?;
         }
+        Command::Check(flags) => return check(&flags),
         Command::Demo(flags) => {
             log(Log {
                 level: LogLevel::Warn,
                 ..Log::default()
             });
-            Ok(runtime(1)?.block_on(headwater::demo::run(flags))?)
+            runtime(1)?.block_on(headwater::demo::run(flags))?;
         }
         Command::Bench(flags) => {
             log(Log {
                 level: LogLevel::Warn,
                 ..Log::default()
             });
-            Ok(runtime(1)?.block_on(headwater::bench::run(flags))?)
+            runtime(1)?.block_on(headwater::bench::run(flags))?;
         }
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The report goes to the standard output, also where it ends early.
+fn check(flags: &ServeFlags) -> anyhow::Result<ExitCode> {
+    let settings = match Settings::load(flags) {
+        Ok(settings) => settings,
+        Err(error) => {
+            eprintln!("headwater: {:#}", anyhow::Error::from(error));
+            return Ok(ExitCode::from(BAD_USAGE));
+        }
+    };
+    let mut report = String::new();
+    let checked = runtime(1)?.block_on(headwater::check::run(&settings, &mut report));
+    let _ = std::io::stdout().write_all(report.as_bytes());
+    Ok(if checked? {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn runtime(threads: usize) -> anyhow::Result<tokio::runtime::Runtime> {

@@ -257,21 +257,23 @@ async fn compare(shared: Arc<Shared>, inbox: Option<shadow::Inbox>) {
 /// Says which server it is, or that there is none.
 async fn introduce(upstream: &str, limit: Duration) {
     match greet(upstream, limit).await {
-        Ok(greeting) => {
-            let product = if greeting.is_mariadb() {
-                "MariaDB"
-            } else {
-                "MySQL"
-            };
-            let version = String::from_utf8_lossy(&greeting.server_version).into_owned();
-            let version = version.trim_start_matches("5.5.5-");
-            tracing::info!("in front of {product} {version} at {}", upstream);
-        }
+        Ok(greeting) => tracing::info!("in front of {} at {upstream}", named(&greeting)),
         Err(error) => tracing::warn!(
             "the server at {} cannot be reached yet: {error} (--upstream, HEADWATER_UPSTREAM, upstream)",
             upstream
         ),
     }
+}
+
+/// Product and version of a server.
+pub(crate) fn named(greeting: &Greeting) -> String {
+    let product = if greeting.is_mariadb() {
+        "MariaDB"
+    } else {
+        "MySQL"
+    };
+    let version = String::from_utf8_lossy(&greeting.server_version);
+    format!("{product} {}", version.trim_start_matches("5.5.5-"))
 }
 
 /// Checks every definition in every database that holds its tables.
@@ -326,7 +328,7 @@ fn preload(shared: &Shared, number: usize, database: &[u8], verdict: &Verdict) {
 }
 
 /// Reads a server's greeting, to know it by name.
-async fn greet(upstream: &str, limit: Duration) -> io::Result<Greeting> {
+pub(crate) async fn greet(upstream: &str, limit: Duration) -> io::Result<Greeting> {
     let mut backend = Backend::dial(upstream, limit).await?;
     tokio::time::timeout(limit, async {
         loop {

@@ -19,10 +19,10 @@ use crate::kit::proxy::Proxy;
 use crate::kit::wire_client::{Login, WireClient};
 
 /// The database of a story with a server of its own.
-const CLASSIC: &str = "tl";
+pub(crate) const CLASSIC: &str = "tl";
 
 /// Makes the classic tables and procedures on a server of the story's own.
-fn prepare(server: SocketAddr) -> Login {
+pub(crate) fn prepare(server: SocketAddr) -> Login {
     let mut root = WireClient::connect(server);
     root.ok(&format!("CREATE DATABASE {CLASSIC}"));
     let login = Login::default().database(CLASSIC);
@@ -37,7 +37,7 @@ fn prepare(server: SocketAddr) -> Login {
 
 /// Calls until an answer comes from memory.
 #[track_caller]
-fn warm(proxy: &Proxy, client: &mut WireClient, call: &str) {
+pub(crate) fn warm(proxy: &Proxy, client: &mut WireClient, call: &str) {
     let deadline = Instant::now() + Duration::from_secs(20);
     let before = proxy.counts().of("calls_from_memory");
     while proxy.counts().of("calls_from_memory") == before {

@@ -1,4 +1,4 @@
-//! Who may not execute the procedure learns nothing from memory either.
+//! Who may not execute the procedure learns nothing from memory either; and what a service account with few rights sees.
 
 use std::thread;
 use std::time::Duration;
@@ -49,5 +49,43 @@ fn a_right_that_is_taken_away_is_gone_within_its_ttl() {
 
         let mut never = proxy.login(&database.account("SELECT", ""));
         assert_eq!(never.error("CALL fetch_timeline_ids(1)").code, DENIED);
+    });
+}
+
+/// MariaDB tells what a foreign key does in `information_schema` only to who may do more than read.
+#[test]
+fn a_foreign_key_that_acts_is_noticed_by_an_account_that_may_only_read() {
+    on_each_quiet_server(|server| {
+        let database = Database::classic(server, "cascade");
+        let mut root = database.connect();
+        root.ok("CREATE TABLE author (id int unsigned NOT NULL PRIMARY KEY) ENGINE=InnoDB");
+        root.ok("INSERT INTO author VALUES (2)");
+        root.ok("INSERT INTO follower VALUES (1, 2)");
+        root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+        root.ok(
+            "ALTER TABLE message ADD CONSTRAINT of_author FOREIGN KEY (user_id) REFERENCES author (id) \
+             ON DELETE CASCADE",
+        );
+        let service = database.account("SELECT", "");
+        let bodies = if server.is_mariadb() {
+            "SELECT ON mysql.proc"
+        } else {
+            "SHOW_ROUTINE ON *.*"
+        };
+        let follows = "REPLICATION SLAVE, REPLICATION CLIENT, PROCESS ON *.*";
+        for right in [bodies, follows] {
+            root.ok(&format!("GRANT {right} TO {}@'%'", service.user));
+        }
+        let proxy = Proxy::start(server.addr(), &["--service-user", &service.user]);
+        proxy.wait_for_log(&format!("in database {}: accelerated", database.name()));
+        let mut client = proxy.login(&database.login());
+        client.ok("CALL fetch_timeline_ids(1)");
+        proxy.wait_for_log(
+            "the foreign key `of_author` of `message` changes its rows by ON DELETE CASCADE",
+        );
+        root.ok("DELETE FROM author WHERE id = 2");
+        client.ok("CALL fetch_timeline_ids(1)");
+        assert!(client.column("SELECT id FROM fetch_timeline_tt").is_empty());
+        assert_eq!(proxy.counts().of("calls_from_memory"), 0);
     });
 }

@@ -91,7 +91,7 @@ fn help_is_there_for_all_of_it() {
         String::from_utf8(output.stdout).unwrap()
     };
     let all = help(&["--help"]);
-    for command in ["serve", "demo", "bench"] {
+    for command in ["serve", "check", "demo", "bench"] {
         assert!(all.contains(command), "{all}");
         assert!(help(&[command, "--help"]).contains("Usage: headwater"));
     }

@@ -22,9 +22,9 @@ fn timeline(server: &'static Server, story: &str) -> Database {
     database
 }
 
-/// The grants are README's, to the word.
+/// Those to follow the log are for memory.
 #[test]
-fn the_grants_of_the_readme_are_enough() {
+fn the_rights_to_see_the_bodies_and_to_read_are_enough_for_lookups() {
     on_each_server(|server| {
         let database = timeline(server, "readme");
         let account = database.account("SELECT", "s3cret");

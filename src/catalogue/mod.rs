@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
-pub use service::{Service, ServiceError, account};
+pub use service::{Service, ServiceError, account, ask};
 
 use crate::limits::Limits;
 use crate::source::hints::Hints;

@@ -125,20 +125,32 @@ impl Service {
             Some(connection) => connection,
             None => Conn::new(self.options.clone()).await?,
         };
-        let mut answers = Vec::with_capacity(queries.len());
-        for query in queries {
-            match connection.query::<Row, _>(query.as_str()).await {
-                Ok(rows) => answers.push(Ok(rows.into_iter().map(cells).collect())),
-                Err(mysql_async::Error::Server(error)) => answers.push(Err(ServerError {
-                    code: error.code,
-                    message: error.message,
-                })),
-                Err(error) => return Err(error.into()),
-            }
-        }
+        let answers = ask(&mut connection, queries).await?;
         *place = Some(connection);
         Ok(answers)
     }
+}
+
+/// Sends queries one after the other; one that fails does not stop those behind it.
+///
+/// # Errors
+/// When the connection fails.
+pub async fn ask(
+    connection: &mut Conn,
+    queries: &[String],
+) -> Result<Vec<Answered>, mysql_async::Error> {
+    let mut answers = Vec::with_capacity(queries.len());
+    for query in queries {
+        match connection.query::<Row, _>(query.as_str()).await {
+            Ok(rows) => answers.push(Ok(rows.into_iter().map(cells).collect())),
+            Err(mysql_async::Error::Server(error)) => answers.push(Err(ServerError {
+                code: error.code,
+                message: error.message,
+            })),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(answers)
 }
 
 fn cells(row: Row) -> Vec<Option<Vec<u8>>> {

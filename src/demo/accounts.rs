@@ -5,10 +5,12 @@ use mysql_async::prelude::Queryable;
 
 use super::load::LoadError;
 use super::private_server::Kind;
+use crate::feed::right::Right;
+use crate::timeline::check::Product;
 
 /// What an app would have: it reads and writes the database and runs its procedures.
 pub const APP: &str = "app";
-/// What Headwater's service connection needs: to see the procedures' bodies, and the tables.
+/// What Headwater's service connection has: to see the tables, and every right of [`Right`].
 pub const SERVICE: &str = "headwater";
 
 /// Makes both accounts anew, with empty passwords, for use in `database`. An empty password needs
@@ -17,11 +19,6 @@ pub const SERVICE: &str = "headwater";
 /// # Errors
 /// The server's.
 pub async fn create(conn: &mut Conn, kind: Kind, database: &str) -> Result<(), LoadError> {
-    // The right to see a body that another account defined has a different name in each.
-    let see_bodies = match kind {
-        Kind::Mariadb => "SELECT ON mysql.proc",
-        Kind::Mysql => "SHOW_ROUTINE ON *.*",
-    };
     let app_rights = "SELECT, INSERT, UPDATE, DELETE, EXECUTE, CREATE TEMPORARY TABLES";
     let mut statements = Vec::new();
     for user in [APP, SERVICE] {
@@ -32,11 +29,18 @@ pub async fn create(conn: &mut Conn, kind: Kind, database: &str) -> Result<(), L
         "GRANT {app_rights} ON `{database}`.* TO '{APP}'@'%'"
     ));
     statements.push(format!("GRANT SELECT ON `{database}`.* TO '{SERVICE}'@'%'"));
-    statements.push(format!("GRANT {see_bodies} TO '{SERVICE}'@'%'"));
-    // To follow the log, and to know when what it tells can be read.
-    statements.push(format!(
-        "GRANT REPLICATION SLAVE, REPLICATION CLIENT, PROCESS ON *.* TO '{SERVICE}'@'%'"
-    ));
+    let product = match kind {
+        Kind::Mariadb => Product::Mariadb,
+        Kind::Mysql => Product::Mysql,
+    };
+    for right in [
+        Right::Bodies(product),
+        Right::FollowLog,
+        Right::LogPosition,
+        Right::OpenTransactions,
+    ] {
+        statements.push(right.statement(&format!("'{SERVICE}'@'%'")));
+    }
     for sql in statements {
         let doing = "make the accounts";
         let result = conn.query_drop(sql).await;

@@ -20,6 +20,9 @@ use crate::index::Position;
 /// The server renews the list when nobody has looked at it for a tenth of a second.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(125);
 const BETWEEN_TRIES: Duration = Duration::from_secs(2);
+/// Lists transactions that are open, and whose they are.
+pub(super) const OPEN_TRANSACTIONS: &str =
+    "SELECT trx_id, trx_mysql_thread_id FROM information_schema.INNODB_TRX";
 /// Numbers from here on are given to transactions that have written nothing.
 const UNNUMBERED: u64 = 1 << 48;
 
@@ -59,9 +62,7 @@ async fn wait_for_commits(feed: &Feed) -> Result<(), mysql_async::Error> {
     let own: u64 = own.parse().unwrap_or_default();
     let mut open: Option<HashSet<u64>> = None;
     loop {
-        let rows: Vec<Row> = conn
-            .query("SELECT trx_id, trx_mysql_thread_id FROM information_schema.INNODB_TRX")
-            .await?;
+        let rows: Vec<Row> = conn.query(OPEN_TRANSACTIONS).await?;
         // A list that cannot be read proves nothing.
         let listed: Vec<[u64; 2]> = all(&rows).unwrap_or_default();
         if listed.iter().any(|[_, thread]| *thread == own) {

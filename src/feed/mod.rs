@@ -5,6 +5,7 @@
 //! are not resident (both over `control` connections). `fence` proves the same for what was committed before the stream began. Whatever cannot be followed
 //! makes the feed step aside: every index is emptied, and begun anew once the log can be followed again.
 
+mod cascades;
 mod control;
 mod error;
 mod events;
@@ -16,10 +17,12 @@ mod place;
 mod probe;
 mod queue;
 mod recent;
+pub mod right;
 mod routes;
 mod rows;
 mod settings;
 mod stream;
+pub mod survey;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -40,7 +43,7 @@ use crate::index::{Page, Position};
 use crate::timeline::definition::Definition;
 
 /// Timelines that are kept in memory; calls of others are answered by lookups.
-const MOST_PLACES: usize = 64;
+pub const MOST_PLACES: usize = 64;
 /// Loads that wait; what does not fit is asked for again by the next call.
 const MOST_LOADS: usize = 10_000;
 

@@ -7,8 +7,10 @@ use mysql_async::{Conn, Row};
 
 use super::control::first_text;
 use super::error::FeedError;
-use super::rows::{text, texts};
+use super::right::Right;
+use super::rows::{log_end, text, texts};
 use crate::session::probe::server_identity;
+use crate::timeline::check::Product;
 
 /// A setting or a right without which the log does not tell everything, or not in time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,15 +26,10 @@ pub enum Obstacle {
         why: &'static str,
     },
     /// The service account lacks a right.
-    #[error("the service account may not {what}; a right that is missing: {right}")]
-    Right {
-        /// What it may not do.
-        what: &'static str,
-        /// The right's name in GRANT.
-        right: &'static str,
-    },
+    #[error("the service account may not {}; a right that is missing: {}", .0.purpose(), .0.named())]
+    Right(Right),
     /// The log leaves databases out.
-    #[error("the server's log is filtered ({variable} = {value:?})")]
+    #[error("the server's log is filtered ({variable} = {value:?}): start it without that option")]
     Filter {
         /// The server's option.
         variable: &'static str,
@@ -47,7 +44,8 @@ pub enum Obstacle {
     },
     /// A foreign key changes rows of the tables without telling the log.
     #[error(
-        "the foreign key `{constraint}` of `{table}` changes its rows by {rule}, of which the log does not tell"
+        "the foreign key `{constraint}` of `{table}` changes its rows by {rule}, of which the log does not tell: \
+         make it one that restricts, and have the app change the rows"
     )]
     Cascade {
         /// The constraint's name.
@@ -79,22 +77,22 @@ const NEEDED: [(&str, &[&str], &str); 5] = [
     (
         "log_bin",
         &["1", "ON"],
-        "there is no log to follow; start it with log_bin",
+        "there is no log to follow; start the server with log_bin",
     ),
     (
         "binlog_format",
         &["ROW"],
-        "changes are logged as statements; it has to be ROW",
+        "changes are logged as statements; it has to be ROW (SET GLOBAL binlog_format = ROW; open sessions keep theirs)",
     ),
     (
         "binlog_order_commits",
         &["1", "ON"],
-        "transactions become readable out of the log's order; it has to be ON",
+        "transactions become readable out of the log's order; it has to be ON (SET GLOBAL binlog_order_commits = ON)",
     ),
     (
         "wsrep_on",
         &["0", "OFF"],
-        "a Galera node commits out of its log's order",
+        "a Galera node commits out of its log's order; follow a server outside the cluster",
     ),
     (
         "log_bin_compress",
@@ -103,16 +101,31 @@ const NEEDED: [(&str, &[&str], &str); 5] = [
     ),
 ];
 
-const ACCESS_DENIED: [u16; 3] = [1044, 1045, 1227];
+/// For a database, an account, a table, a column, and what a right for the whole server is needed for.
+const ACCESS_DENIED: [u16; 5] = [1044, 1045, 1142, 1143, 1227];
 const SYNTAX: u16 = 1064;
 
-/// Asks the server for everything that could stand in the way of following its log, but for single tables.
+/// What is known of the server, if nothing is in the way of following its log but for single tables.
+///
+/// # Errors
+/// The first obstacle; or the server cannot be asked.
 pub(super) async fn server(conn: &mut Conn) -> Result<ServerFacts, FeedError> {
     let failed = FeedError::while_doing("the server's settings cannot be read");
-    let version = first_text(conn, "SELECT VERSION()")
-        .await
-        .map_err(&failed)?;
-    let mariadb = version.contains("MariaDB");
+    let (facts, obstacles) = survey(conn).await.map_err(failed)?;
+    match obstacles.into_iter().next() {
+        Some(obstacle) => Err(obstacle.into()),
+        None => Ok(facts),
+    }
+}
+
+/// Asks the server for everything that could stand in the way of following its log, but for single tables.
+///
+/// # Errors
+/// When the server cannot be asked.
+pub(super) async fn survey(
+    conn: &mut Conn,
+) -> Result<(ServerFacts, Vec<Obstacle>), mysql_async::Error> {
+    let version = first_text(conn, "SELECT VERSION()").await?;
     let names: Vec<String> = NEEDED
         .iter()
         .map(|(name, ..)| *name)
@@ -128,39 +141,29 @@ pub(super) async fn server(conn: &mut Conn) -> Result<ServerFacts, FeedError> {
             "SHOW GLOBAL VARIABLES WHERE Variable_name IN ({})",
             names.join(",")
         ))
-        .await
-        .map_err(&failed)?;
+        .await?;
     let variables: HashMap<String, String> = rows
         .iter()
         .filter_map(texts)
         .map(|[name, value]| (name, value))
         .collect();
-    judge(&variables)?;
     let running: Option<Row> = conn
         .query_first("SHOW GLOBAL STATUS LIKE 'Slaves_running'")
-        .await
-        .map_err(&failed)?;
+        .await?;
     let running = running.and_then(|row| text(&row, 1));
     let replicates = running.is_some_and(|count| count != "0");
-    let off = |variable| variables.get(variable).is_some_and(|value| value == "OFF");
-    for (variable, unlogged) in [
-        ("log_slave_updates", replicates && off("log_slave_updates")),
-        ("log_replica_updates", off("log_replica_updates")),
-    ] {
-        if unlogged {
-            return Err(Obstacle::Replica { variable }.into());
-        }
-    }
-    let identity = identity(conn, mariadb).await.map_err(&failed)?;
-    let status = status_statement(conn).await?;
-    Ok(ServerFacts {
+    let mut obstacles = judge(&variables, replicates);
+    let status = position(conn, is_off(&variables, "log_bin"), &mut obstacles).await?;
+    let mariadb = Product::of(&version) == Product::Mariadb;
+    let facts = ServerFacts {
         mariadb,
-        identity,
+        identity: identity(conn, mariadb).await?,
         caseless: variables
             .get("lower_case_table_names")
             .is_some_and(|value| value != "0"),
         status,
-    })
+    };
+    Ok((facts, obstacles))
 }
 
 /// Which server a connection leads to.
@@ -168,73 +171,111 @@ pub(super) async fn identity(conn: &mut Conn, mariadb: bool) -> Result<String, m
     first_text(conn, &format!("SELECT {}", server_identity(mariadb))).await
 }
 
-fn judge(variables: &HashMap<String, String>) -> Result<(), Obstacle> {
-    for (variable, good, why) in NEEDED {
-        if let Some(value) = variables.get(variable)
-            && !good.iter().any(|good| good.eq_ignore_ascii_case(value))
-        {
-            return Err(Obstacle::Variable {
-                variable,
-                value: value.clone(),
-                why,
-            });
-        }
-    }
-    Ok(())
+/// True for an error that a right would have spared.
+pub(super) fn is_denial(error: &mysql_async::Error) -> bool {
+    matches!(error, mysql_async::Error::Server(error) if ACCESS_DENIED.contains(&error.code))
 }
 
-/// Since MySQL 8.2 the statement has another name.
-async fn status_statement(conn: &mut Conn) -> Result<&'static str, FeedError> {
+fn is_off(variables: &HashMap<String, String>, name: &str) -> bool {
+    let value = variables.get(name);
+    value.is_some_and(|value| matches!(value.as_str(), "OFF" | "0"))
+}
+
+fn judge(variables: &HashMap<String, String>, replicates: bool) -> Vec<Obstacle> {
+    let unfit = NEEDED.iter().filter_map(|(variable, good, why)| {
+        let value = variables.get(*variable)?;
+        let fits = good.iter().any(|good| good.eq_ignore_ascii_case(value));
+        (!fits).then(|| Obstacle::Variable {
+            variable,
+            value: value.clone(),
+            why,
+        })
+    });
+    let mut obstacles: Vec<Obstacle> = unfit.collect();
+    // Without a log MySQL says OFF of what a replica writes to it.
+    let logs = !is_off(variables, "log_bin");
+    let unlogged = |variable| logs && is_off(variables, variable);
+    if replicates && unlogged("log_slave_updates") {
+        let variable = "log_slave_updates";
+        obstacles.push(Obstacle::Replica { variable });
+    }
+    if unlogged("log_replica_updates") {
+        let variable = "log_replica_updates";
+        obstacles.push(Obstacle::Replica { variable });
+    }
+    obstacles
+}
+
+/// The statement that tells the position: since MySQL 8.2 it has another name. What its answer has against it is added.
+async fn position(
+    conn: &mut Conn,
+    no_log: bool,
+    obstacles: &mut Vec<Obstacle>,
+) -> Result<&'static str, mysql_async::Error> {
     for statement in ["SHOW BINARY LOG STATUS", "SHOW MASTER STATUS"] {
         match conn.query_first::<Row, _>(statement).await {
             Ok(row) => {
                 let filter = |at| row.as_ref().and_then(|row| text(row, at));
                 for (at, variable) in [(2, "binlog_do_db"), (3, "binlog_ignore_db")] {
                     if let Some(value) = filter(at).filter(|value| !value.is_empty()) {
-                        return Err(Obstacle::Filter { variable, value }.into());
+                        obstacles.push(Obstacle::Filter { variable, value });
                     }
+                }
+                if let (Err(obstacle), false) = (log_end(row.as_ref()), no_log) {
+                    obstacles.push(obstacle);
                 }
                 return Ok(statement);
             }
             Err(mysql_async::Error::Server(error)) if error.code == SYNTAX => {}
-            Err(mysql_async::Error::Server(error)) if ACCESS_DENIED.contains(&error.code) => {
-                return Err(Obstacle::Right {
-                    what: "ask for the position of the log",
-                    right: "REPLICATION CLIENT (BINLOG MONITOR on MariaDB)",
-                }
-                .into());
+            Err(error) if is_denial(&error) => {
+                obstacles.push(Obstacle::Right(Right::LogPosition));
+                return Ok(statement);
             }
-            Err(error) => {
-                return Err(FeedError::Server {
-                    doing: "the position of the log cannot be read",
-                    source: error,
-                });
-            }
+            Err(error) => return Err(error),
         }
     }
     Ok("SHOW MASTER STATUS")
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::indexing_slicing)]
 mod tests {
     use super::*;
 
+    fn said(variables: &[(&str, &str)], replicates: bool) -> Vec<String> {
+        let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+        let variables = variables.iter().map(owned).collect();
+        let obstacles = judge(&variables, replicates);
+        obstacles.iter().map(ToString::to_string).collect()
+    }
+
     #[test]
     fn a_format_that_logs_statements_is_named() {
-        let variables = HashMap::from([
-            ("log_bin".to_owned(), "ON".to_owned()),
-            ("binlog_format".to_owned(), "MIXED".to_owned()),
-        ]);
-        let said = judge(&variables).unwrap_err().to_string();
-        assert!(
-            said.contains("binlog_format") && said.contains("MIXED") && said.contains("ROW"),
-            "{said}"
-        );
+        let said = said(&[("log_bin", "ON"), ("binlog_format", "MIXED")], false);
+        assert_eq!(said.len(), 1);
+        for word in ["binlog_format", "MIXED", "ROW"] {
+            assert!(said[0].contains(word), "{said:?}");
+        }
     }
 
     #[test]
     fn a_variable_that_is_not_there_is_no_obstacle() {
-        judge(&HashMap::from([("log_bin".to_owned(), "1".to_owned())])).unwrap();
+        assert!(said(&[("log_bin", "1")], false).is_empty());
+    }
+
+    #[test]
+    fn everything_is_named_and_what_follows_from_another_is_not() {
+        let all = [
+            ("log_bin", "OFF"),
+            ("binlog_format", "STATEMENT"),
+            ("binlog_order_commits", "OFF"),
+            ("log_replica_updates", "OFF"),
+        ];
+        assert_eq!(said(&all, false).len(), 3);
+        let replica = [("log_bin", "ON"), ("log_slave_updates", "OFF")];
+        assert!(said(&replica, false).is_empty());
+        assert!(said(&replica, true)[0].contains("log_slave_updates"));
+        let replica = [("log_bin", "ON"), ("log_replica_updates", "OFF")];
+        assert!(said(&replica, false)[0].contains("log_replica_updates"));
     }
 }

@@ -5,7 +5,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockW
 
 use super::evidence::{Key, Table};
 use super::load::{Spans, Want};
-use super::obstacles::Obstacle;
 use super::routes::{Column, Route};
 use crate::index::Index;
 use crate::timeline::definition::{Definition, hex, quoted};
@@ -119,16 +118,14 @@ impl Place {
         )
     }
 
-    /// Asks for foreign keys that change rows of the two tables by themselves.
-    pub(super) fn cascades_query(&self) -> String {
-        format!(
-            "SELECT CONSTRAINT_NAME, TABLE_NAME, UPDATE_RULE, DELETE_RULE \
-             FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = {} \
-             AND TABLE_NAME IN ({}, {})",
-            hex(&self.database),
-            hex(&self.names.message.table),
-            hex(&self.names.follower.table),
-        )
+    /// Asks for each of the two tables how it was made.
+    pub(super) fn show_create_queries(&self) -> [(&str, String); 2] {
+        [&self.names.message.table, &self.names.follower.table].map(|name| {
+            (
+                name.as_str(),
+                format!("SHOW CREATE TABLE {}", self.table(name)),
+            )
+        })
     }
 
     /// The routes, from the columns that the server lists; `None` when one is not there.
@@ -169,25 +166,6 @@ impl Place {
                 &self.names.follower.author,
             )?,
         ])
-    }
-
-    /// The first foreign key that changes rows by itself.
-    pub(super) fn cascade(&self, keys: &[(String, String, String, String)]) -> Option<Obstacle> {
-        let acts = |rule: &str| !matches!(rule, "RESTRICT" | "NO ACTION");
-        keys.iter().find_map(|(constraint, table, update, delete)| {
-            let rule = if acts(delete) {
-                format!("ON DELETE {delete}")
-            } else if acts(update) {
-                format!("ON UPDATE {update}")
-            } else {
-                return None;
-            };
-            Some(Obstacle::Cascade {
-                constraint: constraint.clone(),
-                table: table.clone(),
-                rule,
-            })
-        })
     }
 
     /// Asks for the follow lists of these readers (see [`super::rows::lists`]), for at most `limit` follows.

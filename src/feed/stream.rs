@@ -15,6 +15,7 @@ use super::error::FeedError;
 use super::events::{Events, Heard, Lost};
 use super::obstacles::{self, Obstacle, ServerFacts};
 use super::queue::Queue;
+use super::right::Right;
 use super::routes::Routes;
 use super::rows::{log_end, text};
 use super::{Feed, Phase, fence};
@@ -157,24 +158,18 @@ fn session_statements(mariadb: bool) -> Vec<String> {
 }
 
 /// Replicas of one server must have numbers of their own: a random one of the upper half.
-fn replica_id() -> u32 {
+pub(super) fn replica_id() -> u32 {
     let random = RandomState::new().build_hasher().finish();
     u32::try_from(random >> 33).unwrap_or_default() | 1 << 31
 }
 
 fn denied(error: mysql_async::Error) -> FeedError {
-    match &error {
-        mysql_async::Error::Server(server) if matches!(server.code, 1045 | 1227) => {
-            Obstacle::Right {
-                what: "follow the log",
-                right: "REPLICATION SLAVE",
-            }
-            .into()
-        }
-        _ => FeedError::Server {
-            doing: "the stream of the server's log failed",
-            source: error,
-        },
+    if obstacles::is_denial(&error) {
+        return Obstacle::Right(Right::FollowLog).into();
+    }
+    FeedError::Server {
+        doing: "the stream of the server's log failed",
+        source: error,
     }
 }
 

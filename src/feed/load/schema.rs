@@ -4,6 +4,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
 use crate::feed::Feed;
+use crate::feed::cascades;
 use crate::feed::error::FeedError;
 use crate::feed::place::Place;
 use crate::feed::routes::Routes;
@@ -24,13 +25,8 @@ pub(super) async fn learn(
         .filter_map(texts)
         .map(|[table, column]| (table, column))
         .collect();
-    let rows: Vec<Row> = conn.query(place.cascades_query()).await.map_err(&failed)?;
-    let keys: Vec<(String, String, String, String)> = rows
-        .iter()
-        .filter_map(texts)
-        .map(|[name, table, update, delete]| (name, table, update, delete))
-        .collect();
-    if let Some(obstacle) = place.cascade(&keys) {
+    let keys = cascades::of(place, conn).await.map_err(&failed)?;
+    if let Some(obstacle) = keys.into_iter().next() {
         return Err(obstacle.into());
     }
     let Some(own) = place.routes(&columns) else {

@@ -141,6 +141,15 @@ pub fn evaluate(definition: &Definition, database: &str, answers: &[Answered]) -
     }
 }
 
+/// True when the account sees too little of one of the procedures to check it.
+pub fn hides_bodies(definition: &Definition, answers: &[Answered]) -> bool {
+    let answers = Answers::new(answers);
+    Routine::ALL.into_iter().any(|of| {
+        let stands = routine(definition, of, answers);
+        matches!(stands, Err(Reason::BodyUnseen { .. }))
+    })
+}
+
 fn facts(definition: &Definition, database: &str, answers: Answers<'_>) -> Result<Facts, Reason> {
     let version = answers
         .value(Question::Version)?

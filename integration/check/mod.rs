@@ -1,0 +1,102 @@
+//! `headwater check`: what it finds, what it says of it, and how it ends.
+
+mod rights;
+mod server;
+mod settings;
+mod timelines;
+
+use std::net::SocketAddr;
+
+use crate::kit::proxy::{headwater, settings_file};
+
+/// A report that has been read.
+#[derive(Debug)]
+struct Checked {
+    status: i32,
+    report: String,
+    said: String,
+}
+
+/// Checks this server with a settings file and further flags.
+#[track_caller]
+fn check(server: SocketAddr, settings: &str, flags: &[&str]) -> Checked {
+    let (_folder, path) = settings_file(settings);
+    let output = headwater(&[])
+        .args([
+            "check",
+            "--upstream",
+            &server.to_string(),
+            "--config",
+            &path,
+        ])
+        .args(flags)
+        .output()
+        .unwrap();
+    let checked = Checked {
+        status: output.status.code().unwrap(),
+        report: String::from_utf8(output.stdout).unwrap(),
+        said: String::from_utf8(output.stderr).unwrap(),
+    };
+    // Shown with a failure only.
+    eprintln!("{}{}", checked.report, checked.said);
+    checked
+}
+
+/// The settings of the classic timeline in one database alone.
+fn only_in(database: &str) -> String {
+    format!("[[definition]]\ndatabase = \"{database}\"\n")
+}
+
+impl Checked {
+    /// The lines under the heading that begins so.
+    #[track_caller]
+    fn part(&self, heading: &str) -> Vec<&str> {
+        let mut lines = self.report.lines();
+        assert!(
+            lines.any(|line| line.starts_with(heading)),
+            "no {heading:?} in:\n{}",
+            self.report
+        );
+        lines
+            .take_while(|line| !line.is_empty())
+            .map(str::trim)
+            .collect()
+    }
+
+    /// The statements, without what stands behind them.
+    #[track_caller]
+    fn grants(&self) -> Vec<String> {
+        let lines = self.part("Grants that the service account");
+        let statement = |line: &str| line.split(';').next().unwrap().to_owned();
+        lines.into_iter().map(statement).collect()
+    }
+
+    /// Those that are marked.
+    #[track_caller]
+    fn missing(&self) -> Vec<String> {
+        let lines = self.part("Grants that the service account");
+        let missing = lines.into_iter().filter(|line| line.contains("-- missing"));
+        missing
+            .map(|line| line.split(';').next().unwrap().to_owned())
+            .collect()
+    }
+
+    /// One word for each call.
+    #[track_caller]
+    fn words(&self) -> Vec<&str> {
+        let lines = self.part("Timelines");
+        let calls = lines.into_iter().filter(|line| line.starts_with("CALL "));
+        calls
+            .map(|line| line.split_whitespace().nth(2).unwrap())
+            .collect()
+    }
+
+    #[track_caller]
+    fn says(&self, text: &str) {
+        assert!(
+            self.report.contains(text),
+            "no {text:?} in:\n{}",
+            self.report
+        );
+    }
+}

@@ -1,0 +1,101 @@
+//! The grants: what is printed is enough, nothing of it can be left out, and the README says the same.
+
+use super::{check, only_in};
+use crate::kit::database::Database;
+use crate::kit::proxy::Proxy;
+use crate::kit::servers::on_each_quiet_server;
+use crate::memory::warm;
+
+#[test]
+fn the_printed_grants_are_enough_and_each_of_them_is_needed() {
+    on_each_quiet_server(|server| {
+        let database = Database::classic(server, "grants");
+        let user = format!("{}_service", database.name());
+        let mut root = database.connect();
+        root.ok(&format!("CREATE USER {user}@'127.0.0.1' IDENTIFIED BY ''"));
+        root.ok("INSERT INTO follower VALUES (1, 2)");
+        root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+        let settings = only_in(database.name());
+        let flags = ["--service-user", user.as_str()];
+
+        let nothing = check(server.addr(), &settings, &flags);
+        assert_eq!(nothing.status, 1);
+        assert_eq!(nothing.words(), ["relay", "relay"]);
+        let grants = nothing.grants();
+        assert_eq!(nothing.missing(), grants);
+        assert_eq!(grants.len(), 6);
+        for grant in &grants {
+            root.ok(grant);
+        }
+
+        let all = check(server.addr(), &settings, &flags);
+        assert_eq!((all.status, all.said.as_str()), (0, ""));
+        assert_eq!(all.words(), ["memory", "memory"]);
+        assert_eq!((all.grants(), all.missing()), (grants.clone(), vec![]));
+        all.says("Every call of every timeline is answered from memory.");
+        let proxy = Proxy::configured(server.addr(), &settings, &flags);
+        proxy.wait_for_log(&format!("in database {}: accelerated", database.name()));
+        let mut client = proxy.login(&database.login());
+        warm(&proxy, &mut client, "CALL fetch_timeline_ids(1)");
+        assert_eq!(client.column("SELECT id FROM fetch_timeline_tt"), ["10"]);
+
+        for grant in &grants {
+            let revoke = grant.replace("GRANT ", "REVOKE ").replace(" TO ", " FROM ");
+            root.ok(&revoke);
+            let without = check(server.addr(), &settings, &flags);
+            assert_eq!(without.status, 1, "{revoke}");
+            assert_eq!(without.missing(), std::slice::from_ref(grant));
+            root.ok(grant);
+        }
+        root.ok(&format!("DROP USER {user}@'127.0.0.1'"));
+    });
+}
+
+#[test]
+fn an_account_that_sees_nothing_is_told_what_to_fill_in() {
+    on_each_quiet_server(|server| {
+        let database = Database::classic(server, "blind");
+        let user = format!("{}_service", database.name());
+        let mut root = database.connect();
+        root.ok(&format!("CREATE USER {user}@'127.0.0.1' IDENTIFIED BY ''"));
+        let flags = ["--service-user", user.as_str()];
+        let checked = check(server.addr(), "", &flags);
+        assert_eq!(checked.status, 1);
+        assert_eq!(checked.missing(), checked.grants());
+        for grant in checked.grants() {
+            root.ok(&grant.replace("DATABASE", database.name()));
+        }
+        assert_eq!(check(server.addr(), "", &flags).status, 0);
+        root.ok(&format!("DROP USER {user}@'127.0.0.1'"));
+    });
+}
+
+#[test]
+fn the_readme_has_the_grants_that_are_printed() {
+    let readme = include_str!("../../README.md");
+    let (_, behind) = readme.split_once("```sql\nCREATE USER").unwrap();
+    let (block, _) = behind.split_once("```").unwrap();
+    let of_readme: Vec<&str> = block
+        .lines()
+        .filter(|line| !line.is_empty())
+        .skip(1)
+        .collect();
+    on_each_quiet_server(|server| {
+        let checked = check(server.addr(), &only_in("app"), &[]);
+        let printed = checked.part("To make a service account");
+        assert!(printed[0].starts_with("CREATE USER `headwater`@`HOST` IDENTIFIED BY "));
+        let other = if server.is_mariadb() {
+            "-- MySQL"
+        } else {
+            "-- MariaDB"
+        };
+        let own: Vec<String> = of_readme
+            .iter()
+            .filter(|line| !line.contains(other))
+            .map(|line| {
+                format!("{};", line.split(';').next().unwrap()).replace("127.0.0.1", "HOST")
+            })
+            .collect();
+        assert_eq!(printed[1..], own);
+    });
+}

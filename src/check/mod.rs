@@ -1,0 +1,257 @@
+//! `headwater check`: what will be answered from memory, and everything that stands in the way, before anything is served.
+//!
+//! It asks as `serve` would, with the same questions: [`crate::timeline::check`] judges the definitions, [`crate::feed::survey`] the
+//! server's log and the account's rights. It only reads.
+
+mod account;
+mod report;
+mod timelines;
+
+use std::io;
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Opts, OptsBuilder};
+
+use self::report::Report;
+use self::timelines::Goal;
+use crate::catalogue::{account, ask};
+use crate::config::Settings;
+use crate::feed::obstacles::Obstacle;
+use crate::feed::right::Right;
+use crate::feed::survey;
+use crate::server::{greet, named};
+use crate::session::probe;
+use crate::timeline::check::Product;
+
+/// ER_ACCESS_DENIED_ERROR.
+const ACCESS_DENIED: u16 = 1045;
+
+/// Why the server could not be looked at to the end.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError {
+    /// Nothing that speaks the protocol is there.
+    #[error(
+        "cannot connect to the server at {upstream} (--upstream, HEADWATER_UPSTREAM, upstream)"
+    )]
+    Unreachable {
+        /// The address.
+        upstream: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The server refuses the service account.
+    #[error(
+        "the service account cannot log in to the server at {upstream} (--service-user, HEADWATER_SERVICE_USER, \
+         service.user; --service-password, HEADWATER_SERVICE_PASSWORD, service.password)"
+    )]
+    Login {
+        /// The address.
+        upstream: String,
+        /// Why.
+        source: Refusal,
+    },
+    /// A connection failed on the way, or a question about the server itself did.
+    #[error("the server cannot be asked by the service account")]
+    Asking {
+        /// Why.
+        source: Refusal,
+    },
+    /// The answers did not come in time.
+    #[error("the server did not answer the service account within {ms} ms ({limit})")]
+    Slow {
+        /// How long it had.
+        ms: u64,
+        /// The setting.
+        limit: &'static str,
+    },
+}
+
+/// What the client library says. It tells most errors twice, as its own and as the source: once is enough.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// The server's error.
+    #[error(transparent)]
+    Server(mysql_async::ServerError),
+    /// The library cannot go on.
+    #[error(transparent)]
+    Driver(mysql_async::DriverError),
+    /// Any other.
+    #[error(transparent)]
+    Other(mysql_async::Error),
+}
+
+impl From<mysql_async::Error> for Refusal {
+    fn from(error: mysql_async::Error) -> Self {
+        match error {
+            mysql_async::Error::Server(error) => Refusal::Server(error),
+            mysql_async::Error::Driver(error) => Refusal::Driver(error),
+            error => Refusal::Other(error),
+        }
+    }
+}
+
+impl CheckError {
+    /// True when there may be no such account. Of one that is not there MySQL asks for a plugin that it draws by the name.
+    fn is_denial(&self) -> bool {
+        let CheckError::Login { source, .. } = self else {
+            return false;
+        };
+        match source {
+            Refusal::Server(error) => error.code == ACCESS_DENIED,
+            Refusal::Driver(error) => {
+                matches!(error, mysql_async::DriverError::UnknownAuthPlugin { .. })
+            }
+            Refusal::Other(_) => false,
+        }
+    }
+}
+
+impl From<mysql_async::Error> for CheckError {
+    fn from(error: mysql_async::Error) -> Self {
+        CheckError::Asking {
+            source: error.into(),
+        }
+    }
+}
+
+/// Looks at the server as these settings name it, and writes what is found to `text`, which holds something even where
+/// the check fails half-way. True when nothing stands in the way of what the settings ask for.
+///
+/// # Errors
+/// When the server cannot be looked at to the end.
+pub async fn run(settings: &Settings, text: &mut String) -> Result<bool, CheckError> {
+    let upstream = &settings.upstream;
+    let unreachable = |source| CheckError::Unreachable {
+        upstream: upstream.clone(),
+        source,
+    };
+    let greeting = greet(upstream, Duration::from_millis(settings.limits.connect_ms))
+        .await
+        .map_err(unreachable)?;
+    let product = if greeting.is_mariadb() {
+        Product::Mariadb
+    } else {
+        Product::Mysql
+    };
+    let mut report = Report::new(text);
+    report.server(&named(&greeting), upstream);
+    report.settings(settings);
+    if !settings.accelerate {
+        report.nothing_accelerated(settings);
+        return Ok(true);
+    }
+    let Some(service) = &settings.service else {
+        report.no_account(settings, product);
+        return Ok(true);
+    };
+    let options = account(upstream, &service.user, &service.password);
+    let mut conn = match log_in(settings, options.clone()).await {
+        Ok(conn) => conn,
+        Err(error) => {
+            if error.is_denial() {
+                report.account_to_make(settings, product, &service.user);
+            }
+            return Err(error);
+        }
+    };
+    let limit = Duration::from_millis(settings.limits.check_ms);
+    let about = tokio::time::timeout(limit, server(&mut conn, settings, options.clone(), product));
+    let server = about.await.map_err(|_| CheckError::Slow {
+        ms: settings.limits.check_ms,
+        limit: "limits.check_ms",
+    })??;
+    let timelines = timelines::all(&mut conn, settings, &options, &server).await?;
+    Ok(report.found(settings, &server, &timelines))
+}
+
+/// What was found of the server itself.
+#[derive(Debug)]
+struct Server {
+    product: Product,
+    /// The account as the server knows it, written as in a GRANT.
+    account: String,
+    goal: Goal,
+    /// What is in the way of memory, on the server itself.
+    obstacles: Vec<Obstacle>,
+    /// Variables with which sessions start and under which no call is answered.
+    sessions: Vec<(&'static str, String)>,
+}
+
+async fn log_in(settings: &Settings, options: OptsBuilder) -> Result<Conn, CheckError> {
+    let ms = settings.limits.connect_ms;
+    let connecting = Conn::new(Opts::from(options));
+    let connected = tokio::time::timeout(Duration::from_millis(ms), connecting);
+    let slow = |_| CheckError::Slow {
+        ms,
+        limit: "limits.connect_ms",
+    };
+    connected
+        .await
+        .map_err(slow)?
+        .map_err(|source| CheckError::Login {
+            upstream: settings.upstream.clone(),
+            source: source.into(),
+        })
+}
+
+async fn server(
+    conn: &mut Conn,
+    settings: &Settings,
+    options: OptsBuilder,
+    product: Product,
+) -> Result<Server, mysql_async::Error> {
+    let known: Option<String> = conn.query_first("SELECT CURRENT_USER()").await?;
+    let goal = if settings.feed.memory_bytes > 0 {
+        Goal::Memory
+    } else {
+        Goal::Lookups
+    };
+    let obstacles = match goal {
+        Goal::Memory => survey::server(options).await?,
+        Goal::Lookups => Vec::new(),
+    };
+    Ok(Server {
+        product,
+        account: account::as_known(&known.unwrap_or_default()),
+        goal,
+        obstacles,
+        sessions: sessions(conn, product).await?,
+    })
+}
+
+/// The variables under which a session that keeps the server's defaults is answered nothing: this one has them.
+async fn sessions(
+    conn: &mut Conn,
+    product: Product,
+) -> Result<Vec<(&'static str, String)>, mysql_async::Error> {
+    let mariadb = product == Product::Mariadb;
+    let queries = [
+        probe::settings_query(mariadb),
+        "SELECT @@autocommit".to_owned(),
+    ];
+    let answers = ask(conn, &queries).await?;
+    let mut rows = answers.into_iter().map(|answer| {
+        let rows = answer.unwrap_or_default();
+        rows.into_iter().next().unwrap_or_default()
+    });
+    let mut unfit = probe::unfit(mariadb, &rows.next().unwrap_or_default());
+    if rows.next().unwrap_or_default().first() == Some(&Some(b"0".to_vec())) {
+        unfit.push(("autocommit", "OFF".to_owned()));
+    }
+    Ok(unfit)
+}
+
+impl Server {
+    /// True when something is in the way of following the log.
+    fn hides_the_log(&self) -> bool {
+        let waits = Obstacle::Right(Right::OpenTransactions);
+        self.obstacles.iter().any(|obstacle| *obstacle != waits)
+    }
+
+    /// True when memory has to wait for the next change of the tables.
+    fn lists_no_transactions(&self) -> bool {
+        self.obstacles
+            .contains(&Obstacle::Right(Right::OpenTransactions))
+    }
+}

@@ -1,0 +1,257 @@
+//! The report: plain text, a heading for each part.
+
+use std::fmt::Write as _;
+
+use super::Server;
+use super::account::{self, ANY_DATABASE};
+use super::timelines::{Found, Goal};
+use crate::config::Settings;
+use crate::feed::obstacles::Obstacle;
+use crate::feed::right::Right;
+use crate::feed::{Freshness, Mode};
+use crate::timeline::check::Product;
+use crate::timeline::definition::{Definition, Form};
+
+/// Writes a report part by part.
+#[derive(Debug)]
+pub(super) struct Report<'a> {
+    text: &'a mut String,
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(text: &'a mut String) -> Self {
+        Report { text }
+    }
+
+    pub(super) fn server(&mut self, named: &str, upstream: &str) {
+        self.line("Server");
+        self.item(&format!("{named} at {upstream}"));
+    }
+
+    /// The settings that decide what is answered from memory, and how fresh it is.
+    pub(super) fn settings(&mut self, settings: &Settings) {
+        self.part("Settings");
+        let memory = match settings.feed.memory_bytes {
+            0 => "0: no memory, calls are answered by lookups".to_owned(),
+            bytes => format!(
+                "{bytes} ({} MiB) for each timeline in each database",
+                bytes >> 20
+            ),
+        };
+        let ttl = match settings.privileges.ttl_s {
+            0 => "0: the right to execute is asked for at every call".to_owned(),
+            seconds => format!("{seconds}: so long a right to execute may outlive its REVOKE"),
+        };
+        for (name, value) in [
+            ("freshness.mode", freshness(settings.freshness)),
+            ("index.memory_bytes", memory),
+            ("privileges.ttl_s", ttl),
+        ] {
+            self.item(&format!("{name:<20}{value}"));
+        }
+    }
+
+    pub(super) fn nothing_accelerated(&mut self, settings: &Settings) {
+        self.part("Timelines");
+        for definition in &settings.definitions {
+            self.item(&format!("definition {}: relay", definition.name));
+        }
+        self.part("Every call is relayed, as the settings say (--relay-only, accelerate = false).");
+    }
+
+    /// What can be said without an account to ask with.
+    pub(super) fn no_account(&mut self, settings: &Settings, product: Product) {
+        self.account_to_make(settings, product, "headwater");
+        self.part("Timelines");
+        for definition in &settings.definitions {
+            let database = definition.database.as_deref().map_or_else(
+                || "any database".to_owned(),
+                |name| format!("database {name}"),
+            );
+            self.item(&format!(
+                "definition {}, {database}: pull, if the first session whose account may see the procedures finds them \
+                 as known",
+                definition.name
+            ));
+        }
+        self.part(
+            "No service account is set (--service-user, HEADWATER_SERVICE_USER, service.user): the server was not asked, and no \
+             call\nis answered from memory. With one, calls are answered from memory, and this command says which.",
+        );
+    }
+
+    /// How an account with every right is made.
+    pub(super) fn account_to_make(&mut self, settings: &Settings, product: Product, user: &str) {
+        self.part(
+            "To make a service account (HOST: the address from which the server sees this machine)",
+        );
+        let account = account::to_make(user);
+        self.item(&format!("CREATE USER {account} IDENTIFIED BY 'PASSWORD';"));
+        // What it would give is worth knowing even where memory is off.
+        let definitions = settings.definitions.iter();
+        let timelines = definitions.map(|one| (one, one.database.as_deref()));
+        for right in account::rights(Goal::Memory, product, timelines) {
+            self.item(&right.statement(&account));
+        }
+    }
+
+    /// Everything that was found. True when nothing is in the way.
+    pub(super) fn found(
+        &mut self,
+        settings: &Settings,
+        server: &Server,
+        timelines: &[Found],
+    ) -> bool {
+        let missing = self.grants(server, timelines);
+        let obstacles = self.in_the_way(server);
+        self.timelines(timelines);
+        let calls = || timelines.iter().flat_map(|found| &found.calls);
+        let all = calls().count();
+        let best = calls().filter(|(_, call)| call.is_best()).count();
+        let absent = timelines
+            .iter()
+            .filter(|found| found.database.is_none())
+            .count();
+        let goal = match server.goal {
+            Goal::Memory => "answered from memory",
+            Goal::Lookups => "answered by lookups, as index.memory_bytes = 0 says",
+        };
+        let fine = best == all && absent == 0 && missing == 0 && obstacles == 0;
+        if fine {
+            self.part(&format!("Every call of every timeline is {goal}."));
+        } else {
+            self.part(&format!(
+                "{best} of {all} calls are {goal}. Rights missing: {missing}. Server settings in the way: {obstacles}. \
+                 Definitions found nowhere: {absent} of {}.",
+                settings.definitions.len()
+            ));
+        }
+        fine
+    }
+
+    /// The statements, those that are missing marked. How many are.
+    fn grants(&mut self, server: &Server, timelines: &[Found]) -> usize {
+        let account = &server.account;
+        self.part(&format!("Grants that the service account {account} needs"));
+        let places = timelines
+            .iter()
+            .map(|found| (&found.definition, found.database.as_deref()));
+        let needed = account::rights(server.goal, server.product, places);
+        let is_missing = |right: &Right| {
+            let of_server =
+                |obstacle: &Obstacle| matches!(obstacle, Obstacle::Right(lacks) if lacks == right);
+            server.obstacles.iter().any(of_server)
+                || timelines.iter().any(|found| found.missing.contains(right))
+        };
+        let mut missing = 0;
+        for right in &needed {
+            let statement = right.statement(account);
+            if is_missing(right) {
+                missing += 1;
+                let purpose = right.purpose();
+                self.item(&format!("{statement}  -- missing: it may not {purpose}"));
+            } else if is_unknown(right) {
+                self.item(&format!("{statement}  -- missing, or the table is nowhere"));
+            } else {
+                self.item(&statement);
+            }
+        }
+        missing
+    }
+
+    /// What is set on the server that should not be. How many settings there are.
+    fn in_the_way(&mut self, server: &Server) -> usize {
+        self.part("Settings of the server in the way");
+        let mut count = 0;
+        for obstacle in &server.obstacles {
+            if !matches!(obstacle, Obstacle::Right(_)) {
+                count += 1;
+                self.item(&obstacle.to_string());
+            }
+        }
+        for (name, value) in &server.sessions {
+            count += 1;
+            self.item(&format!(
+                "{name} = {value:?} on the server: calls of sessions that begin with it are relayed"
+            ));
+        }
+        if count == 0 {
+            self.item(match server.goal {
+                Goal::Memory => "none",
+                Goal::Lookups => "none (those of the binary log were not looked at)",
+            });
+        }
+        count
+    }
+
+    fn timelines(&mut self, timelines: &[Found]) {
+        self.part("Timelines");
+        for found in timelines {
+            let definition = &found.definition;
+            let name = &definition.name;
+            match &found.database {
+                Some(database) => self.item(&format!("definition {name}, database {database}")),
+                None => self.item(&format!(
+                    "definition {name}: no database that the account may see has the tables {} and {}",
+                    definition.follower.table, definition.message.table
+                )),
+            }
+            let mut before = None;
+            for (form, standing) in &found.calls {
+                let call = format!("CALL {}", procedure(definition, *form));
+                let mut why = if before == Some(standing) && !standing.is_best() {
+                    vec!["as the call above".to_owned()]
+                } else {
+                    standing.why()
+                }
+                .into_iter();
+                before = Some(standing);
+                let first = why.next().unwrap_or_default();
+                self.item(&format!("    {call:<28}{:<8}{first}", standing.word()));
+                for more in why {
+                    self.item(&format!("    {:<28}{:<8}{more}", "", ""));
+                }
+            }
+        }
+    }
+
+    fn part(&mut self, heading: &str) {
+        self.line("");
+        self.line(heading);
+    }
+
+    fn item(&mut self, text: &str) {
+        self.line(&format!("    {text}"));
+    }
+
+    fn line(&mut self, text: &str) {
+        let _ = writeln!(self.text, "{text}");
+    }
+}
+
+fn procedure(definition: &Definition, form: Form) -> &str {
+    match form {
+        Form::Newest => &definition.procedures.newest,
+        Form::Bounded => &definition.procedures.bounded,
+    }
+}
+
+fn is_unknown(right: &Right) -> bool {
+    matches!(right, Right::Read { database, .. } if database == ANY_DATABASE)
+}
+
+fn freshness(freshness: Freshness) -> String {
+    match freshness.mode {
+        Mode::Strict => {
+            "strict: with every commit that anyone was told of, or could have read, before the call"
+                .into()
+        }
+        Mode::Bounded => format!(
+            "bounded: with every commit older than {} ms (freshness.bounded_ms)",
+            freshness.bounded_ms
+        ),
+        Mode::Session => {
+            "session: with every commit that the session itself was told of, or has read".into()
+        }
+    }
+}
