@@ -2,11 +2,12 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo test check advisories setup servers
+.PHONY: help demo test soak check advisories setup servers
 
 help:
 	@echo "make demo        a private MariaDB with a million messages, and Headwater in front"
 	@echo "make test        every story, against real servers"
+	@echo "make soak        200,000 answers from memory checked on each server while others write (about 20 minutes)"
 	@echo "make check       format, lints, documentation, licences of dependencies"
 	@echo "make advisories  known faults of dependencies (asks the network)"
 	@echo "make setup       what the others need and this machine lacks (they run it themselves)"
@@ -18,6 +19,10 @@ demo: servers
 test: servers
 	$(CARGO) test --locked
 	@setup/servers.sh --list | sed 's/^/every story passed on: /'
+
+# The stories of memory alone, as `make test` tells them but for the number of checks.
+soak: servers
+	HEADWATER_CHECKS=200000 $(CARGO) test --locked --test integration -- --nocapture memory::linear memory::snapshot
 
 check:
 	@setup/check.sh
