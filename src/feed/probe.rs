@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, Semaphore, mpsc, oneshot};
 
 use super::control::Control;
 use super::error::FeedError;
@@ -21,7 +21,10 @@ use super::{Feed, Phase};
 use crate::index::Position;
 
 /// Proofs under way at a time.
-const WORKERS: usize = 2;
+const WORKERS: usize = 4;
+/// So long a proof waits for the one before it: the more calls share one, the less is asked of the server. Measured beside
+/// two at a time without waiting, 8 connections: MySQL 1.1 to 1.4 times as many calls a second, MariaDB as many.
+const PATIENCE: Duration = Duration::from_millis(1);
 /// What waits is looked at so often, even if nobody asks.
 const PUMP: Duration = Duration::from_millis(10);
 /// Between two looks at the same rows.
@@ -33,7 +36,9 @@ type Asks = mpsc::UnboundedReceiver<oneshot::Sender<bool>>;
 /// Answers asks for good.
 pub(super) async fn run(feed: Arc<Feed>, asks: Asks) {
     let asks = Arc::new(Mutex::new(asks));
-    let workers = (0..WORKERS).map(|_| work(Arc::clone(&feed), Arc::clone(&asks)));
+    let turn = Arc::new(Semaphore::new(1));
+    let workers =
+        (0..WORKERS).map(|_| work(Arc::clone(&feed), Arc::clone(&asks), Arc::clone(&turn)));
     futures_util::future::join_all(workers).await;
 }
 
@@ -54,16 +59,18 @@ pub(super) async fn pump(feed: Arc<Feed>) {
     }
 }
 
-async fn work(feed: Arc<Feed>, asks: Arc<Mutex<Asks>>) {
+async fn work(feed: Arc<Feed>, asks: Arc<Mutex<Asks>>, turn: Arc<Semaphore>) {
     let mut control = Control::default();
     loop {
         let mut waiting = Vec::new();
+        let _turn;
         {
             let mut asks = asks.lock().await;
             match asks.recv().await {
                 Some(ask) => waiting.push(ask),
                 None => return,
             }
+            _turn = tokio::time::timeout(PATIENCE, turn.acquire()).await;
             while let Ok(ask) = asks.try_recv() {
                 waiting.push(ask);
             }
