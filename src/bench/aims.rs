@@ -13,6 +13,9 @@ pub const INDEX_CONNECTIONS: usize = 8;
 /// Resident memory of an idle session, in KiB.
 pub const IDLE_KIB: f64 = 24.0;
 
+/// Resident memory of everything that is kept in memory, for each id and each follow, in bytes.
+pub const INDEX_BYTES: f64 = 16.0;
+
 /// Where the Headwater under measurement has its answers from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

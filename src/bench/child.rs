@@ -42,11 +42,11 @@ pub enum ProxyError {
 }
 
 impl Proxy {
-    /// Starts this executable's `serve` in front of the bench's server, and waits until its port is open.
+    /// Starts this executable's `serve` in front of the bench's server with further flags, and waits until its port is open.
     ///
     /// # Errors
     /// When it does not come up.
-    pub fn start(flags: &BenchFlags, relay_only: bool) -> Result<Proxy, ProxyError> {
+    pub fn start(flags: &BenchFlags, more: &[&str]) -> Result<Proxy, ProxyError> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args([
             "serve",
@@ -58,9 +58,7 @@ impl Proxy {
         command.args(["--log-level", "info", "--log-format", "text"]);
         // What the bench was told must not turn one of its two kinds into the other.
         command.env_remove("HEADWATER_RELAY_ONLY");
-        if relay_only {
-            command.arg("--relay-only");
-        }
+        command.args(more);
         if let Some(user) = &flags.service.service_user {
             command.args(["--service-user", user]);
             // Not as a flag: those are visible to others.
@@ -105,6 +103,19 @@ impl Proxy {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.id()
+    }
+
+    /// Waits for a log line with this in it, and returns what stands behind; `None` if it does not come in time.
+    #[must_use]
+    pub fn wait_for(&self, text: &str, limit: Duration) -> Option<String> {
+        let until = Instant::now() + limit;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let line = self.log.recv_timeout(left).ok()?;
+            if let Some((_, behind)) = line.split_once(text) {
+                return Some(behind.to_owned());
+            }
+        }
     }
 
     /// Stops it; returns what it logged behind the first line, and the counts that it printed at its end.

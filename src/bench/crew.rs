@@ -67,7 +67,11 @@ impl Crew {
             return Ok(crew);
         }
         for route in routes.iter().copied() {
-            let proxy = Proxy::start(flags, route == Route::Relay)?;
+            let relay: &[&str] = match route {
+                Route::Relay => &["--relay-only"],
+                _ => &[],
+            };
+            let proxy = Proxy::start(flags, relay)?;
             let address = proxy.address();
             crew.proxies.push((route, proxy));
             crew.lines.push(line(route, address)?);

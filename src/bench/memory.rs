@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -23,6 +23,8 @@ const SPARED: usize = 10;
 const OTHER_FILES: usize = 64;
 /// Time for the last bytes to be dealt with.
 const SETTLE: Duration = Duration::from_millis(300);
+/// Time that loading everything may take.
+const PRELOAD: Duration = Duration::from_secs(600);
 
 /// What idle sessions cost.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -33,6 +35,19 @@ pub struct Idle {
     pub logged_in_bytes: f64,
     /// Resident memory of each that has asked for a timeline and waits again, in bytes.
     pub after_a_timeline_bytes: f64,
+}
+
+/// What everything in memory costs.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Full {
+    /// Message ids in memory: the newest of each author who is followed.
+    pub ids: u64,
+    /// Follows in memory: all there are.
+    pub follows: u64,
+    /// Resident memory beyond that of a Headwater without any, in bytes.
+    pub bytes: u64,
+    /// The same for each id and each follow.
+    pub bytes_each: f64,
 }
 
 /// Opens sessions through a Headwater that nobody used before; `None` when there is no room for any.
@@ -54,7 +69,7 @@ pub fn measure(
     if sessions == 0 {
         return Ok(None);
     }
-    let proxy = Proxy::start(flags, false)?;
+    let proxy = Proxy::start(flags, &[])?;
     let address = proxy.address();
     let connect = || Client::connect(&address, account).map_err(BenchError::at(&address));
     let mut first = (0..FIRST)
@@ -79,6 +94,45 @@ pub fn measure(
         logged_in_bytes: each(logged_in),
         after_a_timeline_bytes: each(used),
     }))
+}
+
+/// What a full memory costs: everything is loaded into a Headwater of its own. `None` where there is no service account, or
+/// it does not come to an end.
+///
+/// # Errors
+/// When it cannot be started, or the system does not say how much memory is resident.
+pub fn full(flags: &BenchFlags) -> Result<Option<Full>, BenchError> {
+    if flags.service.service_user.is_none() {
+        return Ok(None);
+    }
+    let none = Proxy::start(flags, &["--index-memory-bytes", "0"])?;
+    let before = resident_bytes(none.pid())?;
+    drop(none);
+    let most = (u64::MAX >> 24).to_string();
+    let proxy = Proxy::start(flags, &["--preload", "--index-memory-bytes", &most])?;
+    // "preload of <database>: <n> readers, <n> follows, <n> authors, <n> ids, ..."
+    let done = format!("preload of {}: ", flags.database);
+    let begun = Instant::now();
+    while begun.elapsed() < PRELOAD {
+        let Some(line) = proxy.wait_for(&done, PRELOAD) else {
+            break;
+        };
+        let mut words = line.split(", ").filter_map(|part| part.split_once(' '));
+        let mut number = |what: &str| {
+            let part = words.find(|(_, of)| *of == what)?;
+            part.0.parse::<u64>().ok()
+        };
+        if let (Some(follows), Some(ids)) = (number("follows"), number("ids")) {
+            let bytes = resident_bytes(proxy.pid())?.saturating_sub(before);
+            return Ok(Some(Full {
+                ids,
+                follows,
+                bytes,
+                bytes_each: bytes as f64 / (ids + follows).max(1) as f64,
+            }));
+        }
+    }
+    Ok(None)
 }
 
 fn resident_bytes(pid: u32) -> Result<u64, BenchError> {

@@ -11,7 +11,7 @@ use super::data::{Data, Page, Server};
 use super::depth::Depth;
 use super::figures::Figures;
 use super::flags::BenchFlags;
-use super::memory::Idle;
+use super::memory::{Full, Idle};
 use super::push::Push;
 use super::targets::{Measured, Target, targets};
 use super::way::Way;
@@ -54,6 +54,8 @@ pub struct Report {
 pub struct Extras {
     /// What an idle session costs.
     pub idle: Option<Idle>,
+    /// What everything in memory costs.
+    pub full: Option<Full>,
     /// Readers and writers together: `--writes`.
     pub writes: Option<Writes>,
     /// The push model beside the pull model: `--push`.
@@ -150,6 +152,7 @@ impl Report {
             cells: &cells,
             pages: &pages,
             idle: extras.idle.as_ref(),
+            full: extras.full.as_ref(),
             writes: extras.writes.as_ref(),
         };
         Report {

@@ -44,6 +44,10 @@ pub fn run(flags: &BenchFlags, data: Data, stop: &Stop) -> Result<Report, BenchE
         Some(task) if flags.proxy.is_none() => memory::measure(flags, &account, server, *task)?,
         _ => None,
     };
+    let full = match flags.proxy {
+        None => memory::full(flags)?,
+        Some(_) => None,
+    };
     let most = flags.connections.iter().copied().max().map(usize::from);
     let most = most.max(flags.writes.then_some(writes::READERS));
     let mut crew = Crew::gather(
@@ -88,7 +92,12 @@ pub fn run(flags: &BenchFlags, data: Data, stop: &Stop) -> Result<Report, BenchE
         data,
         cells,
         differences,
-        Extras { idle, writes, push },
+        Extras {
+            idle,
+            full,
+            writes,
+            push,
+        },
         said,
     ))
 }

@@ -60,6 +60,15 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
     if let Some(idle) = &report.extras.idle {
         writeln!(out, "(memory: mean of {} sessions)", idle.sessions)?;
     }
+    if let Some(full) = &report.extras.full {
+        writeln!(
+            out,
+            "(everything: {} ids, {} follows, {:.1} MiB)",
+            full.ids,
+            full.follows,
+            full.bytes as f64 / 1_048_576.0
+        )?;
+    }
     writeln!(out)?;
     for line in &report.log {
         writeln!(out, "Headwater's log: {line}")?;

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::aims::{Aims, CONNECTIONS, IDLE_KIB, RELAY, Source};
+use super::aims::{Aims, CONNECTIONS, IDLE_KIB, INDEX_BYTES, RELAY, Source};
 use super::data::Page;
 use super::depth::Depth;
-use super::memory::Idle;
+use super::memory::{Full, Idle};
 use super::report::{Cell, quotient};
 use super::way::{Form, Route, Way};
 use super::writes::{PER_SECOND, READERS, Writes};
@@ -54,6 +54,8 @@ pub struct Measured<'a> {
     pub pages: &'a [Page],
     /// What idle sessions cost.
     pub idle: Option<&'a Idle>,
+    /// What everything in memory costs.
+    pub full: Option<&'a Full>,
     /// Readers and writers together.
     pub writes: Option<&'a Writes>,
 }
@@ -78,6 +80,9 @@ pub fn targets(measured: &Measured<'_>, source: Source, mariadb: bool) -> Vec<Ta
     let mut targets = ratios(measured, &aims);
     targets.extend(writes(measured.writes, &aims));
     targets.extend(idle(measured.idle));
+    if source == Source::Index {
+        targets.push(full(measured.full));
+    }
     targets.retain(|target| target.measured.is_some() || target.aim.is_some());
     targets
 }
@@ -191,6 +196,18 @@ fn idle(idle: Option<&Idle>) -> Vec<Target> {
     .collect()
 }
 
+fn full(full: Option<&Full>) -> Target {
+    Target {
+        figure: "everything in memory, for each id and each follow".to_owned(),
+        unit: "bytes",
+        measured: full.map(|full| full.bytes_each),
+        aim: Some(Aim {
+            bound: Bound::AtMost,
+            target: INDEX_BYTES,
+        }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,6 +257,12 @@ mod tests {
             cells: &cells,
             pages: &[page(Depth::NEWEST)],
             idle: Some(&idle),
+            full: Some(&Full {
+                ids: 900,
+                follows: 100,
+                bytes: 16_000,
+                bytes_each: 16.0,
+            }),
             writes: None,
         };
         let rest = [None, Some(true), Some(false)];
@@ -251,7 +274,8 @@ mod tests {
         );
         // At 8 connections nothing was measured: CALL alone, CALL + tail, relaying, inserts, and the memory.
         let all = reached(&measured, Source::Index, true);
-        assert_eq!(all, [None, None, None, None, Some(true), Some(false)]);
+        let memory = [Some(true), Some(false), Some(true)];
+        assert_eq!(all, [&[None; 4], &memory[..]].concat());
     }
 
     #[test]
@@ -267,6 +291,7 @@ mod tests {
             cells: &cells,
             pages: &[page(Depth::Random)],
             idle: None,
+            full: None,
             writes: None,
         };
         let shown: Vec<_> = targets(&measured, Source::Index, false)

@@ -126,14 +126,14 @@ impl Backlog {
         let Some(preload) = self.preloads.get_mut(&number) else {
             return;
         };
-        let (bytes, authors, ids) = {
+        let (bytes, [follows, authors, ids]) = {
             let index = place.index();
-            (index.bytes(), index.authors(), index.ids())
+            (index.bytes(), [index.edges(), index.authors(), index.ids()])
         };
         let full = bytes > memory_bytes / 8 * 7;
         if readers.is_empty() || full {
             tracing::info!(
-                "preload of {}: {} readers, {authors} authors, {ids} ids, {:.0} MiB in {:.1} s{}",
+                "preload of {}: {} readers, {follows} follows, {authors} authors, {ids} ids, {:.0} MiB in {:.1} s{}",
                 place.database,
                 preload.done,
                 bytes as f64 / 1_048_576.0,
