@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use super::world::{READERS, World};
-use super::{CLASSIC, prepare};
+use super::{CLASSIC, prepare, warm};
 use crate::kit::database::Database;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE, settings_file};
 use crate::kit::servers::{on_each_quiet_server, on_servers_of_its_own};
 use crate::kit::wire_client::{Login, WireClient};
 
 const WRITERS: u64 = 8;
+const NO_MEMORY: &[&str] = &["--index-memory-bytes", "0"];
 /// Some of the answers are compared with the procedure's.
 const SHADOW: &[&str] = &["--shadow", "0.05"];
 
@@ -42,7 +43,7 @@ fn no_answer_is_stale_or_ahead_while_others_write() {
 fn nor_is_one_that_was_looked_up() {
     on_each_quiet_server(|server| {
         let database = Database::classic(server, "lookups");
-        let flags = [ROOT_SERVICE, &["--index-memory-bytes", "0"]].concat();
+        let flags = [ROOT_SERVICE, NO_MEMORY].concat();
         let (owned, remembered) = check(
             server.addr(),
             &database.login(),
@@ -97,6 +98,13 @@ fn check(
     let (_folder, path) = settings_file("[freshness]\nwait_ms = 10000\n[index]\nwait_ms = 10000\n");
     let proxy = Proxy::start(server, &[flags, &["--config", &path]].concat());
     proxy.wait_for_log(&format!("in database {database}: accelerated"));
+    if !flags.contains(&NO_MEMORY[0]) {
+        warm(
+            &proxy,
+            &mut proxy.login(login),
+            "CALL fetch_timeline_ids(1)",
+        );
+    }
     let world = World::new(WRITERS);
     let checked = AtomicU64::new(0);
     thread::scope(|scope| {

@@ -23,6 +23,8 @@ const SPARED: usize = 10;
 const OTHER_FILES: usize = 64;
 /// Time for the last bytes to be dealt with.
 const SETTLE: Duration = Duration::from_millis(300);
+/// Enough for tens of millions of ids.
+const MEMORY: u64 = 1 << 30;
 /// Time that loading everything may take.
 const PRELOAD: Duration = Duration::from_secs(600);
 
@@ -108,7 +110,7 @@ pub fn full(flags: &BenchFlags) -> Result<Option<Full>, BenchError> {
     let none = Proxy::start(flags, &["--index-memory-bytes", "0"])?;
     let before = resident_bytes(none.pid())?;
     drop(none);
-    let most = (u64::MAX >> 24).to_string();
+    let most = MEMORY.to_string();
     let proxy = Proxy::start(flags, &["--preload", "--index-memory-bytes", &most])?;
     // "preload of <database>: <n> readers, <n> follows, <n> authors, <n> ids, ..."
     let done = format!("preload of {}: ", flags.database);

@@ -54,8 +54,10 @@ pub(super) struct Cut {
     pub(super) hidden: Option<u64>,
 }
 
-/// Rows of so many transactions are asked for at a time: the newest ones, and the oldest.
-const ASKED: usize = 16;
+/// Rows of these transactions are asked for, counted from the newest and from the oldest. As a rule all but the newest few can be
+/// read; what lies between those that are asked for is told by the next look.
+const NEWEST: [usize; 7] = [0, 1, 2, 3, 5, 9, 17];
+const OLDEST: [usize; 5] = [0, 1, 2, 4, 8];
 
 impl Queue {
     pub(super) fn starting_at(received: Position) -> Queue {
@@ -152,9 +154,12 @@ impl Queue {
             received: self.received,
             rows: HashMap::new(),
         };
-        let newest = self.waiting.iter().rev().take(ASKED);
-        let oldest = self.waiting.iter().take(ASKED);
-        for transaction in newest.chain(oldest) {
+        let last = self.waiting.len().saturating_sub(1);
+        let newest = NEWEST.iter().filter_map(|back| last.checked_sub(*back));
+        for at in newest.chain(OLDEST) {
+            let Some(transaction) = self.waiting.get(at) else {
+                continue;
+            };
             // The last row is the one that a later statement of the transaction cannot have undone.
             let key = transaction.changes.iter().rev().find_map(Key::of);
             if let Some((key, row)) = key.and_then(|key| self.rows.get_key_value(&key)) {

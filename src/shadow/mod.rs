@@ -11,6 +11,7 @@ mod real;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder};
 use tokio::sync::mpsc;
 
@@ -173,10 +174,15 @@ async fn connection<'a>(
     kept: &'a mut Option<Conn>,
     options: &Opts,
 ) -> Result<&'a mut Conn, mysql_async::Error> {
-    match kept {
-        Some(conn) => Ok(conn),
-        None => Ok(kept.insert(Conn::new(options.clone()).await?)),
+    if kept.is_none() {
+        let mut conn = Conn::new(options.clone()).await?;
+        // Under REPEATABLE READ the procedure's INSERT ... SELECT locks rows of the tables: writers would wait, and deadlock.
+        conn.query_drop("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            .await?;
+        *kept = Some(conn);
     }
+    kept.as_mut()
+        .ok_or_else(|| mysql_async::DriverError::ConnectionClosed.into())
 }
 
 enum Judged {

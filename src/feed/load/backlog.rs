@@ -9,7 +9,7 @@ use crate::feed::place::Place;
 /// Pages that wait; what does not fit is asked for again by the next call.
 const MOST: usize = 10_000;
 /// Pages in one round: calls that wait for little wait behind it.
-const AT_A_TIME: usize = 4;
+const AT_A_TIME: usize = 16;
 /// After so many rounds a page is left to the next call: memory may be too small for it.
 const ROUNDS: u32 = 64;
 /// Readers that are asked for at a time.
