@@ -87,6 +87,14 @@ fn settings_that_matter_are_named() {
         checked.says("privileges.ttl_s    5");
     }
     check(server, "", &[]).says("freshness.mode      strict");
+    let root = ["--service-user", "root", "--service-password", ""];
+    let more = check(
+        server,
+        "",
+        &[&root[..], &["--preload", "--shadow", "0.25"]].concat(),
+    );
+    more.says("index.preload       true");
+    more.says("shadow.rate         0.25");
 }
 
 #[test]

@@ -42,11 +42,23 @@ impl<'a> Report<'a> {
             0 => "0: the right to execute is asked for at every call".to_owned(),
             seconds => format!("{seconds}: so long a right to execute may outlive its REVOKE"),
         };
-        for (name, value) in [
+        let mut lines = vec![
             ("freshness.mode", freshness(settings.freshness)),
             ("index.memory_bytes", memory),
             ("privileges.ttl_s", ttl),
-        ] {
+        ];
+        if settings.feed.preload {
+            let all = "true: all timelines are loaded at the start, as far as they fit";
+            lines.push(("index.preload", all.to_owned()));
+        }
+        if settings.shadow.rate > 0.0 {
+            let rate = settings.shadow.rate;
+            let compared = format!(
+                "{rate}: the share of the calls that is compared; the account needs EXECUTE on the procedures too"
+            );
+            lines.push(("shadow.rate", compared));
+        }
+        for (name, value) in lines {
             self.item(&format!("{name:<20}{value}"));
         }
     }
