@@ -21,6 +21,9 @@ pub(super) enum FeedError {
     /// Nothing came for too long, not even a sign of life.
     #[error("the server's log was silent for {0} ms, without a sign of life")]
     Silent(u128),
+    /// One more timeline is listened to: from the beginning of a stream.
+    #[error("another timeline is listened to from now on")]
+    Late,
     /// The server ended the stream.
     #[error("the server ended the stream of its log")]
     Ended,

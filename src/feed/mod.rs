@@ -81,6 +81,9 @@ struct State {
     suspect: bool,
     /// When the last proof that succeeded was begun.
     fresh: Option<Instant>,
+    /// A place was added that the stream has not listened to from its beginning: what was committed before, and could not
+    /// be read yet, would be told by nobody.
+    late: bool,
     /// What was applied lately, where answers are compared (`shadow.rate`).
     recent: Option<Recent>,
 }
@@ -146,6 +149,7 @@ impl Feed {
                 bases: Vec::new(),
                 suspect: false,
                 fresh: None,
+                late: false,
                 recent: limits.keep_recent.then(Recent::default),
             }),
             places: RwLock::default(),
@@ -213,6 +217,7 @@ impl Feed {
         ));
         places.push(Arc::clone(&place));
         state.bases.push(None);
+        state.late = true;
         drop(places);
         let mut routes = Routes::clone(&state.routes);
         routes.routes.extend(place.blind_routes());

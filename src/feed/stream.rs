@@ -40,6 +40,9 @@ pub(super) async fn run(feed: Arc<Feed>) {
         let begun = Instant::now();
         let Err(error) = follow(&feed, &mut said).await;
         feed.step_aside();
+        if matches!(error, FeedError::Late) {
+            continue;
+        }
         if matches!(error, FeedError::Lost(Lost::Schema(_))) {
             feed.changed.notify_one();
         }
@@ -92,6 +95,9 @@ async fn follow(feed: &Arc<Feed>, said: &mut Option<String>) -> Result<Infallibl
             biased;
             event = stream.next() => event,
             () = feed.rerouted.notified(), if idle => {
+                if feed.state().late {
+                    return Err(FeedError::Late);
+                }
                 (routes, version) = adopt(feed);
                 continue;
             }
@@ -128,6 +134,9 @@ async fn follow(feed: &Arc<Feed>, said: &mut Option<String>) -> Result<Infallibl
         }
         feed.progress.notify_waiters();
         if feed.routes_version.load(Ordering::Acquire) != version {
+            if feed.state().late {
+                return Err(FeedError::Late);
+            }
             (routes, version) = adopt(feed);
         }
     }
@@ -181,6 +190,7 @@ fn begin(feed: &Feed, server: ServerFacts, start: Position) -> (u64, Arc<Routes>
     state.queue = Queue::starting_at(start);
     state.suspect = false;
     state.fresh = None;
+    state.late = false;
     let places = feed.places();
     let routes = Arc::new(Routes {
         routes: places

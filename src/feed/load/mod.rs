@@ -258,8 +258,10 @@ impl Loader {
         let waiting = self.backlog.next(place.number);
         let wants: Vec<Want> = waiting.iter().map(|(want, _)| *want).collect();
         self.round(place, &wants, usize::MAX).await?;
+        // What does not fit is evicted again: there is no end to that.
+        let full = place.index().bytes() > self.feed.limits.memory_bytes / 8 * 7;
         for waiting in waiting {
-            if !place.has(waiting.0) {
+            if !full && !place.has(waiting.0) {
                 self.backlog.again(place.number, waiting);
             }
         }
