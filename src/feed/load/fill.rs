@@ -60,7 +60,9 @@ impl Source<'_> {
         let mut tickets = tickets.unwrap_or_default();
         let mut loaded = HashMap::new();
         let mut done = self.lists_of(&mut tickets, &mut loaded).await;
-        while let (Ok(()), Some((reader, ticket))) = (&done, tickets.pop()) {
+        while done.is_ok()
+            && let Some((reader, ticket)) = tickets.pop()
+        {
             done = self.list_of(reader, ticket, &mut loaded).await;
         }
         let mut index = self.place.index_mut();
