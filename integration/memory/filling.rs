@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use headwater::demo::private_server::PrivateServer;
 
 use super::{CLASSIC, prepare};
-use crate::kit::proxy::{Proxy, ROOT_SERVICE, settings_file};
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::{Login, WireClient};
 
@@ -43,14 +43,26 @@ fn fill(server: &PrivateServer) -> Login {
 
 const IDS: &str = "SELECT id FROM fetch_timeline_tt ORDER BY id DESC";
 
+/// The page that a call leaves behind.
+fn page(client: &mut WireClient, reader: u64) -> Vec<String> {
+    client.ok(&format!("CALL fetch_timeline_ids({reader})"));
+    client.column(IDS)
+}
+
 /// Every reader's page, as the server's own procedure leaves it.
 fn pages(server: &PrivateServer, login: &Login) -> Vec<Vec<String>> {
     let mut root = WireClient::login(server.addr(), login);
-    let page = |reader| {
-        root.ok(&format!("CALL fetch_timeline_ids({reader})"));
-        root.column(IDS)
-    };
-    (1..=READERS).map(page).collect()
+    (1..=READERS)
+        .map(|reader| page(&mut root, reader))
+        .collect()
+}
+
+/// Every reader's page through Headwater is as it is expected.
+fn tells(proxy: &Proxy, login: &Login, expected: &[Vec<String>]) {
+    let mut client = proxy.login(login);
+    for (reader, expected) in (1..).zip(expected) {
+        assert_eq!(&page(&mut client, reader), expected, "reader {reader}");
+    }
 }
 
 #[test]
@@ -61,15 +73,10 @@ fn with_preload_the_first_call_is_answered_from_memory() {
             let login = fill(server);
             let expected = pages(server, &login);
             // However busy the machine is.
-            let (_folder, path) = settings_file("[freshness]\nwait_ms = 10000\n");
-            let flags = [ROOT_SERVICE, &["--preload", "--config", &path]].concat();
-            let proxy = Proxy::start(server.addr(), &flags);
+            let flags = [ROOT_SERVICE, &["--preload"]].concat();
+            let proxy = Proxy::configured(server.addr(), "[freshness]\nwait_ms = 10000\n", &flags);
             proxy.wait_for_log(&format!("preload of {CLASSIC}: {READERS} readers, "));
-            let mut client = proxy.login(&login);
-            for (reader, expected) in (1..).zip(&expected) {
-                client.ok(&format!("CALL fetch_timeline_ids({reader})"));
-                assert_eq!(&client.column(IDS), expected, "reader {reader}");
-            }
+            tells(&proxy, &login, &expected);
             let counts = proxy.counts();
             assert_eq!(counts.of("calls_from_memory"), READERS, "{}", proxy.log());
         },
@@ -83,17 +90,10 @@ fn a_preload_ends_where_memory_does() {
         |server| {
             let login = fill(server);
             let expected = pages(server, &login);
-            let (_folder, path) = settings_file("[index]\nmemory_bytes = 60000\npreload = true\n");
-            let proxy = Proxy::start(
-                server.addr(),
-                &[ROOT_SERVICE, &["--config", &path]].concat(),
-            );
+            let settings = "[index]\nmemory_bytes = 60000\npreload = true\n";
+            let proxy = Proxy::configured(server.addr(), settings, ROOT_SERVICE);
             proxy.wait_for_log("then memory was full (index.memory_bytes = 60000)");
-            let mut client = proxy.login(&login);
-            for (reader, expected) in (1..).zip(&expected) {
-                client.ok(&format!("CALL fetch_timeline_ids({reader})"));
-                assert_eq!(&client.column(IDS), expected, "reader {reader}");
-            }
+            tells(&proxy, &login, &expected);
         },
     );
 }
@@ -133,8 +133,7 @@ fn many_cold_readers_at_once_do_not_stampede() {
                     let mut client = proxy.login(login);
                     scope.spawn(move || {
                         all.wait();
-                        client.ok(&format!("CALL fetch_timeline_ids({reader})"));
-                        assert_eq!(&client.column(IDS), expected, "reader {reader}");
+                        assert_eq!(&page(&mut client, reader), expected, "reader {reader}");
                     });
                 }
             });

@@ -6,7 +6,7 @@ use std::time::Duration;
 use headwater::demo::private_server::PrivateServer;
 
 use super::{CLASSIC, prepare, warm};
-use crate::kit::proxy::{Proxy, ROOT_SERVICE, settings_file};
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::WireClient;
 
@@ -24,9 +24,7 @@ impl Stage {
         let login = prepare(server.addr());
         let mut root = WireClient::login(server.addr(), &login);
         root.ok("INSERT INTO follower VALUES (1, 2)");
-        let (_folder, path) = settings_file(settings);
-        let flags = [ROOT_SERVICE, &["--config", &path]].concat();
-        let proxy = Proxy::start(server.addr(), &flags);
+        let proxy = Proxy::configured(server.addr(), settings, ROOT_SERVICE);
         proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
         let mut client = proxy.login(&login);
         warm(&proxy, &mut client, CALL);

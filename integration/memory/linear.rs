@@ -8,7 +8,7 @@ use std::thread;
 use super::world::{READERS, World};
 use super::{CLASSIC, prepare, warm};
 use crate::kit::database::Database;
-use crate::kit::proxy::{Proxy, ROOT_SERVICE, settings_file};
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::{on_each_quiet_server, on_servers_of_its_own};
 use crate::kit::wire_client::{Login, WireClient};
 
@@ -95,8 +95,8 @@ fn check(
     flags: &[&str],
 ) -> (u64, u64) {
     // On a busy machine memory takes its time: what it says then is to be checked as well.
-    let (_folder, path) = settings_file("[freshness]\nwait_ms = 10000\n[index]\nwait_ms = 10000\n");
-    let proxy = Proxy::start(server, &[flags, &["--config", &path]].concat());
+    let settings = "[freshness]\nwait_ms = 10000\n[index]\nwait_ms = 10000\n";
+    let proxy = Proxy::configured(server, settings, flags);
     proxy.wait_for_log(&format!("in database {database}: accelerated"));
     if !flags.contains(&NO_MEMORY[0]) {
         warm(

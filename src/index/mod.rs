@@ -206,6 +206,12 @@ impl Index {
         self.authors.bytes() + self.readers.bytes() + self.upkeep_bytes()
     }
 
+    /// True when what is loaded now may soon be evicted again.
+    #[must_use]
+    pub fn is_nearly_full(&self) -> bool {
+        self.bytes() > self.budget / 8 * 7
+    }
+
     /// How many follow lists are here.
     #[must_use]
     pub fn readers(&self) -> usize {

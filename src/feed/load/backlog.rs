@@ -126,11 +126,11 @@ impl Backlog {
         let Some(preload) = self.preloads.get_mut(&number) else {
             return;
         };
-        let (bytes, [follows, authors, ids]) = {
+        let (full, [bytes, follows, authors, ids]) = {
             let index = place.index();
-            (index.bytes(), [index.edges(), index.authors(), index.ids()])
+            let sizes = [index.bytes(), index.edges(), index.authors(), index.ids()];
+            (index.is_nearly_full(), sizes)
         };
-        let full = bytes > memory_bytes / 8 * 7;
         if readers.is_empty() || full {
             tracing::info!(
                 "preload of {}: {} readers, {follows} follows, {authors} authors, {ids} ids, {:.0} MiB in {:.1} s{}",

@@ -259,7 +259,7 @@ impl Loader {
         let wants: Vec<Want> = waiting.iter().map(|(want, _)| *want).collect();
         self.round(place, &wants, usize::MAX).await?;
         // What does not fit is evicted again: there is no end to that.
-        let full = place.index().bytes() > self.feed.limits.memory_bytes / 8 * 7;
+        let full = place.index().is_nearly_full();
         for waiting in waiting {
             if !full && !place.has(waiting.0) {
                 self.backlog.again(place.number, waiting);
