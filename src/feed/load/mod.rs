@@ -209,6 +209,11 @@ impl Loader {
                 self.backlog.push(place.number, *want);
                 waiting.remove(want);
             }
+            // What was loaded may be used once everything before is known to be readable; and whatever is here, if it is as
+            // new as those who wait.
+            if !self.feed.prove().await {
+                break;
+            }
             let (done, open): (Waiting, Waiting) =
                 waiting.into_iter().partition(|(want, _)| place.has(*want));
             for done in done.into_values().flatten() {
@@ -257,7 +262,9 @@ impl Loader {
         }
         let waiting = self.backlog.next(place.number);
         let wants: Vec<Want> = waiting.iter().map(|(want, _)| *want).collect();
-        self.round(place, &wants, usize::MAX).await?;
+        if self.round(place, &wants, usize::MAX).await?.began {
+            self.feed.prove().await;
+        }
         // What does not fit is evicted again: there is no end to that.
         let full = place.index().is_nearly_full();
         for waiting in waiting {
@@ -315,10 +322,6 @@ impl Loader {
             source.messages(&authors).await?;
         }
         self.control.put_back(self.generation, conn);
-        // What was loaded may be used once everything before is known to be readable.
-        if left.began {
-            self.feed.prove().await;
-        }
         Ok(left)
     }
 }
