@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::demo::private_server::PrivateServer;
+use headwater::demo::private_server::{Kind, PrivateServer};
 
 use super::linear::numbers;
 use super::world::{READERS, World};
@@ -163,6 +163,13 @@ fn memory_survives_what_happens_to_the_server_and_its_log() {
                 let files = root.rows("SHOW BINARY LOGS");
                 let last = files.last().unwrap()[0].clone().unwrap();
                 root.ok(&format!("PURGE BINARY LOGS TO '{last}'"));
+            });
+            survive(&trial, server, "the log begins anew", |server| {
+                let mut root = WireClient::login(server.addr(), &login);
+                root.ok(match server.kind() {
+                    Kind::Mariadb => "RESET MASTER",
+                    Kind::Mysql => "RESET BINARY LOGS AND GTIDS",
+                });
             });
             survive(
                 &trial,

@@ -132,3 +132,31 @@ fn a_session_sees_what_it_wrote_and_what_it_has_read() {
         },
     );
 }
+
+/// What three commits in one packet leave as it was after the first: no row tells whether the last two can be read.
+#[test]
+fn a_follow_that_is_made_cut_and_made_again_is_told_though_nothing_else_happens() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let mut stage = Stage::new(server, "");
+            stage.post(10);
+            stage
+                .root
+                .ok("INSERT INTO message (id, user_id, body) VALUES (11, 3, 'text')");
+            let made = "INSERT INTO follower VALUES (1, 3)";
+            let cut = "DELETE FROM follower WHERE user_id = 1 AND follower_id = 3";
+            for round in 0..10 {
+                let (first, second, expected) = match round % 2 {
+                    0 => (made, cut, ["10", "11"].as_slice()),
+                    _ => (cut, made, ["10"].as_slice()),
+                };
+                stage.root.query(&format!("{first}; {second}; {first}"));
+                assert_eq!(stage.page(), expected);
+                let (proxy, client) = (&stage.proxy, &mut stage.client);
+                warm(proxy, client, CALL);
+                assert_eq!(stage.page(), expected);
+            }
+        },
+    );
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use super::world::{READERS, World};
@@ -55,12 +55,17 @@ fn nor_is_one_that_was_looked_up() {
     });
 }
 
-/// Rows of the log that hold no more than they must, compressed transactions on MySQL, and no GTIDs there.
+/// Rows of the log that hold no more than they must, compressed; and no GTIDs on MySQL.
 #[test]
 fn nor_with_other_forms_of_the_log() {
     let options = |mariadb: bool| -> &'static [&'static str] {
         if mariadb {
-            &["--binlog-row-image=MINIMAL", "--sync-binlog=1"]
+            &[
+                "--binlog-row-image=MINIMAL",
+                "--log-bin-compress=ON",
+                "--log-bin-compress-min-len=10",
+                "--sync-binlog=1",
+            ]
         } else {
             &[
                 "--binlog-row-image=MINIMAL",
@@ -75,6 +80,37 @@ fn nor_with_other_forms_of_the_log() {
         let login = prepare(server.addr());
         let flags = [ROOT_SERVICE, SHADOW].concat();
         mostly_remembered(check(server.addr(), &login, CLASSIC, checks() / 10, &flags));
+    });
+}
+
+/// What is written while Headwater comes up is told before it knows the tables' columns.
+#[test]
+fn memory_comes_up_beside_a_writer() {
+    on_each_quiet_server(|server| {
+        let database = Database::classic(server, "beside");
+        let login = database.login();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut client = database.connect();
+                while !stop.load(Ordering::Relaxed) {
+                    client.ok("INSERT INTO message (user_id, body) VALUES (2, 'text')");
+                }
+            });
+            let come_up = || {
+                let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
+                proxy.wait_for_log(&format!("in database {}: accelerated", database.name()));
+                let mut client = proxy.login(&login);
+                client.ok("INSERT INTO follower VALUES (1, 2)");
+                warm(&proxy, &mut client, "CALL fetch_timeline_ids(1)");
+            };
+            let come_up = std::panic::AssertUnwindSafe(come_up);
+            let came_up = std::panic::catch_unwind(come_up);
+            stop.store(true, Ordering::Relaxed);
+            if let Err(fault) = came_up {
+                std::panic::resume_unwind(fault);
+            }
+        });
     });
 }
 

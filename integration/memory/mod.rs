@@ -8,6 +8,8 @@ mod linear;
 mod rights;
 mod shadow;
 mod snapshot;
+mod statements;
+mod two_phase;
 mod world;
 
 use std::net::SocketAddr;

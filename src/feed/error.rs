@@ -24,6 +24,9 @@ pub(super) enum FeedError {
     /// One more timeline is listened to: from the beginning of a stream.
     #[error("another timeline is listened to from now on")]
     Late,
+    /// As by RESET MASTER: a stream can go on in the file that is not the log any more.
+    #[error("the server's log ends before what it has told already: it was begun anew")]
+    Reset,
     /// The server ended the stream.
     #[error("the server ended the stream of its log")]
     Ended,

@@ -26,7 +26,7 @@ pub(super) struct Key {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Absent,
-    /// There, with this author; `None`: with one that the log does not tell, or that does not matter.
+    /// There, with this author; `None`: with one that does not matter.
     Present(Option<u64>),
     /// Not told.
     Unknown,
@@ -81,7 +81,12 @@ impl State {
         match *change {
             // A row that moves to another author is removed first.
             Change::Posted { .. } | Change::Followed { .. } => State::Absent,
-            Change::Removed { author, .. } => State::Present(author),
+            Change::Removed {
+                author: Some(author),
+                ..
+            } => State::Present(Some(author)),
+            // It may have had no author: of such a message the log tells neither that it comes nor that it goes.
+            Change::Removed { author: None, .. } => State::Unknown,
             Change::Unfollowed { .. } => State::Present(None),
             Change::MessagesLost | Change::FollowsLost => State::Unknown,
         }

@@ -1,4 +1,5 @@
-//! Proves that what was in the log before the stream began can be read.
+//! Proves that what is in the log can be read where no row tells: what was there before the stream began, and what left all
+//! rows as they may have been before.
 //!
 //! A transaction between its entry in the log and its commit in the storage engine is listed in
 //! `information_schema.INNODB_TRX`. So once each transaction that was listed after the position was taken has left the
@@ -13,12 +14,15 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 
 use super::control::first_text;
+use super::queue::Cut;
 use super::rows::all;
-use super::{Feed, Phase};
+use super::{Feed, Phase, State};
 use crate::index::Position;
 
-/// The server renews the list when nobody has looked at it for a tenth of a second.
+/// The server renews the list when nobody has looked at it for a tenth of a second: who looks that often together with others
+/// has to look less often.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(125);
+const MOST_BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 const BETWEEN_TRIES: Duration = Duration::from_secs(2);
 /// Lists transactions that are open, and whose they are.
 pub(super) const OPEN_TRANSACTIONS: &str =
@@ -29,8 +33,9 @@ const UNNUMBERED: u64 = 1 << 48;
 /// Works until there is proof; that may also come by another way.
 pub(super) async fn run(feed: Arc<Feed>, generation: u64, start: Position) {
     let mut said = false;
+    let open = |state: &State| state.generation == generation && state.phase == Phase::Unproven;
     loop {
-        match wait_for_commits(&feed).await {
+        match wait_for_commits(&feed, open).await {
             Ok(()) => break,
             Err(error) => {
                 if !said {
@@ -54,14 +59,47 @@ pub(super) async fn run(feed: Arc<Feed>, generation: u64, start: Position) {
     feed.progress.notify_waiters();
 }
 
-async fn wait_for_commits(feed: &Feed) -> Result<(), mysql_async::Error> {
+/// Proves it of all that waits now, in the background; of one such lot at a time.
+pub(super) fn release(feed: &Arc<Feed>, generation: u64) {
+    let end = {
+        let mut state = feed.state();
+        if state.generation != generation || state.released {
+            return;
+        }
+        state.released = true;
+        state.queue.end()
+    };
+    let feed = Arc::clone(feed);
+    tokio::spawn(async move {
+        let open = |state: &State| state.generation == generation && state.queue.first() < end;
+        match wait_for_commits(&feed, open).await {
+            Ok(()) => feed.learn(generation, Cut::readable(end)),
+            Err(error) => {
+                tracing::debug!("the list of open transactions cannot be read: {error}");
+                tokio::time::sleep(BETWEEN_TRIES).await;
+            }
+        }
+        let mut state = feed.state();
+        if state.generation == generation {
+            state.released = false;
+        }
+    });
+}
+
+/// Ends early when the question is not `open` any more.
+async fn wait_for_commits(
+    feed: &Feed,
+    open: impl Fn(&State) -> bool,
+) -> Result<(), mysql_async::Error> {
+    let _alone = feed.listing.lock().await;
     let mut conn = Conn::new(feed.options.clone()).await?;
     conn.query_drop("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         .await?;
     let own = first_text(&mut conn, "SELECT CONNECTION_ID()").await?;
     let own: u64 = own.parse().unwrap_or_default();
-    let mut open: Option<HashSet<u64>> = None;
-    loop {
+    let mut waiting: Option<HashSet<u64>> = None;
+    let mut pause = BETWEEN_LOOKS;
+    while open(&feed.state()) {
         let rows: Vec<Row> = conn.query(OPEN_TRANSACTIONS).await?;
         // A list that cannot be read proves nothing.
         let listed: Vec<[u64; 2]> = all(&rows).unwrap_or_default();
@@ -71,17 +109,23 @@ async fn wait_for_commits(feed: &Feed) -> Result<(), mysql_async::Error> {
                 .filter(|[id, thread]| *thread != own && (1..UNNUMBERED).contains(id))
                 .map(|[id, _]| *id)
                 .collect();
-            let left = match open {
+            let left = match waiting {
                 None => now,
-                Some(open) => open.intersection(&now).copied().collect(),
+                Some(waiting) => waiting.intersection(&now).copied().collect(),
             };
             if left.is_empty() {
                 break;
             }
-            open = Some(left);
+            waiting = Some(left);
         }
-        tokio::time::sleep(BETWEEN_LOOKS).await;
+        tokio::time::sleep(pause + pause.mul_f64(random())).await;
+        pause = MOST_BETWEEN_LOOKS.min(pause * 3 / 2);
     }
     conn.query_drop("COMMIT").await?;
     conn.disconnect().await
+}
+
+/// From 0 to 1.
+fn random() -> f64 {
+    f64::from(super::stream::replica_id() & 0xffff) / f64::from(0xffff)
 }

@@ -11,6 +11,8 @@ mod error;
 mod events;
 mod evidence;
 mod fence;
+#[doc(hidden)]
+pub mod fuzzing;
 mod load;
 pub mod obstacles;
 mod place;
@@ -31,6 +33,7 @@ use std::time::{Duration, Instant};
 use mysql_async::{Opts, OptsBuilder};
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use error::FeedError;
 pub use place::Place;
 pub use settings::{FeedLimits, FeedSection, Freshness, IndexSection, Mode};
 
@@ -63,6 +66,8 @@ pub struct Feed {
     rerouted: Notify,
     /// Counts changes of the routes, so that the stream need not look at them with every event.
     routes_version: AtomicU64,
+    /// Whoever looks at the list of open transactions: it is not renewed while two do.
+    listing: tokio::sync::Mutex<()>,
     asks: mpsc::UnboundedSender<oneshot::Sender<bool>>,
     loads: mpsc::Sender<Load>,
 }
@@ -81,9 +86,10 @@ struct State {
     suspect: bool,
     /// When the last proof that succeeded was begun.
     fresh: Option<Instant>,
-    /// A place was added that the stream has not listened to from its beginning: what was committed before, and could not
-    /// be read yet, would be told by nobody.
-    late: bool,
+    /// Why the stream has to begin anew.
+    anew: Option<FeedError>,
+    /// What waits is being released by the list of open transactions.
+    released: bool,
     /// What was applied lately, where answers are compared (`shadow.rate`).
     recent: Option<Recent>,
 }
@@ -149,7 +155,8 @@ impl Feed {
                 bases: Vec::new(),
                 suspect: false,
                 fresh: None,
-                late: false,
+                anew: None,
+                released: false,
                 recent: limits.keep_recent.then(Recent::default),
             }),
             places: RwLock::default(),
@@ -157,6 +164,7 @@ impl Feed {
             changed: Notify::new(),
             rerouted: Notify::new(),
             routes_version: AtomicU64::new(0),
+            listing: tokio::sync::Mutex::default(),
             asks,
             loads,
         };
@@ -217,7 +225,7 @@ impl Feed {
         ));
         places.push(Arc::clone(&place));
         state.bases.push(None);
-        state.late = true;
+        state.anew = Some(FeedError::Late);
         drop(places);
         let mut routes = Routes::clone(&state.routes);
         routes.routes.extend(place.blind_routes());
@@ -358,6 +366,16 @@ impl Feed {
         }
     }
 
+    /// Has the stream begin anew.
+    fn begin_anew(&self, generation: u64, why: FeedError) {
+        let mut state = self.state();
+        if state.generation == generation {
+            state.anew = Some(why);
+            drop(state);
+            self.routes_changed();
+        }
+    }
+
     /// Asks for a proof that is begun from now on, and waits for it.
     async fn prove(&self) -> bool {
         let (answer, proved) = oneshot::channel();
@@ -393,7 +411,12 @@ impl Feed {
             // Servers commit in the order of the log: what came before is readable as well.
             state.phase = Phase::Proven;
         }
-        let released = state.queue.take(cut.readable);
+        let applied = match state.phase {
+            Phase::Proven => cut.alike,
+            // Nothing is in memory yet; and of what came before this proves nothing.
+            _ => cut.readable,
+        };
+        let released = state.queue.take(applied);
         self.apply(&state, &released);
         if let Some(recent) = &mut state.recent {
             recent.note(&released);

@@ -73,7 +73,7 @@ pub(super) struct ServerFacts {
 
 /// Variables, the values under which the log tells everything, and what is wrong with others. A variable that a server
 /// does not have stands in nobody's way.
-const NEEDED: [(&str, &[&str], &str); 5] = [
+const NEEDED: [(&str, &[&str], &str); 4] = [
     (
         "log_bin",
         &["1", "ON"],
@@ -93,11 +93,6 @@ const NEEDED: [(&str, &[&str], &str); 5] = [
         "wsrep_on",
         &["0", "OFF"],
         "a Galera node commits out of its log's order; follow a server outside the cluster",
-    ),
-    (
-        "log_bin_compress",
-        &["0", "OFF"],
-        "compressed events of MariaDB are not read; it has to be OFF",
     ),
 ];
 

@@ -17,7 +17,7 @@ use super::error::FeedError;
 use super::evidence::Key;
 use super::queue::{Cut, Question};
 use super::rows::{found, log_end};
-use super::{Feed, Phase};
+use super::{Feed, Phase, fence};
 use crate::index::Position;
 
 /// Proofs under way at a time.
@@ -29,6 +29,9 @@ const PATIENCE: Duration = Duration::from_millis(5);
 const PUMP: Duration = Duration::from_millis(10);
 /// Rows are looked at so often without a pause: what cannot be read yet is readable within microseconds as a rule.
 const LOOKS: u32 = 3;
+/// After so long, and after half of the time that calls wait, the rows are not expected to tell any more: the list of open
+/// transactions is asked.
+const UNTOLD: Duration = Duration::from_millis(20);
 /// Between two further looks.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -112,7 +115,12 @@ async fn work(feed: Arc<Feed>, asks: Arc<Mutex<Asks>>, turn: Arc<Semaphore>) {
 }
 
 /// True when the index of every place has what could be read when this was begun, and nothing that cannot be read.
-async fn prove(feed: &Feed, generation: u64, control: &mut Control) -> Result<bool, FeedError> {
+async fn prove(
+    feed: &Arc<Feed>,
+    generation: u64,
+    control: &mut Control,
+) -> Result<bool, FeedError> {
+    let untold = Instant::now() + UNTOLD.min(Duration::from_millis(feed.freshness.wait_ms / 2));
     let Some(server) = feed.state().server.clone() else {
         return Ok(false);
     };
@@ -121,6 +129,10 @@ async fn prove(feed: &Feed, generation: u64, control: &mut Control) -> Result<bo
     // Rows that wait already are looked at in the same round trip.
     let question = feed.question(generation);
     let (end, cut) = look(feed, &mut connection, status, &question).await?;
+    if end < question.received() {
+        feed.begin_anew(generation, FeedError::Reset);
+        return Ok(false);
+    }
     let mut hidden = cut.and_then(|cut| cut.hidden);
     if let Some(cut) = cut {
         feed.learn(generation, cut);
@@ -135,6 +147,9 @@ async fn prove(feed: &Feed, generation: u64, control: &mut Control) -> Result<bo
             Standing::Behind => feed.received(generation, end).await,
             Standing::Unknown => {
                 let question = feed.question(generation);
+                if question.is_empty() || Instant::now() > untold {
+                    fence::release(feed, generation);
+                }
                 if question.is_empty() {
                     feed.released(generation, end).await;
                     continue;

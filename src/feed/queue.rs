@@ -6,7 +6,7 @@
 //! always the first so many of those that wait: a *cut*.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::evidence::{History, Key, State, Table, cuts};
 use crate::index::{Change, Position};
@@ -43,6 +43,8 @@ pub(super) struct Question {
     end: u64,
     received: Position,
     rows: HashMap<Key, History>,
+    /// How transactions left all their rows, by their numbers: the newest ones, and the oldest.
+    outcomes: BTreeMap<u64, HashMap<Key, State>>,
 }
 
 /// What a look at the rows tells of the cut at that moment.
@@ -50,14 +52,31 @@ pub(super) struct Question {
 pub(super) struct Cut {
     /// Transactions with lower numbers are readable from then on.
     pub(super) readable: u64,
+    /// Each of those below this number that may be hidden left its rows as they were seen: whether it can be read makes no
+    /// difference.
+    pub(super) alike: u64,
     /// Those from this number on were not readable then; `None` where that is not known of any.
     pub(super) hidden: Option<u64>,
+}
+
+impl Cut {
+    /// Transactions with lower numbers are readable; of others nothing is known.
+    pub(super) fn readable(end: u64) -> Cut {
+        Cut {
+            readable: end,
+            alike: end,
+            hidden: None,
+        }
+    }
 }
 
 /// Rows of these transactions are asked for, counted from the newest and from the oldest. As a rule all but the newest few can be
 /// read; what lies between those that are asked for is told by the next look.
 const NEWEST: [usize; 7] = [0, 1, 2, 3, 5, 9, 17];
 const OLDEST: [usize; 5] = [0, 1, 2, 4, 8];
+/// Of so many transactions at each end all rows are asked for, to see whether they are as those left them; so many rows at most.
+const ASKED: usize = 4;
+const ASKED_ROWS: usize = 64;
 
 impl Queue {
     pub(super) fn starting_at(received: Position) -> Queue {
@@ -79,7 +98,7 @@ impl Queue {
 
     pub(super) fn push(&mut self, end: Position, changes: Vec<(usize, Change)>) {
         self.changes += changes.len();
-        let number = self.first + self.waiting.len() as u64;
+        let number = self.end();
         for change in &changes {
             match Key::of(change) {
                 Some(key) => {
@@ -119,6 +138,11 @@ impl Queue {
         self.first
     }
 
+    /// The number that the next one will have.
+    pub(super) fn end(&self) -> u64 {
+        self.first + self.waiting.len() as u64
+    }
+
     /// Takes those that are proven to be readable: all with lower numbers than this one.
     pub(super) fn take(&mut self, readable: u64) -> Vec<Transaction> {
         let count = usize::try_from(readable.saturating_sub(self.first)).unwrap_or(usize::MAX);
@@ -150,9 +174,10 @@ impl Queue {
     pub(super) fn question(&self) -> Question {
         let mut question = Question {
             first: self.first,
-            end: self.first + self.waiting.len() as u64,
+            end: self.end(),
             received: self.received,
             rows: HashMap::new(),
+            outcomes: self.outcomes(),
         };
         let last = self.waiting.len().saturating_sub(1);
         let newest = NEWEST.iter().filter_map(|back| last.checked_sub(*back));
@@ -162,20 +187,60 @@ impl Queue {
             };
             // The last row is the one that a later statement of the transaction cannot have undone.
             let key = transaction.changes.iter().rev().find_map(Key::of);
-            if let Some((key, row)) = key.and_then(|key| self.rows.get_key_value(&key)) {
-                question.rows.entry(*key).or_insert_with(|| {
-                    let lost = self.lost.iter().filter(|(_, lost)| key.is_lost_with(lost));
-                    row.with_unknowns(lost.map(|(number, _)| *number))
-                });
-            }
+            question.rows.extend(key.and_then(|key| self.row(key)));
+        }
+        for key in question.outcomes.values().flat_map(HashMap::keys) {
+            question.rows.extend(self.row(*key));
         }
         question
+    }
+
+    fn row(&self, key: Key) -> Option<(Key, History)> {
+        let row = self.rows.get(&key)?;
+        let lost = self.lost.iter().filter(|(_, lost)| key.is_lost_with(lost));
+        Some((key, row.with_unknowns(lost.map(|(number, _)| *number))))
+    }
+
+    fn outcomes(&self) -> BTreeMap<u64, HashMap<Key, State>> {
+        let numbered = || (self.first..).zip(&self.waiting);
+        let behind = self.waiting.len().saturating_sub(ASKED);
+        let mut outcomes = BTreeMap::new();
+        add_outcomes(numbered().take(ASKED), &mut outcomes);
+        let newest: Vec<_> = numbered().skip(behind).collect();
+        add_outcomes(newest.into_iter().rev(), &mut outcomes);
+        outcomes
+    }
+}
+
+fn add_outcomes<'a>(
+    transactions: impl Iterator<Item = (u64, &'a Transaction)>,
+    outcomes: &mut BTreeMap<u64, HashMap<Key, State>>,
+) {
+    let mut room = ASKED_ROWS;
+    for (number, transaction) in transactions {
+        let Some(left) = room.checked_sub(transaction.changes.len()) else {
+            break;
+        };
+        room = left;
+        let changes = transaction.changes.iter();
+        // Where a table is lost, nothing is known of its rows.
+        let rows: Option<HashMap<Key, State>> = changes
+            .map(|change| Some((Key::of(change)?, State::after(&change.1))))
+            .collect();
+        if let Some(rows) = rows {
+            outcomes.insert(number, rows);
+        }
     }
 }
 
 impl Question {
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// Everything up to here had been received when it was put.
+    pub(super) fn received(&self) -> Position {
+        self.received
     }
 
     /// The rows, by place and table.
@@ -189,19 +254,29 @@ impl Question {
     /// That a row is as a transaction left it proves that one readable, whatever has happened since. That it is as it
     /// was before proves nothing unless all that had happened was known: it may have been changed back.
     pub(super) fn judge(&self, found: &HashMap<Key, u64>, end: Position) -> Option<Cut> {
-        let rows = self.rows.iter().map(|(key, row)| {
-            let now = match (found.get(key), key.table) {
-                (None, _) => State::Absent,
-                (Some(author), Table::Message) => State::Present(Some(*author)),
-                (Some(_), Table::Follower) => State::Present(None),
-            };
-            (row, now)
-        });
+        let seen = |key: &Key| match (found.get(key), key.table) {
+            (None, _) => State::Absent,
+            (Some(author), Table::Message) => State::Present(Some(*author)),
+            (Some(_), Table::Follower) => State::Present(None),
+        };
+        let rows = self.rows.iter().map(|(key, row)| (row, seen(key)));
         let (least, most) = cuts(self.first, self.end, rows)?;
         Some(Cut {
             readable: least,
+            alike: self.alike(least, seen),
             hidden: (most < self.end && end <= self.received).then_some(most),
         })
+    }
+
+    /// See [`Cut::alike`].
+    fn alike(&self, readable: u64, seen: impl Fn(&Key) -> State) -> u64 {
+        let behind = self.outcomes.range(readable..);
+        let alike = (readable..)
+            .zip(behind)
+            .take_while(|(next, (number, rows))| {
+                next == *number && rows.iter().all(|(key, state)| *state == seen(key))
+            });
+        readable + alike.count() as u64
     }
 }
 
@@ -209,8 +284,9 @@ impl Question {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
+    use proptest::option;
     use proptest::prelude::*;
-    use std::collections::BTreeMap;
+    use std::collections::BTreeSet;
 
     fn at(offset: u64) -> Position {
         Position { file: 1, offset }
@@ -268,8 +344,85 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Act {
-        Toggle(u64, u64),
+        /// A message comes or goes.
+        Toggle(u64, Option<u64>),
+        /// A message, if it is there, gets another author, or the same one, or loses it.
+        Move(u64, Option<u64>),
         Edge(u64),
+    }
+
+    /// What is in the tables: of a message its author, if it has one.
+    type Rows = BTreeMap<Key, Option<u64>>;
+
+    /// Does it, and tells of it as the log does, where the row image is the least it can be (`binlog_row_image`) or all.
+    fn act(act: &Act, minimal: bool, rows: &mut Rows, changes: &mut Vec<(usize, Change)>) {
+        let mut tell = |change| changes.push((0, change));
+        let removed = |before: Option<u64>, id| match before {
+            _ if minimal => Some(Change::Removed { author: None, id }),
+            Some(author) => Some(Change::Removed {
+                author: Some(author),
+                id,
+            }),
+            None => None,
+        };
+        let posted = |now: Option<u64>, id| now.map(|author| Change::Posted { author, id });
+        match *act {
+            Act::Toggle(id, author) => match rows.remove(&Key::message(0, id)) {
+                Some(before) => removed(before, id).into_iter().for_each(tell),
+                None => {
+                    rows.insert(Key::message(0, id), author);
+                    posted(author, id).into_iter().for_each(tell);
+                }
+            },
+            Act::Move(id, author) => {
+                if let Some(row) = rows.get_mut(&Key::message(0, id)) {
+                    if minimal || *row != author {
+                        let told = removed(*row, id).into_iter().chain(posted(author, id));
+                        told.for_each(tell);
+                    }
+                    *row = author;
+                }
+            }
+            Act::Edge(reader) => {
+                let (key, author) = (Key::follow(0, reader, 1), 1);
+                if rows.remove(&key).is_some() {
+                    tell(Change::Unfollowed { reader, author });
+                } else {
+                    rows.insert(key, Some(author));
+                    tell(Change::Followed { reader, author });
+                }
+            }
+        }
+    }
+
+    /// The rows that the first so many transactions changed.
+    fn told_rows(all: &[Vec<(usize, Change)>], count: usize) -> BTreeSet<Key> {
+        all.iter()
+            .take(count)
+            .flatten()
+            .filter_map(Key::of)
+            .collect()
+    }
+
+    /// With `binlog_row_image=MINIMAL` the log does not say whose message it was.
+    #[test]
+    fn a_message_that_moves_from_an_author_untold_is_applied_once_it_is_seen_moved() {
+        let mut queue = Queue::starting_at(at(4));
+        let (id, author) = (10, 7);
+        let moved = [
+            Change::Removed { author: None, id },
+            Change::Posted { author, id },
+        ];
+        queue.push(at(10), moved.map(|change| (0, change)).to_vec());
+        let question = queue.question();
+        let seen = |author| {
+            let found = HashMap::from([(Key::message(0, id), author)]);
+            let cut = question.judge(&found, at(10)).unwrap();
+            (cut.readable, cut.alike, cut.hidden)
+        };
+        // It may have been the same author's before: that proves nothing, and makes no difference.
+        assert_eq!(seen(7), (0, 1, None));
+        assert_eq!(seen(6), (0, 0, Some(0)));
     }
 
     proptest! {
@@ -279,7 +432,8 @@ mod tests {
             acts in proptest::collection::vec(
                 proptest::collection::vec(
                     prop_oneof![
-                        (0u64..6, 0u64..3).prop_map(|(id, author)| Act::Toggle(id, author)),
+                        (0u64..6, option::of(0u64..3)).prop_map(|(id, author)| Act::Toggle(id, author)),
+                        (0u64..6, option::of(0u64..3)).prop_map(|(id, author)| Act::Move(id, author)),
                         (0u64..4).prop_map(Act::Edge),
                     ],
                     1..4,
@@ -292,32 +446,12 @@ mod tests {
             taken in 0u64..10,
         ) {
             let mut all = Vec::new();
-            let mut rows: BTreeMap<Key, u64> = BTreeMap::new();
+            let mut rows = Rows::new();
             let mut states = vec![rows.clone()];
             for transaction in &acts {
                 let mut changes = Vec::new();
-                for act in transaction {
-                    match *act {
-                        Act::Toggle(id, author) => match rows.remove(&Key::message(0, id)) {
-                            Some(before) => changes.push((0, Change::Removed {
-                                author: (!minimal).then_some(before),
-                                id,
-                            })),
-                            None => {
-                                rows.insert(Key::message(0, id), author);
-                                changes.push((0, Change::Posted { author, id }));
-                            }
-                        },
-                        Act::Edge(reader) => {
-                            let (key, author) = (Key::follow(0, reader, 1), 1);
-                            if rows.remove(&key).is_some() {
-                                changes.push((0, Change::Unfollowed { reader, author }));
-                            } else {
-                                rows.insert(key, author);
-                                changes.push((0, Change::Followed { reader, author }));
-                            }
-                        }
-                    }
+                for one in transaction {
+                    act(one, minimal, &mut rows, &mut changes);
                 }
                 all.push(changes);
                 states.push(rows.clone());
@@ -327,14 +461,14 @@ mod tests {
             let cut = cut.min(acts.len());
             let taken = taken.min(cut.min(told_of) as u64);
             let mut queue = Queue::starting_at(at(4));
-            for (number, changes) in all.into_iter().enumerate().take(told_of) {
+            for (number, changes) in all.iter().cloned().enumerate().take(told_of) {
                 queue.push(at(number as u64 + 5), changes);
             }
             queue.take(taken);
             let question = queue.question();
             let found: HashMap<Key, u64> = question
                 .keys()
-                .filter_map(|key| states[cut].get(key).map(|author| (*key, *author)))
+                .filter_map(|key| Some((*key, (*states[cut].get(key)?)?)))
                 .collect();
             // The log's end behind the look is nowhere before the cut.
             let end = at(cut.max(1) as u64 + 4);
@@ -345,6 +479,13 @@ mod tests {
             prop_assert!(told.readable <= cut as u64);
             prop_assert!(told.hidden.is_none_or(|hidden| cut as u64 <= hidden));
             prop_assert!(told.readable >= taken);
+            // What may be applied beyond that makes no difference, however much of it can be read by then.
+            let alike = usize::try_from(told.alike).unwrap();
+            for key in told_rows(&all, alike) {
+                let author = |rows: &Rows| rows.get(&key).copied().flatten();
+                let applied = author(&states[alike]);
+                prop_assert!((cut..alike).all(|cut| author(&states[cut]) == applied));
+            }
         }
     }
 }

@@ -94,11 +94,13 @@ async fn follow(feed: &Arc<Feed>, said: &mut Option<String>) -> Result<Infallibl
         let event = tokio::select! {
             biased;
             event = stream.next() => event,
-            () = feed.rerouted.notified(), if idle => {
-                if feed.state().late {
-                    return Err(FeedError::Late);
+            () = feed.rerouted.notified() => {
+                if let Some(why) = feed.state().anew.take() {
+                    return Err(why);
                 }
-                (routes, version) = adopt(feed);
+                if idle {
+                    (routes, version) = adopt(feed);
+                }
                 continue;
             }
             _ = looks.tick() => {
@@ -110,7 +112,7 @@ async fn follow(feed: &Arc<Feed>, said: &mut Option<String>) -> Result<Infallibl
         };
         heard_something = true;
         let event = event.ok_or(FeedError::Ended)?.map_err(denied)?;
-        let heard = events.take(&event, |table| stream.get_tme(table), &routes)?;
+        let heard = events.take(&event, &routes)?;
         if heard == Heard::Nothing {
             idle = false;
             continue;
@@ -134,8 +136,8 @@ async fn follow(feed: &Arc<Feed>, said: &mut Option<String>) -> Result<Infallibl
         }
         feed.progress.notify_waiters();
         if feed.routes_version.load(Ordering::Acquire) != version {
-            if feed.state().late {
-                return Err(FeedError::Late);
+            if let Some(why) = feed.state().anew.take() {
+                return Err(why);
             }
             (routes, version) = adopt(feed);
         }
@@ -190,7 +192,8 @@ fn begin(feed: &Feed, server: ServerFacts, start: Position) -> (u64, Arc<Routes>
     state.queue = Queue::starting_at(start);
     state.suspect = false;
     state.fresh = None;
-    state.late = false;
+    state.anew = None;
+    state.released = false;
     let places = feed.places();
     let routes = Arc::new(Routes {
         routes: places
@@ -203,7 +206,7 @@ fn begin(feed: &Feed, server: ServerFacts, start: Position) -> (u64, Arc<Routes>
     state.bases = vec![None; places.len()];
     state.server = Some(Arc::new(server));
     for place in &places {
-        place.index_mut().clear();
+        place.index_mut().begin_anew();
         let _ = feed.loads.try_send(Load::Schema(place.number));
     }
     let version = feed.routes_version.load(Ordering::Acquire);

@@ -193,6 +193,12 @@ impl Index {
         self.settling.clear();
     }
 
+    /// Everything is void, and what comes may stand anywhere: a server's log may begin anew as well.
+    pub fn begin_anew(&mut self) {
+        self.clear();
+        self.position = Position::default();
+    }
+
     /// Whom a reader follows, if that is here.
     #[must_use]
     pub fn follows(&self, reader: u64) -> Option<Vec<u64>> {

@@ -1,0 +1,403 @@
+//! Events of the log, one after the other, become transactions.
+//!
+//! `query`, `tables` and `rows` read the bodies of events, `compressed` those of MariaDB that are, `changes` says what a
+//! row event did. Every length is checked: what is not as it should be is [`Lost::Malformed`].
+
+mod changes;
+mod compressed;
+mod query;
+mod rows;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod two_phase;
+
+use std::collections::HashMap;
+
+use mysql_common::binlog::consts::{BinlogChecksumAlg, EventType};
+use mysql_common::binlog::events::Event;
+
+use self::query::Query;
+use self::rows::{Form, Rows};
+use self::tables::Described;
+use self::two_phase::{Prepared, Verb};
+use super::routes::{Routes, Statement};
+use crate::index::{Change, Position};
+use crate::wire::cursor::{self, Cursor};
+
+/// MariaDB's own events; see `mysql_common` for those of both servers.
+const MARIADB_GTID: u8 = 162;
+/// A transaction's rows as a comment, and lists of positions: nothing for us.
+const MARIADB_HARMLESS: [u8; 3] = [160, 161, 163];
+const MARIADB_START_ENCRYPTION: u8 = 164;
+const MARIADB_COMPRESSED_QUERY: u8 = 165;
+const HEARTBEAT_V2: u8 = 41;
+/// The server made it for this stream: it does not stand in the file.
+const ARTIFICIAL: u16 = 0x20;
+const STANDALONE: u8 = 1;
+/// Bytes of a checksum behind an event.
+const CHECKSUM: usize = 4;
+
+/// Why the stream cannot be followed any more.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Lost {
+    #[error("the server's log holds an event that is not known (type {0})")]
+    UnknownEvent(u8),
+    #[error("an event of the server's log cannot be read: {0}")]
+    Malformed(String),
+    #[error("an event of the server's log does not have its checksum")]
+    Checksum,
+    #[error("the server's log holds a statement in place of row changes (binlog_format): {0}")]
+    Statement(String),
+    #[error(
+        "a two-phase transaction (XA) changed the tables, or was prepared before the log was followed"
+    )]
+    Xa,
+    #[error("a statement changed one of the tables themselves: {0}")]
+    Schema(String),
+    #[error("the server's log goes on in a file of another name: {0}")]
+    File(String),
+    #[error("a transaction changes more rows than feed.transaction_rows = {0}")]
+    TooLarge(usize),
+    #[error("the server says that its log has a gap (an incident)")]
+    Incident,
+}
+
+/// What an event amounts to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// In the middle of something.
+    Nothing,
+    /// Nothing that matters, up to here.
+    Passed(Position),
+    /// A transaction that changed rows of the tables ended here.
+    Transaction(Position, Vec<(usize, Change)>),
+}
+
+/// Follows a stream of events from a position on.
+#[derive(Clone, Debug)]
+pub(super) struct Events {
+    at: Position,
+    base: String,
+    /// The server has said how its events are laid out.
+    described: bool,
+    inside: bool,
+    /// The transaction goes on until it is committed: a statement does not end it by itself.
+    begun: bool,
+    /// The events of a compressed transaction come without positions of their own.
+    unpacking: bool,
+    /// The tables that the transaction has described so far.
+    tables: HashMap<u64, Described>,
+    changes: Vec<(usize, Change)>,
+    prepared: Prepared,
+    most: usize,
+}
+
+/// The number of a log file, and the name before it.
+pub(super) fn file_number(name: &str) -> Option<(&str, u64)> {
+    let (base, number) = name.rsplit_once('.')?;
+    let digits = number.bytes().all(|byte| byte.is_ascii_digit());
+    Some((base, number.parse().ok().filter(|_| digits)?))
+}
+
+impl Events {
+    /// From this position on, in files of this name, with at most so many changes a transaction.
+    pub(super) fn starting_at(at: Position, base: &str, most: usize) -> Events {
+        Events {
+            at,
+            base: base.to_owned(),
+            described: false,
+            inside: false,
+            begun: false,
+            unpacking: false,
+            tables: HashMap::new(),
+            changes: Vec::new(),
+            prepared: Prepared::default(),
+            most,
+        }
+    }
+
+    /// Takes in the next event.
+    pub(super) fn take(&mut self, event: &Event, routes: &Routes) -> Result<Heard, Lost> {
+        let header = event.header();
+        let raw = header.event_type_raw();
+        if !self.unpacking {
+            verify(event)?;
+        }
+        if !self.unpacking && header.flags_raw() & ARTIFICIAL == 0 {
+            self.advance(header.log_pos());
+        }
+        let body = event.data();
+        if let Some(form) = Form::of(raw) {
+            self.rows(form, body, routes)?;
+            return Ok(Heard::Nothing);
+        }
+        let Ok(kind) = header.event_type() else {
+            return self.other(raw, body, routes);
+        };
+        match kind {
+            EventType::TABLE_MAP_EVENT => {
+                let (number, table) = Described::read(body, routes)?;
+                self.tables.insert(number, table);
+                Ok(Heard::Nothing)
+            }
+            EventType::XID_EVENT => Ok(self.commit()),
+            EventType::QUERY_EVENT => {
+                let query = Query::read(body)?;
+                self.statement(query.text, query.schema, routes)
+            }
+            EventType::GTID_EVENT
+            | EventType::ANONYMOUS_GTID_EVENT
+            | EventType::GTID_TAGGED_LOG_EVENT => {
+                if self.unpacking {
+                    return Err(unfinished());
+                }
+                self.begin()
+            }
+            EventType::TRANSACTION_PAYLOAD_EVENT => {
+                self.unpacking = true;
+                Ok(Heard::Nothing)
+            }
+            EventType::ROTATE_EVENT => {
+                let mut body = Cursor::new(body);
+                let offset = body.u64()?;
+                self.rotate(offset, body.rest())
+            }
+            EventType::XA_PREPARE_LOG_EVENT => self.prepare(body),
+            EventType::HEARTBEAT_EVENT => {
+                self.advance(header.log_pos());
+                Ok(self.passed())
+            }
+            EventType::FORMAT_DESCRIPTION_EVENT => {
+                self.described = true;
+                Ok(self.passed())
+            }
+            EventType::PREVIOUS_GTIDS_EVENT
+            | EventType::STOP_EVENT
+            | EventType::IGNORABLE_EVENT
+            | EventType::ROWS_QUERY_EVENT
+            | EventType::INTVAR_EVENT
+            | EventType::RAND_EVENT
+            | EventType::USER_VAR_EVENT
+            | EventType::TRANSACTION_CONTEXT_EVENT
+            | EventType::VIEW_CHANGE_EVENT => Ok(self.passed()),
+            EventType::INCIDENT_EVENT => Err(Lost::Incident),
+            EventType::BEGIN_LOAD_QUERY_EVENT | EventType::EXECUTE_LOAD_QUERY_EVENT => {
+                Err(Lost::Statement("LOAD DATA".into()))
+            }
+            _ => Err(Lost::UnknownEvent(raw)),
+        }
+    }
+
+    fn other(&mut self, raw: u8, body: &[u8], routes: &Routes) -> Result<Heard, Lost> {
+        match raw {
+            MARIADB_GTID => {
+                let mut body = Cursor::new(body);
+                // Sequence number, and domain.
+                body.take(8 + 4)?;
+                let flags = body.u8()?;
+                let heard = self.begin()?;
+                self.begun = flags & STANDALONE == 0;
+                Ok(heard)
+            }
+            MARIADB_COMPRESSED_QUERY => {
+                let query = Query::read(body)?;
+                let text = compressed::unpacked(query.text)?;
+                self.statement(&text, query.schema, routes)
+            }
+            HEARTBEAT_V2 | MARIADB_START_ENCRYPTION => Ok(self.passed()),
+            _ if MARIADB_HARMLESS.contains(&raw) => Ok(self.passed()),
+            _ => Err(Lost::UnknownEvent(raw)),
+        }
+    }
+
+    /// The log holds 32 bits of an offset. What would lie behind (0: not told) is no news.
+    fn advance(&mut self, log_pos: u32) {
+        const FILE: u64 = 1 << 32;
+        let offset = self.at.offset & !(FILE - 1) | u64::from(log_pos);
+        if offset > self.at.offset {
+            self.at.offset = offset;
+        } else if self.at.offset - offset > FILE / 2 {
+            // A file grows beyond 4 GiB by one large transaction.
+            self.at.offset = offset + FILE;
+        }
+    }
+
+    fn passed(&self) -> Heard {
+        if self.inside || self.unpacking {
+            Heard::Nothing
+        } else {
+            Heard::Passed(self.at)
+        }
+    }
+
+    fn begin(&mut self) -> Result<Heard, Lost> {
+        if !self.changes.is_empty() {
+            return Err(unfinished());
+        }
+        self.tables.clear();
+        self.inside = true;
+        Ok(Heard::Nothing)
+    }
+
+    fn commit(&mut self) -> Heard {
+        self.inside = false;
+        self.begun = false;
+        self.unpacking = false;
+        self.tables.clear();
+        let changes = std::mem::take(&mut self.changes);
+        if changes.is_empty() {
+            Heard::Passed(self.at)
+        } else {
+            Heard::Transaction(self.at, changes)
+        }
+    }
+
+    /// What was done for nothing, or is not to be read before XA COMMIT.
+    fn forget(&mut self) -> Heard {
+        self.changes.clear();
+        self.commit()
+    }
+
+    fn prepare(&mut self, body: &[u8]) -> Result<Heard, Lost> {
+        let (in_one_phase, transaction) = two_phase::prepared(body)?;
+        if in_one_phase {
+            return Ok(self.commit());
+        }
+        if self.changes.is_empty() {
+            self.prepared.without_changes(transaction);
+        }
+        Ok(self.forget())
+    }
+
+    fn rotate(&mut self, offset: u64, name: &[u8]) -> Result<Heard, Lost> {
+        let number = self.number(name);
+        if number == Some(self.at.file + 1) {
+            if self.inside || self.unpacking {
+                return Err(unfinished());
+            }
+            self.at = Position {
+                file: self.at.file + 1,
+                offset,
+            };
+        } else if number != Some(self.at.file) {
+            return Err(Lost::File(String::from_utf8_lossy(name).into_owned()));
+        }
+        Ok(self.passed())
+    }
+
+    /// The number of the file of this name.
+    fn number(&self, name: &[u8]) -> Option<u64> {
+        // Before it has described its format, MariaDB leaves a checksum behind the name of the file that it begins with.
+        let first = format!("{}.{:06}", self.base, self.at.file);
+        let behind = name.strip_prefix(first.as_bytes());
+        if !self.described && behind.is_some_and(|behind| behind.len() == CHECKSUM) {
+            return Some(self.at.file);
+        }
+        let (base, number) = file_number(str::from_utf8(name).ok()?)?;
+        (base == self.base).then_some(number)
+    }
+
+    fn statement(&mut self, text: &[u8], schema: &[u8], routes: &Routes) -> Result<Heard, Lost> {
+        let shown = || String::from_utf8_lossy(text.get(..80).unwrap_or(text)).into_owned();
+        match Statement::judge(text, schema, routes) {
+            Statement::Begin => {
+                self.inside = true;
+                self.begun = true;
+                Ok(Heard::Nothing)
+            }
+            Statement::Commit => Ok(self.commit()),
+            Statement::Rollback => Ok(self.forget()),
+            // CREATE TABLE ... SELECT stands within a transaction.
+            Statement::Harmless if self.begun => Ok(Heard::Nothing),
+            Statement::Harmless => Ok(self.commit()),
+            Statement::Schema => Err(Lost::Schema(shown())),
+            Statement::Unknown => match two_phase::verb(text) {
+                Some((Verb::Start | Verb::End, _)) => {
+                    self.begun = true;
+                    Ok(Heard::Nothing)
+                }
+                Some((Verb::Rollback, transaction)) => {
+                    self.prepared.ended(transaction);
+                    Ok(self.forget())
+                }
+                Some((Verb::Commit, transaction)) => {
+                    if self.prepared.ended(transaction) {
+                        Ok(self.commit())
+                    } else {
+                        // MariaDB commits it out of the log's order.
+                        Err(Lost::Xa)
+                    }
+                }
+                None => Err(Lost::Statement(shown())),
+            },
+        }
+    }
+
+    fn rows(&mut self, form: Form, body: &[u8], routes: &Routes) -> Result<(), Lost> {
+        let rows = Rows::read(form, body)?;
+        let Some(table) = self.tables.get(&rows.table) else {
+            return Err(malformed("rows of a table that was not described"));
+        };
+        let Some((route, columns)) = table.listened_to(routes) else {
+            return Ok(());
+        };
+        let told = rows.columns;
+        match route.columns {
+            Some(known) if known == told => {}
+            Some(_) => {
+                return Err(Lost::Schema(format!(
+                    "{}.{} has {told} columns",
+                    route.database, route.name
+                )));
+            }
+            // Nobody knows yet where they stand. That something changed has to be proven readable all the same.
+            None => {
+                let lost = (route.place, changes::lost(route));
+                if self.changes.last() != Some(&lost) {
+                    self.changes.push(lost);
+                }
+                return Ok(());
+            }
+        }
+        let (changes, most) = (&mut self.changes, self.most);
+        rows.each(columns, route, |old, new| {
+            changes::note(route, old, new, changes);
+            if changes.len() > most {
+                return Err(Lost::TooLarge(most));
+            }
+            Ok(())
+        })
+    }
+}
+
+impl From<cursor::Malformed> for Lost {
+    fn from(fault: cursor::Malformed) -> Lost {
+        malformed(&fault.to_string())
+    }
+}
+
+fn malformed(what: &str) -> Lost {
+    Lost::Malformed(what.to_owned())
+}
+
+fn unfinished() -> Lost {
+    malformed("a transaction without an end")
+}
+
+fn verify(event: &Event) -> Result<(), Lost> {
+    let Some(written) = event.checksum() else {
+        return Ok(());
+    };
+    match event.footer().get_checksum_alg() {
+        Ok(Some(BinlogChecksumAlg::BINLOG_CHECKSUM_ALG_CRC32)) => {
+            let own = event.calc_checksum(BinlogChecksumAlg::BINLOG_CHECKSUM_ALG_CRC32);
+            if own.to_le_bytes() == written {
+                Ok(())
+            } else {
+                Err(Lost::Checksum)
+            }
+        }
+        _ => Ok(()),
+    }
+}

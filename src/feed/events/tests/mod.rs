@@ -1,0 +1,6 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod captured;
+mod hostile;
+mod log;
+mod made;
