@@ -5,12 +5,12 @@
 //! transactions can be read: those are applied. If a transaction that was told could not be read at a moment after the
 //! proof was begun, neither could any behind it, and the index without them is exact.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
-use tokio::sync::{Mutex, Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
 
 use super::control::Control;
 use super::error::FeedError;
@@ -25,6 +25,15 @@ const WORKERS: usize = 4;
 /// So long a proof waits for the one before it: the more calls share one, the less is asked of the server. Measured beside
 /// two at a time without waiting, 8 connections: MySQL 1.1 to 1.4 times as many calls a second, MariaDB as many.
 const PATIENCE: Duration = Duration::from_millis(5);
+/// While the server is written to, a proof that took long, because there is much to do, is followed by a rest that grows with
+/// the square of the time (twice as long after a millisecond), up to this: calls that come meanwhile share the next one. Without it, 8 readers took so much of two processors from
+/// 8 writers that these had 0.6 to 0.9 of the inserts that they had beside readers of the procedure; with it, 1.0 to 1.1.
+const LONGEST_REST: Duration = Duration::from_millis(5);
+/// Timers are not more exact than that.
+const SHORTEST_REST: Duration = Duration::from_micros(750);
+/// Before a proof is begun, all sessions that can go on do so, so many times over. Measured beside none, 8 connections that
+/// call and read the tail on MariaDB: 0.40 in place of 0.60 proofs a call, 1.07 times as many calls a second.
+const GATHERING: u32 = 4;
 /// What waits is looked at so often, even if nobody asks.
 const PUMP: Duration = Duration::from_millis(10);
 /// Rows are looked at so often without a pause: what cannot be read yet is readable within microseconds as a rule.
@@ -39,11 +48,55 @@ type Asks = mpsc::UnboundedReceiver<oneshot::Sender<bool>>;
 
 /// Answers asks for good.
 pub(super) async fn run(feed: Arc<Feed>, asks: Asks) {
-    let asks = Arc::new(Mutex::new(asks));
-    let turn = Arc::new(Semaphore::new(1));
+    let asks = Arc::new(tokio::sync::Mutex::new(asks));
+    let turn = Arc::new(Turn {
+        one: Semaphore::new(1),
+        rest: Mutex::new((Instant::now(), Position::default())),
+    });
     let workers =
         (0..WORKERS).map(|_| work(Arc::clone(&feed), Arc::clone(&asks), Arc::clone(&turn)));
     futures_util::future::join_all(workers).await;
+}
+
+/// Whose turn it is.
+struct Turn {
+    one: Semaphore,
+    /// From when on the next proof is due, and how far the log had been received with the last one.
+    rest: Mutex<(Instant, Position)>,
+}
+
+impl Turn {
+    /// Waits for the proof before this one, but not for ever, while it is too early for the next, and for calls that have
+    /// come already and not been looked at.
+    async fn wait(&self) -> Option<SemaphorePermit<'_>> {
+        let one = tokio::time::timeout(PATIENCE, self.one.acquire()).await;
+        let (due, _) = *self.resting();
+        let rest = due.saturating_duration_since(Instant::now());
+        if rest > SHORTEST_REST {
+            tokio::time::sleep(rest).await;
+        }
+        for _ in 0..GATHERING {
+            tokio::task::yield_now().await;
+        }
+        one.ok()?.ok()
+    }
+
+    /// A proof has ended that was begun then; the log has been received up to here.
+    fn rest(&self, begun: Instant, received: Position) {
+        let now = Instant::now();
+        let taken = now - begun;
+        let mut rest = self.resting();
+        if rest.1 != received {
+            *rest = (
+                now + LONGEST_REST.min(taken.mul_f64(taken.as_secs_f64() * 2_000.0)),
+                received,
+            );
+        }
+    }
+
+    fn resting(&self) -> MutexGuard<'_, (Instant, Position)> {
+        self.rest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Has what waits looked at now and then.
@@ -63,7 +116,7 @@ pub(super) async fn pump(feed: Arc<Feed>) {
     }
 }
 
-async fn work(feed: Arc<Feed>, asks: Arc<Mutex<Asks>>, turn: Arc<Semaphore>) {
+async fn work(feed: Arc<Feed>, asks: Arc<tokio::sync::Mutex<Asks>>, turn: Arc<Turn>) {
     let mut control = Control::default();
     loop {
         let mut waiting = Vec::new();
@@ -74,7 +127,7 @@ async fn work(feed: Arc<Feed>, asks: Arc<Mutex<Asks>>, turn: Arc<Semaphore>) {
                 Some(ask) => waiting.push(ask),
                 None => return,
             }
-            _turn = tokio::time::timeout(PATIENCE, turn.acquire()).await;
+            _turn = turn.wait().await;
             while let Ok(ask) = asks.try_recv() {
                 waiting.push(ask);
             }
@@ -92,6 +145,7 @@ async fn work(feed: Arc<Feed>, asks: Arc<Mutex<Asks>>, turn: Arc<Semaphore>) {
             // The connection is in the middle of something, and gone.
             Err(_) => false,
         };
+        turn.rest(begun, feed.state().queue.received());
         {
             let mut state = feed.state();
             if state.generation == generation {

@@ -193,7 +193,7 @@ impl Window {
             }
         }
         let end = match bound {
-            Some(bound) if self.newest > bound => self.ids.partition_point(|id| *id <= bound),
+            Some(bound) if self.newest > bound => count_up_to(&self.ids, bound),
             _ => self.ids.len(),
         };
         let ids = self.ids.get(start..end).unwrap_or(&[]);
@@ -211,5 +211,76 @@ impl Window {
         };
         let enough = enough || low == 0;
         (enough || head.is_some()).then_some(View { head, ids, enough })
+    }
+}
+
+/// How many of ascending numbers are at or below a bound. The search begins where the bound would lie if they lay evenly, as an
+/// author's ids nearly do: it reads one or two cache lines where halving reads four or five.
+fn count_up_to(ids: &[u64], bound: u64) -> usize {
+    let (Some(&first), Some(&last)) = (ids.first(), ids.last()) else {
+        return 0;
+    };
+    if bound < first {
+        return 0;
+    }
+    if bound >= last {
+        return ids.len();
+    }
+    let share = u128::from(bound - first) * (ids.len() - 1) as u128 / u128::from(last - first);
+    let guess = usize::try_from(share).unwrap_or(0);
+    let is_in = |at: usize| ids.get(at).is_some_and(|id| *id <= bound);
+    // What lies before `from` is at or below the bound; what lies at `to` or behind is not.
+    let (mut from, mut to) = (0, ids.len());
+    let mut step = 1;
+    if is_in(guess) {
+        from = guess + 1;
+        while from < to {
+            let at = from + step - 1;
+            if !is_in(at) {
+                to = at.min(to);
+                break;
+            }
+            from = at + 1;
+            step *= 2;
+        }
+    } else {
+        to = guess;
+        while from < to {
+            let at = to.saturating_sub(step);
+            if is_in(at) {
+                from = at + 1;
+                break;
+            }
+            to = at;
+            step *= 2;
+        }
+    }
+    from + ids
+        .get(from..to)
+        .map_or(0, |rest| rest.partition_point(|id| *id <= bound))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::btree_set;
+    use proptest::prelude::*;
+
+    use super::count_up_to;
+
+    proptest! {
+        #[test]
+        fn as_many_are_up_to_a_bound_as_halving_finds(
+            close in btree_set(0u64..200, 0..80),
+            far in btree_set(any::<u64>(), 0..20),
+            bounds in proptest::collection::vec(prop_oneof![0u64..210, any::<u64>()], 1..20),
+        ) {
+            for ids in [close.iter().copied().collect(), far.iter().copied().collect(), &close | &far] {
+                let ids: Vec<u64> = std::collections::BTreeSet::into_iter(ids).collect();
+                for bound in bounds.iter().chain(&ids) {
+                    let expected = ids.partition_point(|id| id <= bound);
+                    prop_assert_eq!(count_up_to(&ids, *bound), expected);
+                }
+            }
+        }
     }
 }
