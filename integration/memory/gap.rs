@@ -1,18 +1,47 @@
 //! Commits held between their entry in the log and the moment from which they can be read.
 
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use headwater::demo::private_server::Kind;
 
 use super::linear::numbers;
-use super::{CLASSIC, prepare, warm};
+use super::{CLASSIC, prepare, prepare_in, warm};
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::WireClient;
 
 /// How long the server waits for a replica that does not exist.
 const HELD_MS: u64 = 2_500;
+
+/// Has the server wait for a replica that does not exist, and returns while a message, number 30 of author 2, waits
+/// for it: long after the log has told of it.
+fn hold_a_commit(kind: Kind, mut root: WireClient) -> JoinHandle<Duration> {
+    let settings = match kind {
+        Kind::Mysql => vec![
+            "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'".to_owned(),
+            "SET GLOBAL rpl_semi_sync_source_wait_point = AFTER_SYNC".to_owned(),
+            format!("SET GLOBAL rpl_semi_sync_source_timeout = {HELD_MS}"),
+            "SET GLOBAL rpl_semi_sync_source_enabled = 1".to_owned(),
+        ],
+        Kind::Mariadb => vec![
+            "SET GLOBAL rpl_semi_sync_master_wait_no_slave = 1".to_owned(),
+            "SET GLOBAL rpl_semi_sync_master_wait_point = AFTER_SYNC".to_owned(),
+            format!("SET GLOBAL rpl_semi_sync_master_timeout = {HELD_MS}"),
+            "SET GLOBAL rpl_semi_sync_master_enabled = 1".to_owned(),
+        ],
+    };
+    for setting in settings {
+        root.ok(&setting);
+    }
+    let held = thread::spawn(move || {
+        let begun = Instant::now();
+        root.ok("INSERT INTO message (id, user_id, body) VALUES (30, 2, 'thirty')");
+        begun.elapsed()
+    });
+    thread::sleep(Duration::from_millis(500));
+    held
+}
 
 /// Under semi-synchronous replication a commit waits for a replica before it can be read, while the log tells of it already.
 #[test]
@@ -26,34 +55,11 @@ fn a_commit_that_waits_for_a_replica_is_not_in_an_answer_and_holds_none_up() {
             root.ok(
                 "INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten'), (20, 2, 'twenty')",
             );
-            let settings: &[String] = &match server.kind() {
-                Kind::Mysql => [
-                    "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'".to_owned(),
-                    "SET GLOBAL rpl_semi_sync_source_wait_point = AFTER_SYNC".to_owned(),
-                    format!("SET GLOBAL rpl_semi_sync_source_timeout = {HELD_MS}"),
-                    "SET GLOBAL rpl_semi_sync_source_enabled = 1".to_owned(),
-                ],
-                Kind::Mariadb => [
-                    "SET GLOBAL rpl_semi_sync_master_wait_no_slave = 1".to_owned(),
-                    "SET GLOBAL rpl_semi_sync_master_wait_point = AFTER_SYNC".to_owned(),
-                    format!("SET GLOBAL rpl_semi_sync_master_timeout = {HELD_MS}"),
-                    "SET GLOBAL rpl_semi_sync_master_enabled = 1".to_owned(),
-                ],
-            };
             let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
             proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
             let mut client = proxy.login(&login);
             warm(&proxy, &mut client, "CALL fetch_timeline_ids(1)");
-            for setting in settings {
-                root.ok(setting);
-            }
-            let held = thread::spawn(move || {
-                let begun = Instant::now();
-                root.ok("INSERT INTO message (id, user_id, body) VALUES (30, 2, 'thirty')");
-                begun.elapsed()
-            });
-            // Long after the log has told of it.
-            thread::sleep(Duration::from_millis(500));
+            let held = hold_a_commit(server.kind(), root);
             let before = proxy.counts();
             let begun = Instant::now();
             let mut asked = 0;
@@ -82,6 +88,41 @@ fn a_commit_that_waits_for_a_replica_is_not_in_an_answer_and_holds_none_up() {
                 numbers(&client.column("SELECT id FROM fetch_timeline_tt")).len(),
                 3
             );
+        },
+    );
+}
+
+/// A timeline whose first call comes while such a commit waits: the stream has passed it, with nobody listening to its table.
+#[test]
+fn a_timeline_first_called_while_a_commit_waits_has_it_afterwards() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let login = prepare(server.addr());
+            let other = prepare_in(server.addr(), "other");
+            let mut root = WireClient::login(server.addr(), &login);
+            root.ok("INSERT INTO follower VALUES (1, 2)");
+            root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+            let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
+            proxy.wait_for_log("in database other: accelerated");
+            let call = "CALL fetch_timeline_ids(1)";
+            // The stream is there, for another timeline.
+            warm(&proxy, &mut proxy.login(&other), call);
+            let held = hold_a_commit(server.kind(), root);
+            let mut client = proxy.login(&login);
+            client.ok(call);
+            assert_eq!(client.column("SELECT id FROM fetch_timeline_tt"), ["10"]);
+            // If memory comes up before the commit can be read, it has to hear of it all the same.
+            warm(&proxy, &mut client, call);
+            held.join().unwrap();
+            let deadline = Instant::now() + Duration::from_secs(20);
+            let before = proxy.counts().of("calls_from_memory");
+            while proxy.counts().of("calls_from_memory") < before + 20 {
+                assert!(Instant::now() < deadline, "{}", proxy.log());
+                client.ok(call);
+                let answer = numbers(&client.column("SELECT id FROM fetch_timeline_tt"));
+                assert_eq!(answer, [10, 30].into(), "{}", proxy.log());
+            }
         },
     );
 }

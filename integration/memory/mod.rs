@@ -25,9 +25,14 @@ pub(crate) const CLASSIC: &str = "tl";
 
 /// Makes the classic tables and procedures on a server of the story's own.
 pub(crate) fn prepare(server: SocketAddr) -> Login {
+    prepare_in(server, CLASSIC)
+}
+
+/// The same in a database of this name.
+fn prepare_in(server: SocketAddr, database: &str) -> Login {
     let mut root = WireClient::connect(server);
-    root.ok(&format!("CREATE DATABASE {CLASSIC}"));
-    let login = Login::default().database(CLASSIC);
+    root.ok(&format!("CREATE DATABASE {database}"));
+    let login = Login::default().database(database);
     let mut root = WireClient::login(server, &login);
     for text in [load::SCHEMA, load::PROCEDURES] {
         for statement in script::statements(text) {
