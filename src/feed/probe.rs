@@ -26,8 +26,9 @@ const WORKERS: usize = 4;
 /// two at a time without waiting, 8 connections: MySQL 1.1 to 1.4 times as many calls a second, MariaDB as many.
 const PATIENCE: Duration = Duration::from_millis(5);
 /// While the server is written to, a proof that took long, because there is much to do, is followed by a rest that grows with
-/// the square of the time (twice as long after a millisecond), up to this: calls that come meanwhile share the next one. Without it, 8 readers took so much of two processors from
-/// 8 writers that these had 0.6 to 0.9 of the inserts that they had beside readers of the procedure; with it, 1.0 to 1.1.
+/// the square of the time (twice as long after a millisecond), up to this: calls that come meanwhile share the next one.
+/// Without it, 8 readers took so much of two processors from 8 writers that these had 0.6 to 0.9 of the inserts that they had
+/// beside readers of the procedure; with it, 1.0 to 1.1.
 const LONGEST_REST: Duration = Duration::from_millis(5);
 /// Timers are not more exact than that.
 const SHORTEST_REST: Duration = Duration::from_micros(750);
