@@ -6,7 +6,7 @@
 //! always the first so many of those that wait: a *cut*.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use super::evidence::{History, Key, State, Table, cuts};
 use crate::index::{Change, Position};
@@ -172,13 +172,8 @@ impl Queue {
 
     /// Which rows to look at to learn the cut.
     pub(super) fn question(&self) -> Question {
-        let mut question = Question {
-            first: self.first,
-            end: self.end(),
-            received: self.received,
-            rows: HashMap::new(),
-            outcomes: self.outcomes(),
-        };
+        let outcomes = self.outcomes();
+        let mut keys: HashSet<Key> = outcomes.values().flat_map(HashMap::keys).copied().collect();
         let last = self.waiting.len().saturating_sub(1);
         let newest = NEWEST.iter().filter_map(|back| last.checked_sub(*back));
         for at in newest.chain(OLDEST) {
@@ -186,13 +181,15 @@ impl Queue {
                 continue;
             };
             // The last row is the one that a later statement of the transaction cannot have undone.
-            let key = transaction.changes.iter().rev().find_map(Key::of);
-            question.rows.extend(key.and_then(|key| self.row(key)));
+            keys.extend(transaction.changes.iter().rev().find_map(Key::of));
         }
-        for key in question.outcomes.values().flat_map(HashMap::keys) {
-            question.rows.extend(self.row(*key));
+        Question {
+            first: self.first,
+            end: self.end(),
+            received: self.received,
+            rows: keys.into_iter().filter_map(|key| self.row(key)).collect(),
+            outcomes,
         }
-        question
     }
 
     fn row(&self, key: Key) -> Option<(Key, History)> {
