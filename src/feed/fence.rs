@@ -16,6 +16,7 @@ use mysql_async::{Conn, Row};
 use super::control::first_text;
 use super::queue::Cut;
 use super::rows::all;
+use super::stream::random;
 use super::{Feed, Phase, State};
 use crate::index::Position;
 
@@ -118,14 +119,10 @@ async fn wait_for_commits(
             }
             waiting = Some(left);
         }
-        tokio::time::sleep(pause + pause.mul_f64(random())).await;
+        let longer = f64::from(random()) / f64::from(u32::MAX);
+        tokio::time::sleep(pause + pause.mul_f64(longer)).await;
         pause = MOST_BETWEEN_LOOKS.min(pause * 3 / 2);
     }
     conn.query_drop("COMMIT").await?;
     conn.disconnect().await
-}
-
-/// From 0 to 1.
-fn random() -> f64 {
-    f64::from(super::stream::replica_id() & 0xffff) / f64::from(0xffff)
 }

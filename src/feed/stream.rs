@@ -170,8 +170,13 @@ fn session_statements(mariadb: bool) -> Vec<String> {
 
 /// Replicas of one server must have numbers of their own: a random one of the upper half.
 pub(super) fn replica_id() -> u32 {
+    random() >> 1 | 1 << 31
+}
+
+/// Another number each time.
+pub(super) fn random() -> u32 {
     let random = RandomState::new().build_hasher().finish();
-    u32::try_from(random >> 33).unwrap_or_default() | 1 << 31
+    u32::try_from(random >> 32).unwrap_or_default()
 }
 
 fn denied(error: mysql_async::Error) -> FeedError {
