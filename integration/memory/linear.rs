@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use super::world::{READERS, World};
@@ -89,27 +89,21 @@ fn memory_comes_up_beside_a_writer() {
     on_each_quiet_server(|server| {
         let database = Database::classic(server, "beside");
         let login = database.login();
-        let stop = AtomicBool::new(false);
+        let world = World::new(1);
         thread::scope(|scope| {
+            let running = world.run();
             scope.spawn(|| {
                 let mut client = database.connect();
-                while !stop.load(Ordering::Relaxed) {
+                while !world.is_stopping() {
                     client.ok("INSERT INTO message (user_id, body) VALUES (2, 'text')");
                 }
             });
-            let come_up = || {
-                let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
-                proxy.wait_for_log(&format!("in database {}: accelerated", database.name()));
-                let mut client = proxy.login(&login);
-                client.ok("INSERT INTO follower VALUES (1, 2)");
-                warm(&proxy, &mut client, "CALL fetch_timeline_ids(1)");
-            };
-            let come_up = std::panic::AssertUnwindSafe(come_up);
-            let came_up = std::panic::catch_unwind(come_up);
-            stop.store(true, Ordering::Relaxed);
-            if let Err(fault) = came_up {
-                std::panic::resume_unwind(fault);
-            }
+            let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
+            proxy.wait_for_log(&format!("in database {}: accelerated", database.name()));
+            let mut client = proxy.login(&login);
+            client.ok("INSERT INTO follower VALUES (1, 2)");
+            warm(&proxy, &mut client, "CALL fetch_timeline_ids(1)");
+            drop(running);
         });
     });
 }
