@@ -1,10 +1,11 @@
 //! The measuring client: one blocking socket, one statement at a time, and as little work as possible.
 //!
-//! It shares two or more cores with the server and the proxy, so what it spends is missing there. A blocking thread
-//! for each connection wakes up most cheaply, and rows are copied into one buffer and never taken apart.
+//! It shares two or more cores with the server and the proxy, so what it spends is missing there: rows are copied into
+//! one buffer and never taken apart.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use super::login::{self, Account};
@@ -19,7 +20,7 @@ use crate::wire::response::{EOF, ERR, ErrPacket, OK};
 
 const BUFFER_BYTES: usize = 16 * 1024;
 /// Longer than the slowest statement of the bench should ever take.
-const TIMEOUT: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 /// The server knows the account and the password was right.
 const FAST_AUTH_OK: &[u8] = &[1, 3];
 /// The server wants the password itself.
@@ -31,6 +32,8 @@ pub struct Client {
     stream: TcpStream,
     capabilities: Capabilities,
     buffer: Box<[u8]>,
+    /// Where the reply is that comes in, or came last.
+    walk: Walk,
 }
 
 /// Why a statement has no answer.
@@ -72,6 +75,7 @@ impl Client {
             stream,
             capabilities: Capabilities::NONE,
             buffer: vec![0; BUFFER_BYTES].into(),
+            walk: Walk::new(Command::Query, Capabilities::NONE),
         };
         client.log_in(account)?;
         Ok(client)
@@ -83,19 +87,33 @@ impl Client {
     /// # Errors
     /// When the connection fails, the answer is an ERR packet, or it cannot be followed.
     pub fn ask(&mut self, packet: &[u8], rows: &mut Vec<u8>) -> Result<(), ClientError> {
+        self.begin(packet, rows)?;
+        while !self.go_on(rows)? {}
+        Ok(())
+    }
+
+    /// Sends a statement and empties `rows` for its answer.
+    ///
+    /// # Errors
+    /// When the connection fails.
+    pub fn begin(&mut self, packet: &[u8], rows: &mut Vec<u8>) -> Result<(), ClientError> {
         rows.clear();
-        self.stream.write_all(packet)?;
-        let mut walk = Walk::new(Command::Query, self.capabilities);
-        loop {
-            let read = self.stream.read(&mut self.buffer)?;
-            let bytes = self.buffer.get(..read).unwrap_or_default();
-            if bytes.is_empty() {
-                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-            }
-            if follow(&mut walk, bytes, rows)? {
-                return Ok(());
-            }
+        self.walk = Walk::new(Command::Query, self.capabilities);
+        Ok(self.stream.write_all(packet)?)
+    }
+
+    /// Waits for more of the answer, reads once, and says whether it has ended. Rows are left as [`Client::ask`] leaves
+    /// them.
+    ///
+    /// # Errors
+    /// As [`Client::ask`] has them.
+    pub fn go_on(&mut self, rows: &mut Vec<u8>) -> Result<bool, ClientError> {
+        let read = self.stream.read(&mut self.buffer)?;
+        let bytes = self.buffer.get(..read).unwrap_or_default();
+        if bytes.is_empty() {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
+        follow(&mut self.walk, bytes, rows)
     }
 
     /// Runs a statement whose answer does not matter.
@@ -187,6 +205,12 @@ fn numbers(rows: &[u8]) -> Result<Vec<u64>, ClientError> {
         numbers.push(number.ok_or(ClientError::Reply)?);
     }
     Ok(numbers)
+}
+
+impl AsFd for Client {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
 }
 
 impl Drop for Client {

@@ -1,4 +1,4 @@
-//! Measures one page at one number of connections: every way in turn, a short slice at a time.
+//! What is counted of a connection, and how connections work beside one another for a short slice of time.
 //!
 //! The machine's speed drifts while the bench runs. Ways that take turns several times a second meet the same drift,
 //! so their ratios hold where their rates do not.
@@ -8,10 +8,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use super::check::Wrong;
-use super::client::{Client, ClientError};
-use super::way::{Form, Way};
-use super::work::Work;
+use super::client::ClientError;
 use super::{BenchError, Stop};
 
 /// How long a way has its turn.
@@ -109,58 +106,4 @@ pub fn repeat(
     }
     lane.busy += now - start;
     Ok(())
-}
-
-/// Gives a way its turn on all connections; returns the answers that are not the expected ones.
-///
-/// # Errors
-/// When a connection fails or a statement is refused.
-pub fn slice(
-    way: Way,
-    length: Duration,
-    clients: &mut [Client],
-    lanes: &mut [Lane],
-    works: &[Work],
-    stop: &Stop,
-) -> Result<Vec<Wrong>, ClientError> {
-    let jobs = clients
-        .iter_mut()
-        .zip(lanes)
-        .map(|(client, lane)| -> Job<'_, Vec<Wrong>> {
-            Box::new(move || turn(way.form, length, client, lane, works, stop))
-        })
-        .collect();
-    Ok(together(jobs)?.into_iter().flatten().collect())
-}
-
-fn turn(
-    form: Form,
-    length: Duration,
-    client: &mut Client,
-    lane: &mut Lane,
-    works: &[Work],
-    stop: &Stop,
-) -> Result<Vec<Wrong>, ClientError> {
-    let mut wrong = Vec::new();
-    let mut rows = Vec::new();
-    let mut last = None;
-    repeat(length, works.len(), lane, stop, |index| {
-        let Some(work) = works.get(index) else {
-            return Ok(());
-        };
-        work.ask(form, client, &mut rows)?;
-        if form != Form::Call && rows != work.expected(form) {
-            Wrong::note(&mut wrong, index, &rows);
-        }
-        last = Some((index, work));
-        Ok(())
-    })?;
-    // What a CALL alone left is looked at once, when the clock has stopped.
-    if let (Form::Call, Some((index, work))) = (form, last) {
-        work.ask_tail(client, &mut rows)?;
-        if rows != work.expected(form) {
-            Wrong::note(&mut wrong, index, &rows);
-        }
-    }
-    Ok(wrong)
 }

@@ -19,6 +19,7 @@ pub mod memory;
 pub mod push;
 pub mod report;
 pub mod run;
+pub mod slice;
 pub mod table;
 pub mod targets;
 pub mod way;

@@ -70,6 +70,20 @@ impl Work {
         }
     }
 
+    /// The statement of a form, as a packet, and the one behind it.
+    #[must_use]
+    pub fn statements(&self, form: Form) -> (&[u8], Option<&[u8]>) {
+        match form {
+            Form::Join => (&self.join, None),
+            Form::Lateral => (&self.lateral, None),
+            Form::Mailbox => (&self.mailbox, None),
+            Form::Bodies => (&self.bodies, None),
+            Form::Call => (&self.call, None),
+            Form::CallAndTail => (&self.call, Some(&self.tail)),
+            Form::Newest => (&self.newest, Some(&self.tail)),
+        }
+    }
+
     /// Asks in one form. After [`Form::Call`] there are no rows.
     ///
     /// # Errors
@@ -80,21 +94,9 @@ impl Work {
         client: &mut Client,
         rows: &mut Vec<u8>,
     ) -> Result<(), ClientError> {
-        match form {
-            Form::Join => client.ask(&self.join, rows),
-            Form::Lateral => client.ask(&self.lateral, rows),
-            Form::Mailbox => client.ask(&self.mailbox, rows),
-            Form::Bodies => client.ask(&self.bodies, rows),
-            Form::Call => client.ask(&self.call, rows),
-            Form::CallAndTail => {
-                client.ask(&self.call, rows)?;
-                self.ask_tail(client, rows)
-            }
-            Form::Newest => {
-                client.ask(&self.newest, rows)?;
-                self.ask_tail(client, rows)
-            }
-        }
+        let (first, second) = self.statements(form);
+        client.ask(first, rows)?;
+        second.map_or(Ok(()), |second| client.ask(second, rows))
     }
 
     /// Asks for what the last CALL of this connection left.
