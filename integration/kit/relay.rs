@@ -1,9 +1,10 @@
-//! A road between Headwater and a server on which the stream of the log can be held up, and nothing else.
+//! A road between Headwater and a server on which the stream of the log can be held up, and nothing else, and that can lead
+//! elsewhere from some moment on.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ const DUMPS: [u8; 2] = [0x12, 0x1e];
 #[derive(Debug)]
 pub(crate) struct Relay {
     addr: SocketAddr,
+    server: Arc<Mutex<SocketAddr>>,
     held: Arc<AtomicBool>,
 }
 
@@ -22,17 +24,24 @@ impl Relay {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let addr = listener.local_addr().unwrap();
         let held = Arc::new(AtomicBool::new(false));
-        let hold = Arc::clone(&held);
+        let server = Arc::new(Mutex::new(server));
+        let (hold, to) = (Arc::clone(&held), Arc::clone(&server));
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
+                let server = *to.lock().unwrap_or_else(PoisonError::into_inner);
                 let _ = carry(client, server, &hold);
             }
         });
-        Relay { addr, held }
+        Relay { addr, server, held }
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {
         self.addr
+    }
+
+    /// New connections lead to this server; those that are there stay where they are.
+    pub(crate) fn lead_to(&self, server: SocketAddr) {
+        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = server;
     }
 
     /// While true, nothing of the log comes through.

@@ -9,6 +9,7 @@ mod rights;
 mod shadow;
 mod snapshot;
 mod statements;
+mod topology;
 mod two_phase;
 mod world;
 

@@ -1,0 +1,202 @@
+//! The server among others: as a replica, and as one of two behind an address.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use headwater::demo::private_server::{Kind, PrivateServer};
+
+use super::{CLASSIC, prepare, warm};
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::relay::Relay;
+use crate::kit::servers::on_servers_of_its_own;
+use crate::kit::wire_client::{Login, WireClient};
+
+const CALL: &str = "CALL fetch_timeline_ids(1)";
+const RESULT: &str = "SELECT id FROM fetch_timeline_tt ORDER BY id DESC";
+
+fn page(client: &mut WireClient) -> Vec<String> {
+    client.ok(CALL);
+    client.column(RESULT)
+}
+
+fn post(root: &mut WireClient, id: u64) {
+    root.ok(&format!(
+        "INSERT INTO message (id, user_id, body) VALUES ({id}, 2, 'x')"
+    ));
+}
+
+/// Another server of the same product.
+fn another(server: &PrivateServer, options: &[&str]) -> PrivateServer {
+    let options = [options, &["--server-id=2"]].concat();
+    match PrivateServer::start(server.kind(), &options) {
+        Ok(server) => server,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Has a server replicate another one from now on, and makes the tables on that one.
+fn replicate(source: &PrivateServer, replica: &PrivateServer) -> Login {
+    let (port, mut root) = (source.port(), WireClient::connect(source.addr()));
+    let mut copy = WireClient::connect(replica.addr());
+    let at = |row: &[Option<String>]| {
+        let text = |column: usize| row[column].clone().unwrap();
+        (text(0), text(1))
+    };
+    match source.kind() {
+        Kind::Mariadb => {
+            let (file, position) = at(&root.rows("SHOW MASTER STATUS")[0]);
+            copy.ok(&format!(
+                "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='root', MASTER_PASSWORD='', \
+                 MASTER_LOG_FILE='{file}', MASTER_LOG_POS={position}"
+            ));
+            copy.ok("START SLAVE");
+        }
+        Kind::Mysql => {
+            let (file, position) = at(&root.rows("SHOW BINARY LOG STATUS")[0]);
+            copy.ok(&format!(
+                "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, SOURCE_USER='root', \
+                 SOURCE_PASSWORD='', SOURCE_LOG_FILE='{file}', SOURCE_LOG_POS={position}, GET_SOURCE_PUBLIC_KEY=1"
+            ));
+            copy.ok("START REPLICA");
+        }
+    }
+    let login = prepare(source.addr());
+    let mut root = WireClient::login(source.addr(), &login);
+    root.ok("INSERT INTO follower VALUES (1, 2)");
+    login
+}
+
+/// Waits until a replica has what its source wrote.
+#[track_caller]
+fn wait_for(replica: &PrivateServer, select: &str) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let mut root = WireClient::connect(replica.addr());
+    loop {
+        let answers = root.query_reply(select).unwrap();
+        let failed = answers.raw.get(4) == Some(&0xff);
+        if !failed && root.column(select) == ["1"] {
+            return;
+        }
+        assert!(Instant::now() < deadline, "the replica does not replicate");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn wait_for_follow(replica: &PrivateServer) {
+    wait_for(replica, &format!("SELECT COUNT(*) FROM {CLASSIC}.follower"));
+}
+
+/// What a replica shows is in the next answer from its memory, whoever wrote it.
+#[test]
+fn in_front_of_a_replica_memory_has_what_the_replica_has() {
+    on_servers_of_its_own(
+        |_| &[],
+        |source| {
+            let options: &[&str] = match source.kind() {
+                Kind::Mariadb => &["--log-slave-updates=ON", "--slave-parallel-threads=4"],
+                Kind::Mysql => &["--replica-parallel-workers=4"],
+            };
+            let replica = another(source, options);
+            let login = replicate(source, &replica);
+            wait_for_follow(&replica);
+            let proxy = Proxy::start(replica.addr(), ROOT_SERVICE);
+            proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
+            let mut client = proxy.login(&login);
+            warm(&proxy, &mut client, CALL);
+            let remembered = proxy.counts().of("calls_from_memory");
+            let mut root = WireClient::login(source.addr(), &login);
+            let mut seen = WireClient::login(replica.addr(), &login);
+            for id in 1..=300_u64 {
+                post(&mut root, id);
+                let newest = || "SELECT COALESCE(MAX(id), 0) FROM message";
+                let deadline = Instant::now() + Duration::from_secs(30);
+                while seen.column(newest()) != [id.to_string()] {
+                    assert!(Instant::now() < deadline, "message {id} is not replicated");
+                }
+                assert_eq!(page(&mut client)[0], id.to_string(), "{}", proxy.log());
+            }
+            let counts = proxy.counts();
+            assert_eq!(counts.relayed(), 0, "{}", proxy.log());
+            let remembered = counts.of("calls_from_memory") - remembered;
+            assert!(remembered >= 240, "{remembered} of 300 from memory");
+        },
+    );
+}
+
+/// What such a replica does is not in its own log.
+#[test]
+fn a_replica_that_does_not_log_what_it_replicates_is_named() {
+    on_servers_of_its_own(
+        |_| &[],
+        |source| {
+            let (options, variable): (&[&str], _) = match source.kind() {
+                Kind::Mariadb => (&["--log-slave-updates=OFF"], "log_slave_updates"),
+                Kind::Mysql => (&["--log-replica-updates=OFF"], "log_replica_updates"),
+            };
+            let replica = another(source, options);
+            let login = replicate(source, &replica);
+            wait_for_follow(&replica);
+            let proxy = Proxy::start(replica.addr(), ROOT_SERVICE);
+            proxy.wait_for_log(variable);
+            let mut root = WireClient::login(source.addr(), &login);
+            let mut client = proxy.login(&login);
+            for id in 1..=20 {
+                post(&mut root, id);
+                let there = format!("SELECT COUNT(*) FROM {CLASSIC}.message WHERE id={id}");
+                wait_for(&replica, &there);
+                assert_eq!(page(&mut client).len() as u64, id);
+            }
+            let counts = proxy.counts();
+            assert_eq!(counts.of("calls_from_memory"), 0, "{}", proxy.log());
+            assert_eq!(counts.relayed(), 0, "{}", proxy.log());
+        },
+    );
+}
+
+/// A session is answered from memory only where that is of the server that the session talks to.
+#[test]
+fn an_address_that_leads_to_another_server_gives_each_session_its_own_servers_answers() {
+    on_servers_of_its_own(
+        |_| &[],
+        |one| {
+            let other = another(one, &[]);
+            let roots = [(&*one, 10), (&other, 20)].map(|(server, id)| {
+                let login = prepare(server.addr());
+                let mut root = WireClient::login(server.addr(), &login);
+                root.ok("INSERT INTO follower VALUES (1, 2)");
+                post(&mut root, id);
+                (root, login)
+            });
+            let [(mut first, login), (mut second, _)] = roots;
+            let relay = Relay::start(one.addr());
+            let proxy = Proxy::start(relay.addr(), ROOT_SERVICE);
+            proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
+            let mut of_one = proxy.login(&login);
+            warm(&proxy, &mut of_one, CALL);
+            relay.lead_to(other.addr());
+            let mut of_other = proxy.login(&login);
+            for id in 100..150 {
+                post(&mut first, id);
+                post(&mut second, id + 1_000);
+                assert_eq!(page(&mut of_one)[0], id.to_string(), "{}", proxy.log());
+                assert_eq!(
+                    page(&mut of_other)[0],
+                    (id + 1_000).to_string(),
+                    "{}",
+                    proxy.log()
+                );
+            }
+            assert_eq!(proxy.counts().relayed(), 0, "{}", proxy.log());
+            // The first server goes away: the log of the other one is followed.
+            one.kill();
+            warm(&proxy, &mut of_other, CALL);
+            post(&mut second, 5_000);
+            assert_eq!(page(&mut of_other)[0], "5000", "{}", proxy.log());
+            let ids: Vec<u64> = page(&mut of_other)
+                .iter()
+                .map(|id| id.parse().unwrap())
+                .collect();
+            assert!(ids.iter().all(|id| *id > 1_000), "{ids:?}");
+        },
+    );
+}
