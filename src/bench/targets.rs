@@ -138,10 +138,13 @@ fn ratios(measured: &Measured<'_>, aims: &Aims) -> Vec<Target> {
             figure: format!("{what}, {depth}, {connections} connections"),
             unit: "",
             measured: quotient(measured.cells, depth, connections, way, by),
-            aim: aim.map(|target| Aim {
-                bound: Bound::AtLeast,
-                target,
-            }),
+            // Pages that begin anywhere are aimed at by page 1, not by the procedure.
+            aim: aim
+                .filter(|_| depth != Depth::Random || way == relay || by.form == Form::Newest)
+                .map(|target| Aim {
+                    bound: Bound::AtLeast,
+                    target,
+                }),
         }));
     }
     targets
@@ -279,13 +282,19 @@ mod tests {
     }
 
     #[test]
-    fn random_pages_are_held_against_page_1_of_the_same_readers_and_the_floor_is_only_shown() {
+    fn random_pages_are_held_against_page_1_of_the_same_readers_and_the_rest_is_only_shown() {
         let own = |form| Way::new(Route::Headwater, form);
         let floor = Way::new(Route::Direct, Form::Bodies);
         let cells = [
             cell(Depth::Random, 8, own(Form::CallAndTail), 700.0),
             cell(Depth::Random, 8, own(Form::Newest), 1_000.0),
             cell(Depth::Random, 8, floor, 1_400.0),
+            cell(
+                Depth::Random,
+                8,
+                Way::new(Route::Direct, Form::CallAndTail),
+                100.0,
+            ),
         ];
         let measured = Measured {
             cells: &cells,
@@ -298,6 +307,6 @@ mod tests {
             .into_iter()
             .filter_map(|target| Some((target.measured?, target.reached())))
             .collect();
-        assert_eq!(shown, [(0.7, Some(false)), (0.5, None)]);
+        assert_eq!(shown, [(7.0, None), (0.7, Some(false)), (0.5, None)]);
     }
 }

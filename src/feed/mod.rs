@@ -275,6 +275,19 @@ impl Feed {
         &self,
         place: &Place,
         identity: Option<&[u8]>,
+        page: (u64, Option<u64>, usize),
+        sent: bool,
+        likely: Likely,
+    ) -> Option<Page> {
+        let limit = Duration::from_millis(self.freshness.wait_ms);
+        let page = self.page_in_time(place, identity, page, sent, likely);
+        tokio::time::timeout(limit, page).await.ok().flatten()
+    }
+
+    async fn page_in_time(
+        &self,
+        place: &Place,
+        identity: Option<&[u8]>,
         (reader, bound, n): (u64, Option<u64>, usize),
         sent: bool,
         likely: Likely,
