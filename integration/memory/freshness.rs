@@ -3,50 +3,12 @@
 use std::thread;
 use std::time::Duration;
 
-use headwater::demo::private_server::PrivateServer;
-
-use super::{CLASSIC, prepare, warm};
-use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use super::stage::{CALL, Stage};
+use super::warm;
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::WireClient;
 
-const CALL: &str = "CALL fetch_timeline_ids(1)";
-
-struct Stage {
-    proxy: Proxy,
-    /// Straight to the server.
-    root: WireClient,
-    client: WireClient,
-}
-
 impl Stage {
-    fn new(server: &PrivateServer, settings: &str) -> Stage {
-        let login = prepare(server.addr());
-        let mut root = WireClient::login(server.addr(), &login);
-        root.ok("INSERT INTO follower VALUES (1, 2)");
-        let proxy = Proxy::configured(server.addr(), settings, ROOT_SERVICE);
-        proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
-        let mut client = proxy.login(&login);
-        warm(&proxy, &mut client, CALL);
-        Stage {
-            proxy,
-            root,
-            client,
-        }
-    }
-
-    fn post(&mut self, id: u64) {
-        self.root.ok(&format!(
-            "INSERT INTO message (id, user_id, body) VALUES ({id}, 2, 'text')"
-        ));
-    }
-
-    fn page(&mut self) -> Vec<String> {
-        self.client.ok(CALL);
-        self.client
-            .column("SELECT id FROM fetch_timeline_tt ORDER BY id")
-    }
-
     /// Statements that the server took while so many calls were answered from memory.
     fn statements(&mut self, calls: u64) -> u64 {
         let before = questions(&mut self.root);
@@ -70,7 +32,7 @@ fn strict_asks_the_server_with_each_call() {
     on_servers_of_its_own(
         |_| &[],
         |server| {
-            let mut stage = Stage::new(server, "");
+            let mut stage = Stage::new(server.addr(), &[], "");
             for id in 1..=50 {
                 stage.post(id);
                 assert_eq!(stage.page().len() as u64, id.min(20));
@@ -89,7 +51,7 @@ fn bounded_answers_are_no_older_than_their_bound() {
         |server| {
             let settings =
                 "[freshness]\nmode = 'bounded'\nbounded_ms = 400\n[privileges]\nttl_s = 60\n";
-            let mut stage = Stage::new(server, settings);
+            let mut stage = Stage::new(server.addr(), &[], settings);
             for id in 1..=5 {
                 stage.post(id);
                 thread::sleep(Duration::from_millis(410));
@@ -109,21 +71,21 @@ fn a_session_sees_what_it_wrote_and_what_it_has_read() {
         |_| &[],
         |server| {
             let settings = "[freshness]\nmode = 'session'\n[privileges]\nttl_s = 60\n";
-            let mut stage = Stage::new(server, settings);
+            let mut stage = Stage::new(server.addr(), &[], settings);
             for id in 1..=10 {
                 // Its own.
                 let own = id * 2;
                 stage.client.ok(&format!(
                     "INSERT INTO message (id, user_id, body) VALUES ({own}, 2, 'own')"
                 ));
-                assert!(stage.page().contains(&own.to_string()));
+                assert!(stage.page().contains(&own));
                 // Another's, which it has read.
                 stage.post(own + 1);
                 assert_eq!(
                     stage.client.column("SELECT MAX(id) FROM message"),
                     [(own + 1).to_string()]
                 );
-                assert!(stage.page().contains(&(own + 1).to_string()));
+                assert!(stage.page().contains(&(own + 1)));
             }
             // Whoever only calls does not ask the server.
             let statements = stage.statements(500);
@@ -139,7 +101,7 @@ fn a_follow_that_is_made_cut_and_made_again_is_told_though_nothing_else_happens(
     on_servers_of_its_own(
         |_| &[],
         |server| {
-            let mut stage = Stage::new(server, "");
+            let mut stage = Stage::new(server.addr(), &[], "");
             stage.post(10);
             stage
                 .root
@@ -148,9 +110,10 @@ fn a_follow_that_is_made_cut_and_made_again_is_told_though_nothing_else_happens(
             let cut = "DELETE FROM follower WHERE user_id = 1 AND follower_id = 3";
             for round in 0..10 {
                 let (first, second, expected) = match round % 2 {
-                    0 => (made, cut, ["10", "11"].as_slice()),
-                    _ => (cut, made, ["10"].as_slice()),
+                    0 => (made, cut, [10, 11].as_slice()),
+                    _ => (cut, made, [10].as_slice()),
                 };
+                let expected = expected.iter().copied().collect();
                 stage.root.query(&format!("{first}; {second}; {first}"));
                 assert_eq!(stage.page(), expected);
                 let (proxy, client) = (&stage.proxy, &mut stage.client);

@@ -8,6 +8,7 @@ mod linear;
 mod rights;
 mod shadow;
 mod snapshot;
+mod stage;
 mod statements;
 mod topology;
 mod two_phase;

@@ -134,17 +134,19 @@ fn ratios(measured: &Measured<'_>, aims: &Aims) -> Vec<Target> {
     for (what, way, by, aim, connections) in rows {
         let pages = measured.pages.iter().map(|page| page.depth);
         let pages = pages.filter(|depth| by.form != Form::Newest || *depth == Depth::Random);
-        targets.extend(pages.map(|depth| Target {
-            figure: format!("{what}, {depth}, {connections} connections"),
-            unit: "",
-            measured: quotient(measured.cells, depth, connections, way, by),
-            // Pages that begin anywhere are aimed at by page 1, not by the procedure.
-            aim: aim
-                .filter(|_| depth != Depth::Random || way == relay || by.form == Form::Newest)
-                .map(|target| Aim {
-                    bound: Bound::AtLeast,
-                    target,
-                }),
+        targets.extend(pages.map(|depth| {
+            Target {
+                figure: format!("{what}, {depth}, {connections} connections"),
+                unit: "",
+                measured: quotient(measured.cells, depth, connections, way, by),
+                // Pages that begin anywhere are aimed at by page 1, not by the procedure.
+                aim: aim
+                    .filter(|_| depth != Depth::Random || way == relay || by.form == Form::Newest)
+                    .map(|target| Aim {
+                        bound: Bound::AtLeast,
+                        target,
+                    }),
+            }
         }));
     }
     targets

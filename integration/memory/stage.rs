@@ -1,0 +1,65 @@
+//! The smallest stage that memory can be seen on: reader 1, who follows author 2, and a client whose call is answered from
+//! memory.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use super::linear::numbers;
+use super::{CLASSIC, prepare, warm};
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::wire_client::{Login, WireClient};
+
+/// Asks for reader 1's newest page.
+pub(super) const CALL: &str = "CALL fetch_timeline_ids(1)";
+
+pub(super) struct Stage {
+    pub(super) login: Login,
+    /// Straight to the server.
+    pub(super) root: WireClient,
+    pub(super) proxy: Proxy,
+    pub(super) client: WireClient,
+}
+
+impl Stage {
+    /// Makes the tables, lets these statements run, and starts a Headwater with these settings.
+    pub(super) fn new(server: SocketAddr, statements: &[&str], settings: &str) -> Stage {
+        let login = prepare(server);
+        let mut root = WireClient::login(server, &login);
+        root.ok("INSERT INTO follower VALUES (1, 2)");
+        for statement in statements {
+            root.ok(statement);
+        }
+        let proxy = Proxy::configured(server, settings, ROOT_SERVICE);
+        proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
+        let mut client = proxy.login(&login);
+        warm(&proxy, &mut client, CALL);
+        Stage {
+            login,
+            root,
+            proxy,
+            client,
+        }
+    }
+
+    /// Author 2 writes a message.
+    pub(super) fn post(&mut self, id: u64) {
+        post(&mut self.root, id);
+    }
+
+    pub(super) fn page(&mut self) -> BTreeSet<u64> {
+        page(&mut self.client)
+    }
+}
+
+/// Author 2 writes a message.
+pub(super) fn post(root: &mut WireClient, id: u64) {
+    root.ok(&format!(
+        "INSERT INTO message (id, user_id, body) VALUES ({id}, 2, 'text')"
+    ));
+}
+
+/// The ids on reader 1's newest page.
+pub(super) fn page(client: &mut WireClient) -> BTreeSet<u64> {
+    client.ok(CALL);
+    numbers(&client.column("SELECT id FROM fetch_timeline_tt"))
+}
