@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
 use crate::backend::Backend;
-use crate::catalogue::{Catalogue, Service, ServiceError, account};
+use crate::catalogue::{Catalogue, Service, ServiceError, account, in_own_session};
 use crate::config::Settings;
 use crate::feed::{Feed, Inbox};
 use crate::session::counts::Counts;
@@ -67,7 +67,8 @@ impl Server {
         let account = settings
             .service
             .as_ref()
-            .map(|named| account(&settings.upstream, &named.user, &named.password));
+            .map(|named| account(&settings.upstream, &named.user, &named.password))
+            .map(in_own_session);
         let (feed, inbox) = account
             .clone()
             .filter(|_| settings.accelerate && settings.feed.memory_bytes > 0)
@@ -241,6 +242,10 @@ async fn follow(shared: Arc<Shared>, inbox: Option<Inbox>) {
         loop {
             feed.changed.notified().await;
             shared.catalogue.expire();
+            // Before the next call asks for it. What fails is tried again by that.
+            for (definition, database) in shared.catalogue.known() {
+                let _ = shared.catalogue.check_due(definition, &database).await;
+            }
         }
     };
     tokio::join!(Arc::clone(feed).run(inbox), changes);

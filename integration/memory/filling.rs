@@ -151,3 +151,38 @@ fn many_cold_readers_at_once_do_not_stampede() {
         },
     );
 }
+
+/// A list that would not leave room for much else is not loaded again and again.
+#[test]
+fn a_reader_who_follows_too_many_is_looked_up() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let login = fill(server);
+            let mut root = WireClient::login(server.addr(), &login);
+            let follows: Vec<String> = (1..=20_000)
+                .map(|author| format!("(9000,{author})"))
+                .collect();
+            root.ok(&format!(
+                "INSERT INTO follower VALUES {}",
+                follows.join(",")
+            ));
+            let settings = "[index]\nmemory_bytes = 2000000\n";
+            let proxy = Proxy::configured(server.addr(), settings, ROOT_SERVICE);
+            proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
+            let mut client = proxy.login(&login);
+            super::warm(&proxy, &mut client, "CALL fetch_timeline_ids(1)");
+            let before = proxy.counts().of("calls_from_memory");
+            let expected = page(&mut root, 9_000);
+            assert_eq!(page(&mut client, 9_000), expected);
+            // It is looked at once, up to where it is too long.
+            let begun = rows_read(&mut root);
+            thread::sleep(Duration::from_secs(3));
+            let read = rows_read(&mut root) - begun;
+            assert!(read < 40_000, "{read} rows read in quiet moments");
+            assert_eq!(page(&mut client, 9_000), expected);
+            assert_eq!(proxy.counts().of("calls_from_memory"), before);
+            super::warm(&proxy, &mut client, "CALL fetch_timeline_ids(1)");
+        },
+    );
+}

@@ -123,3 +123,28 @@ fn a_follow_that_is_made_cut_and_made_again_is_told_though_nothing_else_happens(
         },
     );
 }
+
+/// The procedure sees what the session would see, and that is not in the log before it is committed.
+#[test]
+fn a_session_that_reads_what_is_not_committed_is_answered_with_it() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let mut stage = Stage::new(server.addr(), &[], "");
+            stage
+                .client
+                .ok("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED");
+            stage.root.ok("BEGIN");
+            for id in 1..=10 {
+                stage.post(id);
+                assert_eq!(stage.page().last(), Some(&id), "{}", stage.proxy.log());
+            }
+            stage.root.ok("ROLLBACK");
+            assert!(stage.page().is_empty());
+            stage
+                .client
+                .ok("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+            warm(&stage.proxy, &mut stage.client, CALL);
+        },
+    );
+}

@@ -6,12 +6,14 @@ mod freshness;
 mod gap;
 mod linear;
 mod rights;
+mod service;
 mod shadow;
 mod snapshot;
 mod stage;
 mod statements;
 mod topology;
 mod two_phase;
+mod unheard;
 mod world;
 
 use std::net::SocketAddr;

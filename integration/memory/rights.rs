@@ -52,6 +52,38 @@ fn a_right_that_is_taken_away_is_gone_within_its_ttl() {
     });
 }
 
+/// Without the procedures nothing but the tables' own rights says who may have what is in them.
+#[test]
+fn where_there_is_no_procedure_memory_answers_nobody() {
+    on_each_quiet_server(|server| {
+        let database = Database::classic(server, "absent");
+        let mut root = database.connect();
+        root.ok("INSERT INTO follower VALUES (1, 2)");
+        root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+        for name in ["fetch_timeline_ids", "fetch_timeline_ids2"] {
+            root.ok(&format!("DROP PROCEDURE {name}"));
+        }
+        let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
+        proxy.wait_for_log(&format!("in database {}: accelerated", database.name()));
+        // Whoever may read is answered, by lookups.
+        let mut other = proxy.login(&database.login());
+        for _ in 0..20 {
+            other.ok("CALL fetch_timeline_ids(1)");
+            assert_eq!(other.column("SELECT id FROM fetch_timeline_tt"), ["10"]);
+            thread::sleep(Duration::from_millis(20));
+        }
+        let mut client = proxy.login(&database.account("CREATE TEMPORARY TABLES", ""));
+        for call in [
+            "CALL fetch_timeline_ids(1)",
+            "CALL fetch_timeline_ids2(1, 50)",
+        ] {
+            let reply = client.query_reply(call).unwrap();
+            assert_eq!(reply.raw.get(4), Some(&0xff), "{call}");
+        }
+        assert_eq!(proxy.counts().of("calls_from_memory"), 0, "{}", proxy.log());
+    });
+}
+
 /// MariaDB tells what a foreign key does in `information_schema` only to who may do more than read.
 #[test]
 fn a_foreign_key_that_acts_is_noticed_by_an_account_that_may_only_read() {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
-pub use service::{Service, ServiceError, account, ask};
+pub use service::{Service, ServiceError, account, ask, in_own_session};
 
 use crate::limits::Limits;
 use crate::source::hints::Hints;

@@ -25,6 +25,7 @@ mod rows;
 mod settings;
 mod stream;
 pub mod survey;
+mod watch;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -60,7 +61,7 @@ pub struct Feed {
     places: RwLock<Vec<Arc<Place>>>,
     /// Something was received, released or lost.
     progress: Notify,
-    /// A statement in the log may have changed a definition.
+    /// A statement in the log, or before it, may have changed a definition.
     pub changed: Notify,
     /// Tables to listen to were added.
     rerouted: Notify,
@@ -187,6 +188,7 @@ impl Feed {
             stream::run(Arc::clone(&self)),
             probe::run(Arc::clone(&self), inbox.asks),
             probe::pump(Arc::clone(&self)),
+            watch::run(Arc::clone(&self)),
             load::run(Arc::clone(&self), inbox.loads),
         );
     }
@@ -232,8 +234,16 @@ impl Feed {
         state.routes = Arc::new(routes);
         drop(state);
         self.routes_changed();
-        let _ = self.loads.try_send(Load::Schema(place.number));
+        self.load(Load::Schema(place.number));
         Some(place)
+    }
+
+    /// Has something loaded that nobody asks for again.
+    fn load(&self, load: Load) {
+        if let Err(mpsc::error::TrySendError::Full(load)) = self.loads.try_send(load) {
+            let loads = self.loads.clone();
+            tokio::spawn(async move { loads.send(load).await });
+        }
     }
 
     /// Has a timeline loaded from the start, where that is set (`index.preload`).
@@ -258,6 +268,9 @@ impl Feed {
         }
         if place.index().has_reader(reader) {
             return Likely::Resident;
+        }
+        if place.follows_too_many(reader) {
+            return Likely::No;
         }
         match self.fetch(place, Want { reader, bound, n }).await {
             true => Likely::Fetched,

@@ -1,7 +1,11 @@
 //! One timeline in one database: its index, and the SQL that fills it and looks at its rows.
 
 use std::fmt::Write as _;
+use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+use lru::LruCache;
 
 use super::evidence::{Key, Table};
 use super::load::{Spans, Want};
@@ -19,7 +23,18 @@ pub struct Place {
     names: Definition,
     index: RwLock<Index>,
     spans: Mutex<Spans>,
+    /// So many follows are kept of a reader at most.
+    most_follows: usize,
+    /// Readers who were found to have more, and when.
+    long: Mutex<LruCache<u64, Instant>>,
 }
+
+/// A follow list takes at most this share of the memory: 16 bytes a follow, and a sixteenth of it.
+const FOLLOW_BYTES: usize = 16 * 16;
+/// Readers with longer lists, of whom that is remembered.
+const LONG_LISTS: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
+/// How long it is.
+const LONG_FOR: Duration = Duration::from_secs(60);
 
 impl Place {
     pub(super) fn new(
@@ -36,6 +51,8 @@ impl Place {
             names: names.clone(),
             index: RwLock::new(Index::new(memory_bytes)),
             spans: Mutex::default(),
+            most_follows: memory_bytes / FOLLOW_BYTES,
+            long: Mutex::new(LruCache::new(LONG_LISTS)),
         }
     }
 
@@ -63,6 +80,23 @@ impl Place {
     /// How densely its ids lie.
     pub(super) fn spans(&self) -> MutexGuard<'_, Spans> {
         self.spans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// So many follows are kept of a reader at most.
+    pub(super) fn most_follows(&self) -> usize {
+        self.most_follows
+    }
+
+    /// A reader was found to follow more.
+    pub(super) fn leave_out(&self, reader: u64) {
+        let mut long = self.long.lock().unwrap_or_else(PoisonError::into_inner);
+        long.put(reader, Instant::now());
+    }
+
+    /// True when a reader was found to follow too many, a short while ago.
+    pub(super) fn follows_too_many(&self, reader: u64) -> bool {
+        let mut long = self.long.lock().unwrap_or_else(PoisonError::into_inner);
+        long.get(&reader).is_some_and(|at| at.elapsed() < LONG_FOR)
     }
 
     /// How many ids a page has.
@@ -180,11 +214,11 @@ impl Place {
         ))
     }
 
-    /// Asks for one reader's follow list, an author a row.
-    pub(super) fn follow_query(&self, reader: u64) -> String {
+    /// Asks for one reader's follow list, an author a row, for at most `limit` follows.
+    pub(super) fn follow_query(&self, reader: u64, limit: usize) -> String {
         let follower = &self.names.follower;
         format!(
-            "SELECT {author} FROM {table} WHERE {column} = {reader} AND {author} IS NOT NULL",
+            "SELECT {author} FROM {table} WHERE {column} = {reader} AND {author} IS NOT NULL LIMIT {limit}",
             author = quoted(&follower.author),
             table = self.table(&follower.table),
             column = quoted(&follower.reader),

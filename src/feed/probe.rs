@@ -42,6 +42,8 @@ const LOOKS: u32 = 3;
 /// After so long, and after half of the time that calls wait, the rows are not expected to tell any more: the list of open
 /// transactions is asked.
 const UNTOLD: Duration = Duration::from_millis(20);
+/// A proof that takes longer is given up with its connection. The service account's sessions wait a second for a lock.
+const LATEST: Duration = Duration::from_secs(5);
 /// Between two further looks.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -121,14 +123,14 @@ async fn work(feed: Arc<Feed>, asks: Arc<tokio::sync::Mutex<Asks>>, turn: Arc<Tu
     let mut control = Control::default();
     loop {
         let mut waiting = Vec::new();
-        let _turn;
+        let permit;
         {
             let mut asks = asks.lock().await;
             match asks.recv().await {
                 Some(ask) => waiting.push(ask),
                 None => return,
             }
-            _turn = turn.wait().await;
+            permit = turn.wait().await;
             while let Ok(ask) = asks.try_recv() {
                 waiting.push(ask);
             }
@@ -136,36 +138,54 @@ async fn work(feed: Arc<Feed>, asks: Arc<tokio::sync::Mutex<Asks>>, turn: Arc<Tu
         let begun = Instant::now();
         let generation = feed.state().generation;
         let limit = Duration::from_millis(feed.freshness.wait_ms);
-        let proved = match tokio::time::timeout(limit, prove(&feed, generation, &mut control)).await
-        {
-            Ok(Ok(proved)) => proved,
-            Ok(Err(error)) => {
-                tracing::debug!("no proof of freshness: {error}");
-                false
-            }
-            // The connection is in the middle of something, and gone.
-            Err(_) => false,
-        };
+        let mut proof = std::pin::pin!(prove(&feed, generation, &mut control));
+        let in_time = tokio::time::timeout(limit, &mut proof).await;
         turn.rest(begun, feed.state().queue.received());
-        {
-            let mut state = feed.state();
-            if state.generation == generation {
-                if state.suspect == proved {
-                    tracing::debug!("freshness can be proved: {proved}");
-                }
-                state.suspect = !proved;
-                if proved {
-                    state.fresh = state.fresh.max(Some(begun));
-                }
+        drop(permit);
+        tell(&feed, generation, begun, in_time.as_ref().ok(), waiting);
+        if in_time.is_err() {
+            // The server goes on with the question when its connection is gone, for as long as somebody's lock is in its way:
+            // another one is not asked on another connection before that has ended.
+            let late = tokio::time::timeout(LATEST, proof).await;
+            tell(&feed, generation, begun, late.as_ref().ok(), Vec::new());
+        }
+    }
+}
+
+/// Tells those who wait, and everybody, how a proof ended; `None`: it has not.
+fn tell(
+    feed: &Feed,
+    generation: u64,
+    begun: Instant,
+    proof: Option<&Result<bool, FeedError>>,
+    waiting: Vec<oneshot::Sender<bool>>,
+) {
+    let proved = match proof {
+        Some(Ok(proved)) => *proved,
+        Some(Err(error)) => {
+            tracing::debug!("no proof of freshness: {error}");
+            false
+        }
+        None => false,
+    };
+    {
+        let mut state = feed.state();
+        if state.generation == generation {
+            if state.suspect == proved {
+                tracing::debug!("freshness can be proved: {proved}");
+            }
+            state.suspect = !proved;
+            if proved {
+                state.fresh = state.fresh.max(Some(begun));
             }
         }
-        if !proved {
-            // The pump tries again.
-            feed.progress.notify_waiters();
-        }
-        for ask in waiting {
-            let _ = ask.send(proved);
-        }
+    }
+    if !proved {
+        // The pump tries again.
+        feed.progress.notify_waiters();
+    }
+    for ask in waiting {
+        let _ = ask.send(proved);
     }
 }
 

@@ -212,9 +212,11 @@ fn begin(feed: &Feed, server: ServerFacts, start: Position) -> (u64, Arc<Routes>
     state.server = Some(Arc::new(server));
     for place in &places {
         place.index_mut().begin_anew();
-        let _ = feed.loads.try_send(Load::Schema(place.number));
+        feed.load(Load::Schema(place.number));
     }
     let version = feed.routes_version.load(Ordering::Acquire);
+    // What became of the tables while nobody listened is not told.
+    feed.changed.notify_one();
     (state.generation, routes, version)
 }
 

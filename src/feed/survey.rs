@@ -49,7 +49,7 @@ pub async fn timeline(
     let place = Place::new(0, 0, definition, database, 0);
     let mut found = Vec::new();
     for (table, query) in [
-        (&definition.follower.table, place.follow_query(0)),
+        (&definition.follower.table, place.follow_query(0, 1)),
         (&definition.message.table, place.newest_query(0, None, 1)),
     ] {
         match conn.query_drop(query).await {

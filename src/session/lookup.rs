@@ -17,7 +17,7 @@ use crate::source::lookup::{Found, Lookup};
 use crate::source::plan::{Next, Step};
 use crate::source::proofs::{self, ResultTablesThere};
 use crate::statement::Call;
-use crate::timeline::check::{Facts, Product};
+use crate::timeline::check::{Facts, Procedure, Product};
 use crate::timeline::definition::{Definition, Form};
 use crate::wire::response::ErrPacket;
 use crate::wire::resultset::{Answer, Rows};
@@ -106,6 +106,10 @@ impl Session {
         if commands.standing.conditions {
             return Ok(None);
         }
+        // Where there is no procedure nothing says who may have its answers, but the tables themselves: they are asked.
+        if lookup.facts.form(lookup.call.form) == &Ok(Procedure::Absent) {
+            return Ok(None);
+        }
         let Some((feed, place)) = self.memory(lookup) else {
             return Ok(None);
         };
@@ -118,7 +122,7 @@ impl Session {
         if !plan.is_empty() {
             self.prove(lookup, plan, None).await?;
         }
-        let Some(server) = known.or_else(|| self.server()) else {
+        let Some(server) = self.server() else {
             return Ok(None);
         };
         let page = feed.page(&place, Some(&server), wanted, self.sent, likely);

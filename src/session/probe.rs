@@ -14,7 +14,8 @@ const VARIABLES: [&str; 7] = [
     "sql_big_selects",
     "",
 ];
-/// The column that tells which server it is.
+/// The column that tells which server it is; NULL in a session that reads what is not committed (`READ-UNCOMMITTED`): no
+/// memory has that.
 const SERVER: usize = 6;
 /// The variables behind them, which must be off.
 const SWITCHES: [&str; 5] = [
@@ -50,7 +51,15 @@ pub fn settings_query(mariadb: bool) -> String {
     for (at, name) in variables(mariadb).enumerate() {
         columns.push(match at {
             0 => "DATABASE()".into(),
-            SERVER => server_identity(mariadb).into(),
+            SERVER => format!(
+                "IF(@@{}=0x524541442d554e434f4d4d4954544544,NULL,{})",
+                if mariadb {
+                    "tx_isolation"
+                } else {
+                    "transaction_isolation"
+                },
+                server_identity(mariadb)
+            ),
             _ => format!("@@{name}"),
         });
     }

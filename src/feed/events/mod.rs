@@ -214,6 +214,9 @@ impl Events {
     /// The log holds 32 bits of an offset. What would lie behind (0: not told) is no news.
     fn advance(&mut self, log_pos: u32) {
         const FILE: u64 = 1 << 32;
+        if log_pos == 0 {
+            return;
+        }
         let offset = self.at.offset & !(FILE - 1) | u64::from(log_pos);
         if offset > self.at.offset {
             self.at.offset = offset;
@@ -339,35 +342,38 @@ impl Events {
         let Some(table) = self.tables.get(&rows.table) else {
             return Err(malformed("rows of a table that was not described"));
         };
-        let Some((route, columns)) = table.listened_to(routes) else {
-            return Ok(());
-        };
-        let told = rows.columns;
-        match route.columns {
-            Some(known) if known == told => {}
-            Some(_) => {
-                return Err(Lost::Schema(format!(
-                    "{}.{} has {told} columns",
-                    route.database, route.name
-                )));
-            }
-            // Nobody knows yet where they stand. That something changed has to be proven readable all the same.
-            None => {
-                let lost = (route.place, changes::lost(route));
-                if self.changes.last() != Some(&lost) {
-                    self.changes.push(lost);
-                }
-                return Ok(());
-            }
-        }
         let (changes, most) = (&mut self.changes, self.most);
-        rows.each(columns, route, |old, new| {
-            changes::note(route, old, new, changes);
-            if changes.len() > most {
-                return Err(Lost::TooLarge(most));
+        for (route, columns) in table.listened_to(routes) {
+            let told = rows.columns;
+            match route.columns {
+                Some(known) if known == told => {}
+                Some(_) => {
+                    return Err(Lost::Schema(format!(
+                        "{}.{} has {told} columns",
+                        route.database, route.name
+                    )));
+                }
+                // Nobody knows yet where they stand. That something changed has to be proven readable all the same.
+                None => {
+                    let lost = (route.place, changes::lost(route));
+                    if changes.len() > most {
+                        return Err(Lost::TooLarge(most));
+                    }
+                    if changes.last() != Some(&lost) {
+                        changes.push(lost);
+                    }
+                    continue;
+                }
             }
-            Ok(())
-        })
+            rows.each(columns, route, |old, new| {
+                changes::note(route, old, new, changes);
+                if changes.len() > most {
+                    return Err(Lost::TooLarge(most));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 }
 

@@ -37,7 +37,7 @@ impl Described {
         let _flags = body.u16()?;
         let database = name(&mut body)?;
         let name = name(&mut body)?;
-        if routes.find(database, name).is_none() {
+        if routes.of(database, name).next().is_none() {
             return Ok((number, Described::Other));
         }
         let count = usize::try_from(body.lenenc_int()?).unwrap_or(usize::MAX);
@@ -55,16 +55,21 @@ impl Described {
         Ok((number, table))
     }
 
-    /// The table's route and columns, if it has a route.
-    pub(super) fn listened_to<'a>(&self, routes: &'a Routes) -> Option<(&'a Route, &[Width])> {
-        match self {
-            Described::Other => None,
+    /// The table's routes, with its columns.
+    pub(super) fn listened_to<'a>(
+        &'a self,
+        routes: &'a Routes,
+    ) -> impl Iterator<Item = (&'a Route, &'a [Width])> {
+        let (database, name, columns) = match self {
+            Described::Other => (&[][..], &[][..], &[][..]),
             Described::Own {
                 database,
                 name,
                 columns,
-            } => Some((routes.find(database, name)?, columns)),
-        }
+            } => (&database[..], &name[..], &columns[..]),
+        };
+        let routes = routes.of(database, name);
+        routes.map(move |route| (route, columns))
     }
 }
 

@@ -97,20 +97,27 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// One by itself, whatever its length.
+    /// One by itself, whatever its length, if it is not too long to be kept.
     async fn list_of(
         &mut self,
         reader: u64,
         ticket: Ticket,
         loaded: &mut HashMap<u64, Vec<u64>>,
     ) -> Result<(), FeedError> {
-        let asked = self.ask(&self.place.follow_query(reader)).await;
+        let most = self.place.most_follows();
+        let query = self.place.follow_query(reader, most.saturating_add(1));
+        let asked = self.ask(&query).await;
         let asked = asked.and_then(|(rows, end)| {
             let authors = all::<1>(&rows).ok_or_else(no_number)?;
             Ok((authors.into_iter().flatten().collect::<Vec<u64>>(), end))
         });
         let mut index = self.place.index_mut();
         match asked {
+            Ok((authors, _)) if authors.len() > most => {
+                index.give_up(ticket);
+                self.place.leave_out(reader);
+                Ok(())
+            }
             Ok((authors, end)) => {
                 index.loaded_reader(ticket, authors.clone(), end);
                 loaded.insert(reader, authors);

@@ -225,7 +225,9 @@ impl Loader {
             }
         }
         for want in waiting.into_keys() {
-            self.backlog.push(place.number, want);
+            if !place.follows_too_many(want.reader) {
+                self.backlog.push(place.number, want);
+            }
         }
         Ok(())
     }
@@ -268,7 +270,8 @@ impl Loader {
         // What does not fit is evicted again: there is no end to that.
         let full = place.index().is_nearly_full();
         for waiting in waiting {
-            if !full && !place.has(waiting.0) {
+            let (want, _) = waiting;
+            if !full && !place.has(want) && !place.follows_too_many(want.reader) {
                 self.backlog.again(place.number, waiting);
             }
         }

@@ -1,0 +1,122 @@
+//! What the server's defaults, its settings and other people's locks do to the service account's sessions.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use headwater::demo::private_server::Kind;
+
+use super::stage::{CALL, Stage, page, post};
+use super::{CLASSIC, warm};
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::servers::on_servers_of_its_own;
+use crate::kit::wire_client::WireClient;
+
+/// A session without autocommit would look at the same old rows for ever.
+#[test]
+fn sessions_that_do_not_commit_by_default_do_not_make_memory_stale() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let mut stage = Stage::new(server.addr(), &[], "");
+            stage.root.ok("SET GLOBAL autocommit = 0");
+            // What was connected before keeps its own: another Headwater has new sessions.
+            let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
+            proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
+            let mut client = proxy.login(&stage.login);
+            client.ok("SET autocommit = 1");
+            warm(&proxy, &mut client, CALL);
+            for id in 1..=30 {
+                post(&mut stage.root, id);
+                assert_eq!(page(&mut client).last(), Some(&id), "{}", proxy.log());
+            }
+        },
+    );
+}
+
+/// Rows that are cut off would be taken for all there are.
+#[test]
+fn a_limit_on_every_select_does_not_shorten_lists() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let follows: Vec<String> = (3..60).map(|author| format!("(1,{author})")).collect();
+            let messages: Vec<String> = (1..=600)
+                .map(|id| format!("({id},{},'x')", 2 + id % 58))
+                .collect();
+            let rows = [
+                format!("INSERT INTO follower VALUES {}", follows.join(",")),
+                format!("INSERT INTO message VALUES {}", messages.join(",")),
+            ];
+            let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+            let mut stage = Stage::new(server.addr(), &rows, "");
+            stage.root.ok("SET GLOBAL sql_select_limit = 15");
+            let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
+            proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
+            let mut client = proxy.login(&stage.login);
+            client.ok("SET sql_select_limit = 18446744073709551615");
+            warm(&proxy, &mut client, CALL);
+            let procedure = page(&mut stage.root);
+            assert!(procedure.len() > 100, "{procedure:?}");
+            assert_eq!(page(&mut client), procedure, "{}", proxy.log());
+            for id in 1_000..1_030 {
+                post(&mut stage.root, id);
+                assert_eq!(page(&mut client).last(), Some(&id), "{}", proxy.log());
+            }
+        },
+    );
+}
+
+/// A proof that waits for a lock is one connection, not one more every few milliseconds.
+#[test]
+fn a_locked_table_does_not_take_up_the_servers_connections() {
+    on_servers_of_its_own(
+        |_| &["--max-connections=60"],
+        |server| {
+            let mut stage = Stage::new(server.addr(), &[], "");
+            let mut locker = WireClient::login(server.addr(), &stage.login);
+            locker.ok("LOCK TABLES message WRITE");
+            post(&mut locker, 10);
+            let mut most = 0;
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_secs(6) {
+                let connected = stage
+                    .root
+                    .rows("SHOW GLOBAL STATUS LIKE 'Threads_connected'");
+                most = most.max(connected[0][1].as_deref().unwrap().parse::<u64>().unwrap());
+                thread::sleep(Duration::from_millis(50));
+            }
+            assert!(most <= 30, "{most} connections\n{}", stage.proxy.log());
+            locker.ok("UNLOCK TABLES");
+            assert!(stage.page().contains(&10));
+            warm(&stage.proxy, &mut stage.client, CALL);
+            assert!(stage.page().contains(&10));
+        },
+    );
+}
+
+/// A setting under which the log does not tell enough is noticed while the server runs.
+#[test]
+fn a_setting_that_is_changed_in_mid_run_is_named_and_memory_comes_back_when_it_is_mended() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let (variable, bad, good) = match server.kind() {
+                Kind::Mysql => ("binlog_order_commits", "OFF", "ON"),
+                Kind::Mariadb => ("binlog_format", "MIXED", "ROW"),
+            };
+            let mut stage = Stage::new(server.addr(), &[], "");
+            stage.root.ok(&format!("SET GLOBAL {variable} = {bad}"));
+            stage
+                .proxy
+                .wait_for_log(&format!("{variable} = \"{bad}\" on the server"));
+            let before = stage.proxy.counts().of("calls_from_memory");
+            for id in 1..=20 {
+                stage.post(id);
+                assert_eq!(stage.page().last(), Some(&id));
+            }
+            assert_eq!(stage.proxy.counts().of("calls_from_memory"), before);
+            stage.root.ok(&format!("SET GLOBAL {variable} = {good}"));
+            warm(&stage.proxy, &mut stage.client, CALL);
+        },
+    );
+}

@@ -1,0 +1,55 @@
+//! Looks now and then whether the server's settings are still such that its log tells everything: most can be changed while it
+//! runs, and the log does not tell of that.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::control::Control;
+use super::error::FeedError;
+use super::obstacles::{self, Obstacle, ServerFacts};
+use super::{Feed, Phase};
+
+/// Between two looks.
+const EVERY: Duration = Duration::from_secs(1);
+/// A look that takes longer is given up, with its connection.
+const LATEST: Duration = Duration::from_secs(5);
+
+/// Looks for good.
+pub(super) async fn run(feed: Arc<Feed>) {
+    let mut control = Control::default();
+    loop {
+        tokio::time::sleep(EVERY).await;
+        let (generation, server) = {
+            let state = feed.state();
+            match &state.server {
+                Some(server) if state.phase != Phase::Aside => {
+                    (state.generation, Arc::clone(server))
+                }
+                _ => continue,
+            }
+        };
+        let look = look(&feed, generation, &server, &mut control);
+        match tokio::time::timeout(LATEST, look).await {
+            Ok(Ok(Some(obstacle))) => feed.begin_anew(generation, obstacle.into()),
+            Ok(Ok(None)) => {}
+            Ok(Err(error)) => tracing::debug!("the server's settings are not looked at: {error}"),
+            Err(_) => tracing::debug!("the server's settings are not looked at: it is too slow"),
+        }
+    }
+}
+
+async fn look(
+    feed: &Feed,
+    generation: u64,
+    server: &ServerFacts,
+    control: &mut Control,
+) -> Result<Option<Obstacle>, FeedError> {
+    let mut conn = control.take(feed, generation, server).await?;
+    let (_, obstacles) = obstacles::survey(&mut conn)
+        .await
+        .map_err(FeedError::while_doing(
+            "the server's settings cannot be read",
+        ))?;
+    control.put_back(generation, conn);
+    Ok(obstacles.into_iter().next())
+}
