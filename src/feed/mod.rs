@@ -2,8 +2,9 @@
 //!
 //! `stream` reads the log, `events` makes transactions of it, which wait in the `queue` until `probe` has proof that
 //! the server lets them be read; then they are applied to the index of their `place`. `load` brings in rows that
-//! are not resident (both over `control` connections). `fence` proves the same for what was committed before the stream began. Whatever cannot be followed
-//! makes the feed step aside: every index is emptied, and begun anew once the log can be followed again.
+//! are not resident (both over `control` connections). `fence` proves the same for what was committed before the stream began,
+//! `watch` looks at what the log does not tell. Whatever cannot be followed makes the feed step aside: every index is emptied, and begun
+//! anew once the log can be followed again.
 
 mod cascades;
 mod control;
