@@ -54,13 +54,13 @@ pub fn account(upstream: &str, user: &str, password: &str) -> OptsBuilder {
         .prefer_socket(false)
 }
 
-/// A session of the service account that answers the same whatever the server's defaults: it sees what is committed now, all
-/// of it, and waits for nobody's locks for long.
+/// A session of the service account that answers the same whatever the server's defaults: it sees what is committed now, and all
+/// of it.
 #[must_use]
 pub fn in_own_session(account: OptsBuilder) -> OptsBuilder {
     account.init(vec![
         "SET SESSION autocommit = 1, completion_type = 0, sql_mode = '', sql_select_limit = 18446744073709551615, \
-         sql_big_selects = 1, sql_quote_show_create = 1, lock_wait_timeout = 1"
+         sql_big_selects = 1, sql_quote_show_create = 1"
             .to_owned(),
         // One read view a statement.
         "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ".to_owned(),

@@ -36,10 +36,14 @@ impl Control {
 async fn connect(feed: &Feed, server: &ServerFacts) -> Result<Conn, FeedError> {
     let failed = FeedError::while_doing("the service account cannot connect");
     let mut conn = Conn::new(feed.options.clone()).await.map_err(&failed)?;
-    // What is cut off nevertheless is noticed, and asked for in another way.
-    conn.query_drop("SET SESSION group_concat_max_len = 1048576")
-        .await
-        .map_err(&failed)?;
+    for statement in [
+        // What is cut off nevertheless is noticed, and asked for in another way.
+        "SET SESSION group_concat_max_len = 1048576",
+        // Whoever waits for longer is answered by lookups in any case.
+        "SET SESSION lock_wait_timeout = 1",
+    ] {
+        conn.query_drop(statement).await.map_err(&failed)?;
+    }
     let other = obstacles::identity(&mut conn, server.mariadb)
         .await
         .map_err(&failed)?;

@@ -42,7 +42,7 @@ const LOOKS: u32 = 3;
 /// After so long, and after half of the time that calls wait, the rows are not expected to tell any more: the list of open
 /// transactions is asked.
 const UNTOLD: Duration = Duration::from_millis(20);
-/// A proof that takes longer is given up with its connection. The service account's sessions wait a second for a lock.
+/// A proof that takes longer is given up with its connection. Its statements wait a second for a lock.
 const LATEST: Duration = Duration::from_secs(5);
 /// Between two further looks.
 const PAUSE: Duration = Duration::from_millis(1);

@@ -91,6 +91,11 @@ impl Source<'_> {
         let mut index = self.place.index_mut();
         for (reader, ticket) in tickets.drain(..) {
             let authors = lists.remove(&reader).unwrap_or_default();
+            if authors.len() > self.place.most_follows() {
+                index.give_up(ticket);
+                self.place.leave_out(reader);
+                continue;
+            }
             index.loaded_reader(ticket, authors.clone(), end);
             loaded.insert(reader, authors);
         }
