@@ -7,7 +7,7 @@ CARGO ?= cargo
 help:
 	@echo "make demo        a private MariaDB with a million messages, and Headwater in front"
 	@echo "make test        every story, against real servers"
-	@echo "make soak        200,000 answers from memory checked on each server while others write (about 20 minutes)"
+	@echo "make soak        200,000 answers from memory checked on each server while others write (about 30 minutes)"
 	@echo "make check       format, lints, documentation, licences of dependencies"
 	@echo "make advisories  known faults of dependencies (asks the network)"
 	@echo "make setup       what the others need and this machine lacks (they run it themselves)"

@@ -101,18 +101,19 @@ impl Session {
         lookup: &Lookup<'_>,
         plan: Plan,
     ) -> Result<Option<Found>, Refusal> {
+        // Where there is no procedure nothing says who may have its answers, but the tables themselves: they are asked.
+        if lookup.facts.form(lookup.call.form) == &Ok(Procedure::Absent) {
+            return Ok(None);
+        }
+        // From here on the tables are listened to, whatever answers this call.
+        let Some((feed, place)) = self.memory(lookup) else {
+            return Ok(None);
+        };
         // A lookup ends what the last statement left behind, as the procedure would.
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         if commands.standing.conditions {
             return Ok(None);
         }
-        // Where there is no procedure nothing says who may have its answers, but the tables themselves: they are asked.
-        if lookup.facts.form(lookup.call.form) == &Ok(Procedure::Absent) {
-            return Ok(None);
-        }
-        let Some((feed, place)) = self.memory(lookup) else {
-            return Ok(None);
-        };
         let wanted = (lookup.call.reader, lookup.call.bound, lookup.n());
         let known = self.server();
         let likely = feed.may_have(&place, known.as_deref(), wanted).await;
