@@ -69,6 +69,8 @@ pub(super) struct ServerFacts {
     pub(super) caseless: bool,
     /// The statement that tells the position.
     pub(super) status: &'static str,
+    /// How many RESET statements it had counted before its log was looked at.
+    pub(super) resets: Option<String>,
 }
 
 /// Variables, the values under which the log tells everything, and what is wrong with others. A variable that a server
@@ -147,6 +149,9 @@ pub(super) async fn survey(
         .await?;
     let running = running.and_then(|row| text(&row, 1));
     let replicates = running.is_some_and(|count| count != "0");
+    let resets: Option<Row> = conn
+        .query_first("SHOW GLOBAL STATUS LIKE 'Com_reset'")
+        .await?;
     let mut obstacles = judge(&variables, replicates);
     let status = position(conn, is_off(&variables, "log_bin"), &mut obstacles).await?;
     let mariadb = Product::of(&version) == Product::Mariadb;
@@ -157,6 +162,7 @@ pub(super) async fn survey(
             .get("lower_case_table_names")
             .is_some_and(|value| value != "0"),
         status,
+        resets: resets.and_then(|row| text(&row, 1)),
     };
     Ok((facts, obstacles))
 }
