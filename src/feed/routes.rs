@@ -1,6 +1,7 @@
 //! Which tables of the log belong to which timeline, and where their columns stand.
 
 use super::evidence::Table;
+use crate::statement::lexer::{Kind, Lexer};
 use crate::timeline::definition::IntType;
 
 /// A table that is listened to.
@@ -121,26 +122,19 @@ const RIGHTS: [&str; 2] = ["GRANT", "REVOKE"];
 impl Statement {
     /// Judges a statement of the log, where the log is in row format: no row change comes as a statement.
     pub(super) fn judge(text: &[u8], schema: &[u8], routes: &Routes) -> Statement {
-        let Some(text) = bare(text) else {
-            return Statement::Unknown;
-        };
-        let mut words = text
-            .split(|byte| !is_name(*byte))
-            .filter(|word| !word.is_empty())
-            .map(|word| String::from_utf8_lossy(word).to_ascii_uppercase());
-        let first = words.next().unwrap_or_default();
-        let second = words.next().unwrap_or_default();
-        match (first.as_str(), second.as_str()) {
+        let words = words(text);
+        let word = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
+        match (word(0), word(1)) {
             ("", _) => Statement::Harmless,
             ("BEGIN", "") | ("SAVEPOINT", _) => Statement::Begin,
             ("COMMIT", "") => Statement::Commit,
             ("ROLLBACK", "") => Statement::Rollback,
-            (word, _) if RIGHTS.contains(&word) => Statement::Harmless,
-            (word, _) if DEFINING.contains(&word) => {
+            (first, _) if RIGHTS.contains(&first) => Statement::Harmless,
+            (first, _) if DEFINING.contains(&first) => {
                 let whole = names(text, b"DATABASE") || names(text, b"SCHEMA");
                 if routes.named_in(text, schema) || whole && routes.holds_database_named_in(text) {
                     Statement::Schema
-                } else if may_run_functions(&first, &second, words) {
+                } else if may_run_functions(&words) {
                     Statement::Unknown
                 } else {
                     Statement::Harmless
@@ -151,44 +145,57 @@ impl Statement {
     }
 }
 
+/// A word of a statement, in capitals.
+struct Upper {
+    text: String,
+    /// False where the servers may read the text in several ways, or not at all.
+    sure: bool,
+}
+
+/// The words of a statement: no comments, nothing in quotes. Comments that a server may execute are read as well.
+fn words(text: &[u8]) -> Vec<Upper> {
+    let mut words = Vec::new();
+    for token in Lexer::new(text) {
+        let sure = match token.kind {
+            Kind::Word => true,
+            Kind::Opaque => false,
+            _ => continue,
+        };
+        let parts = token.text.split(|byte| !is_name(*byte));
+        words.extend(parts.filter(|part| !part.is_empty()).map(|part| Upper {
+            text: String::from_utf8_lossy(part).to_ascii_uppercase(),
+            sure,
+        }));
+    }
+    words
+}
+
 /// True for statements that define things and may change rows of other tables, by a stored function or a trigger: a table
 /// filled by a query, and MariaDB's ANALYZE of a statement that changes rows. In row format the log has the table without the
 /// query, and the rows behind it; but a session may log statements.
-fn may_run_functions(first: &str, second: &str, rest: impl Iterator<Item = String>) -> bool {
-    let behind = || std::iter::once(second.to_owned()).chain(rest);
-    match first {
-        "ANALYZE" => !matches!(second, "TABLE" | "TABLES" | "LOCAL" | "NO_WRITE_TO_BINLOG"),
+fn may_run_functions(words: &[Upper]) -> bool {
+    let Some((first, behind)) = words.split_first() else {
+        return false;
+    };
+    match first.text.as_str() {
+        "ANALYZE" => behind.first().is_none_or(|second| {
+            let tables = ["TABLE", "TABLES", "LOCAL", "NO_WRITE_TO_BINLOG"];
+            !tables.contains(&second.text.as_str())
+        }),
         "CREATE" => {
-            let mut words = behind().skip_while(|word| !OBJECTS.contains(&word.as_str()));
-            if words.next().is_none_or(|object| object != "TABLE") {
+            let object = behind
+                .iter()
+                .find(|word| OBJECTS.contains(&word.text.as_str()));
+            if object.is_none_or(|object| object.sure && object.text != "TABLE") {
                 return false;
             }
-            let mut words = words.peekable();
-            while let Some(word) = words.next() {
-                let partition = matches!(words.peek().map(String::as_str), Some("LESS" | "IN"));
-                if word == "SELECT" || word == "VALUES" && !partition {
-                    return true;
-                }
-            }
-            false
+            behind.iter().enumerate().any(|(at, word)| {
+                let next = behind.get(at + 1).map(|next| next.text.as_str());
+                let partition = matches!(next, Some("LESS" | "IN"));
+                word.text == "SELECT" || word.text == "VALUES" && !partition
+            })
         }
         _ => false,
-    }
-}
-
-/// A statement without what may stand before it: comments, white space.
-fn bare(mut text: &[u8]) -> Option<&[u8]> {
-    loop {
-        text = text.trim_ascii_start();
-        if text.starts_with(b"/*") && !text.starts_with(b"/*!") && !text.starts_with(b"/*M!") {
-            let end = text.windows(2).position(|two| two == b"*/")?;
-            text = text.get(end + 2..)?;
-        } else if text.starts_with(b"#") || text.starts_with(b"-- ") {
-            let end = text.iter().position(|byte| *byte == b'\n');
-            text = end.map_or(&[][..], |end| text.get(end + 1..).unwrap_or_default());
-        } else {
-            return Some(text);
-        }
     }
 }
 
@@ -227,6 +234,7 @@ mod tests {
         for (text, expected) in [
             ("BEGIN", Statement::Begin),
             ("SAVEPOINT `a`", Statement::Begin),
+            ("BEGIN /* app */", Statement::Begin),
             ("COMMIT", Statement::Commit),
             ("ROLLBACK", Statement::Rollback),
             ("ROLLBACK TO `a`", Statement::Unknown),
@@ -266,6 +274,23 @@ mod tests {
             ("CREATE TABLE t AS SELECT post()", Statement::Unknown),
             (
                 "CREATE /* view */ TABLE t VALUES (post())",
+                Statement::Unknown,
+            ),
+            ("CREATE -- view\n TABLE t SELECT post()", Statement::Unknown),
+            (
+                "CREATE /*!99999 view */ TABLE t SELECT post()",
+                Statement::Unknown,
+            ),
+            (
+                "CREATE DEFINER=`view`@`%` TABLE t SELECT post()",
+                Statement::Unknown,
+            ),
+            (
+                "CREATE TABLE t (a int) /* as select */",
+                Statement::Harmless,
+            ),
+            (
+                "CREATE TABLE t (a int) /*!50100 PARTITION BY RANGE (a) (PARTITION p VALUES LESS THAN (1)) */",
                 Statement::Harmless,
             ),
             ("CREATE TABLE t AS VALUES (post())", Statement::Unknown),
