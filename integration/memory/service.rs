@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use headwater::demo::private_server::Kind;
 
 use super::stage::{CALL, Stage, page, post};
-use super::{CLASSIC, warm};
-use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use super::warm;
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::WireClient;
 
@@ -20,14 +19,10 @@ fn sessions_that_do_not_commit_by_default_do_not_make_memory_stale() {
             let mut stage = Stage::new(server.addr(), &[], "");
             stage.root.ok("SET GLOBAL autocommit = 0");
             // What was connected before keeps its own: another Headwater has new sessions.
-            let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
-            proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
-            let mut client = proxy.login(&stage.login);
-            client.ok("SET autocommit = 1");
-            warm(&proxy, &mut client, CALL);
+            stage.begin_anew(server.addr(), "SET autocommit = 1");
             for id in 1..=30 {
-                post(&mut stage.root, id);
-                assert_eq!(page(&mut client).last(), Some(&id), "{}", proxy.log());
+                stage.post(id);
+                assert_eq!(stage.page().last(), Some(&id), "{}", stage.proxy.log());
             }
         },
     );
@@ -50,17 +45,14 @@ fn a_limit_on_every_select_does_not_shorten_lists() {
             let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
             let mut stage = Stage::new(server.addr(), &rows, "");
             stage.root.ok("SET GLOBAL sql_select_limit = 15");
-            let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
-            proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
-            let mut client = proxy.login(&stage.login);
-            client.ok("SET sql_select_limit = 18446744073709551615");
-            warm(&proxy, &mut client, CALL);
+            let no_limit = "SET sql_select_limit = 18446744073709551615";
+            stage.begin_anew(server.addr(), no_limit);
             let procedure = page(&mut stage.root);
             assert!(procedure.len() > 100, "{procedure:?}");
-            assert_eq!(page(&mut client), procedure, "{}", proxy.log());
+            assert_eq!(stage.page(), procedure, "{}", stage.proxy.log());
             for id in 1_000..1_030 {
-                post(&mut stage.root, id);
-                assert_eq!(page(&mut client).last(), Some(&id), "{}", proxy.log());
+                stage.post(id);
+                assert_eq!(stage.page().last(), Some(&id), "{}", stage.proxy.log());
             }
         },
     );

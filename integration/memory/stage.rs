@@ -41,6 +41,16 @@ impl Stage {
         }
     }
 
+    /// Puts another Headwater in place of the first, with sessions of its own. Its client starts with this statement.
+    pub(super) fn begin_anew(&mut self, server: SocketAddr, first: &str) {
+        let proxy = Proxy::start(server, ROOT_SERVICE);
+        proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
+        self.client = proxy.login(&self.login);
+        self.client.ok(first);
+        warm(&proxy, &mut self.client, CALL);
+        self.proxy = proxy;
+    }
+
     /// Author 2 writes a message.
     pub(super) fn post(&mut self, id: u64) {
         post(&mut self.root, id);

@@ -1,5 +1,7 @@
 //! Connections for questions beside the stream: proofs of freshness, and loads.
 
+use std::time::Duration;
+
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
@@ -7,6 +9,9 @@ use super::Feed;
 use super::error::FeedError;
 use super::obstacles::{self, ServerFacts};
 use super::rows::text;
+
+/// A question that takes longer is given up with its connection. Its statements wait a second for a lock.
+pub(super) const LATEST: Duration = Duration::from_secs(5);
 
 /// A connection that is kept between questions, while the stream is the one that it was made beside: a later stream may
 /// come from another server.

@@ -12,7 +12,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
 
-use super::control::Control;
+use super::control::{Control, LATEST};
 use super::error::FeedError;
 use super::evidence::Key;
 use super::queue::{Cut, Question};
@@ -42,8 +42,6 @@ const LOOKS: u32 = 3;
 /// After so long, and after half of the time that calls wait, the rows are not expected to tell any more: the list of open
 /// transactions is asked.
 const UNTOLD: Duration = Duration::from_millis(20);
-/// A proof that takes longer is given up with its connection. Its statements wait a second for a lock.
-const LATEST: Duration = Duration::from_secs(5);
 /// Between two further looks.
 const PAUSE: Duration = Duration::from_millis(1);
 

@@ -5,15 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::control::Control;
+use super::control::{Control, LATEST};
 use super::error::FeedError;
 use super::obstacles::{self, ServerFacts};
 use super::{Feed, Phase};
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(1);
-/// A look that takes longer is given up, with its connection.
-const LATEST: Duration = Duration::from_secs(5);
 
 /// Looks for good.
 pub(super) async fn run(feed: Arc<Feed>) {

@@ -91,13 +91,7 @@ impl Source<'_> {
         let mut index = self.place.index_mut();
         for (reader, ticket) in tickets.drain(..) {
             let authors = lists.remove(&reader).unwrap_or_default();
-            if authors.len() > self.place.most_follows() {
-                index.give_up(ticket);
-                self.place.leave_out(reader);
-                continue;
-            }
-            index.loaded_reader(ticket, authors.clone(), end);
-            loaded.insert(reader, authors);
+            self.keep_list(&mut index, (reader, ticket), authors, end, loaded);
         }
         Ok(())
     }
@@ -118,20 +112,32 @@ impl Source<'_> {
         });
         let mut index = self.place.index_mut();
         match asked {
-            Ok((authors, _)) if authors.len() > most => {
-                index.give_up(ticket);
-                self.place.leave_out(reader);
-                Ok(())
-            }
             Ok((authors, end)) => {
-                index.loaded_reader(ticket, authors.clone(), end);
-                loaded.insert(reader, authors);
+                self.keep_list(&mut index, (reader, ticket), authors, end, loaded);
                 Ok(())
             }
             Err(error) => {
                 index.give_up(ticket);
                 Err(error)
             }
+        }
+    }
+
+    /// Ends the load of a list, if it is not too long to be kept.
+    fn keep_list(
+        &self,
+        index: &mut Index,
+        (reader, ticket): (u64, Ticket),
+        authors: Vec<u64>,
+        end: Position,
+        loaded: &mut HashMap<u64, Vec<u64>>,
+    ) {
+        if authors.len() > self.place.most_follows() {
+            index.give_up(ticket);
+            self.place.leave_out(reader);
+        } else {
+            index.loaded_reader(ticket, authors.clone(), end);
+            loaded.insert(reader, authors);
         }
     }
 
