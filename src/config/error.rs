@@ -1,0 +1,93 @@
+//! What can be wrong with the settings.
+
+use std::path::PathBuf;
+
+use crate::timeline::definition::DefinitionError;
+
+/// What is wrong with the settings, and where.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read the settings file {path} (--config names it)")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not valid TOML, or has an unknown key or a wrong type.
+    #[error("{path}, line {line}, {setting}: {message}")]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// The key on it, with its section in front.
+        setting: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// A definition is not usable.
+    #[error("definition {name:?}: {reason}")]
+    Definition {
+        /// Its name.
+        name: String,
+        /// Why.
+        reason: DefinitionError,
+    },
+    /// A password without a user.
+    #[error(
+        "a service password is set without a user: set --service-user (HEADWATER_SERVICE_USER, service.user) too"
+    )]
+    PasswordWithoutUser,
+    /// A share below none, or above all.
+    #[error("shadow.rate = {0} (--shadow, HEADWATER_SHADOW) is no share: from 0 (none) to 1 (all)")]
+    ShadowRate(f64),
+    /// Comparing, without what it takes.
+    #[error(
+        "shadow.rate (--shadow, HEADWATER_SHADOW) needs {0}: answers are compared on its connection, beside the server's log"
+    )]
+    ShadowWithout(&'static str),
+    /// An address without a port.
+    #[error("{setting} = {value:?} is not an address: write HOST:PORT, such as 127.0.0.1:3306")]
+    Address {
+        /// The setting.
+        setting: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// A timeline that no call could be answered for.
+    #[error(
+        "definition {name}: n = {n} leaves up to {ids} ids, more than limits.pending_ids = {most}: raise that"
+    )]
+    PendingIds {
+        /// Its name.
+        name: String,
+        /// Its n.
+        n: u32,
+        /// n times n.
+        ids: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// A limit beyond what is known to work.
+    #[error("limits.{limit} = {value} is above the most that works, {most}")]
+    LimitAbove {
+        /// The key.
+        limit: &'static str,
+        /// Its value.
+        value: usize,
+        /// The greatest value.
+        most: usize,
+    },
+    /// A limit that cannot work.
+    #[error("limits.{limit} = {value} is below the least that works, {least}")]
+    Limit {
+        /// The key.
+        limit: &'static str,
+        /// Its value.
+        value: usize,
+        /// The least value.
+        least: usize,
+    },
+}

@@ -1,0 +1,66 @@
+//! The settings file.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::error::ConfigError;
+use super::sections::{Account, Log, Privileges, ShadowSection};
+use crate::feed::{FeedSection, Freshness, IndexSection};
+use crate::limits::Limits;
+use crate::timeline::definition::Definition;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct File {
+    pub(super) listen: Option<String>,
+    pub(super) upstream: Option<String>,
+    pub(super) accelerate: Option<bool>,
+    pub(super) threads: Option<usize>,
+    pub(super) service: Option<Account>,
+    pub(super) log: Log,
+    pub(super) limits: Limits,
+    pub(super) index: IndexSection,
+    pub(super) freshness: Freshness,
+    pub(super) feed: FeedSection,
+    pub(super) privileges: Privileges,
+    pub(super) shadow: ShadowSection,
+    pub(super) definition: Vec<Definition>,
+}
+
+pub(super) fn read(path: &Path) -> Result<File, ConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    toml::from_str(&text).map_err(|error| mistake(path, &text, &error))
+}
+
+/// The parser's own text takes several lines, and shows the value: it may be a password.
+fn mistake(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
+    let start = error.span().map_or(0, |span| span.start);
+    let before = text.get(..start).unwrap_or_default();
+    let line = before.matches('\n').count();
+    let on_line = text.lines().nth(line).unwrap_or_default().trim();
+    let section_of = |line: &str| line.trim().trim_matches(['[', ']']).to_owned();
+    let setting = if on_line.starts_with('[') {
+        section_of(on_line)
+    } else {
+        let key = on_line.split('=').next().unwrap_or_default().trim();
+        match text
+            .lines()
+            .take(line)
+            .filter(|line| line.trim().starts_with('['))
+            .last()
+        {
+            Some(section) => format!("{}.{key}", section_of(section)),
+            None => key.to_owned(),
+        }
+    };
+    ConfigError::Parse {
+        path: path.to_owned(),
+        line: line + 1,
+        setting,
+        message: error.message().replace('\n', " "),
+    }
+}

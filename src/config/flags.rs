@@ -1,0 +1,78 @@
+//! The flags of the command line, and what they stand for in the environment.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::sections::{LogFormat, LogLevel};
+use crate::feed::Mode;
+
+/// Flags of `headwater serve` and `headwater check`; each also has an environment variable and, but for `--config`, a key in the file.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ServeFlags {
+    /// Settings file (TOML); headwater.example.toml documents each key
+    #[arg(long, env = "HEADWATER_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Address on which MySQL clients connect [default: 127.0.0.1:3307]
+    #[arg(long, env = "HEADWATER_LISTEN", value_name = "ADDR")]
+    pub listen: Option<String>,
+    /// Address of the MySQL or MariaDB server [default: 127.0.0.1:3306]
+    #[arg(long, env = "HEADWATER_UPSTREAM", value_name = "ADDR")]
+    pub upstream: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub service: ServiceFlags,
+    /// Memory for each timeline in each database, in bytes; 0: none, every call is answered by lookups.
+    /// Needs the service account [default: 268435456]
+    #[arg(long, env = "HEADWATER_INDEX_MEMORY_BYTES", value_name = "BYTES")]
+    pub index_memory_bytes: Option<usize>,
+    /// Load the timelines of all readers at the start, as far as they fit into memory, instead of with their first calls
+    #[arg(long, env = "HEADWATER_PRELOAD", value_parser = clap::builder::BoolishValueParser::new())]
+    pub preload: bool,
+    /// How fresh an answer from memory has to be: with every commit before the call (strict), with
+    /// every commit older than freshness.bounded_ms (bounded), with what the session itself was told of
+    /// (session) [default: strict]
+    #[arg(
+        long,
+        env = "HEADWATER_FRESHNESS",
+        value_name = "MODE",
+        hide_possible_values = true
+    )]
+    pub freshness: Option<Mode>,
+    /// Share of the calls, from 0 to 1, for which the procedure itself runs as well, on a connection of the service
+    /// account, to compare the answers; a difference is logged, and has the definition relayed until the next start
+    /// [default: 0]
+    #[arg(long, env = "HEADWATER_SHADOW", value_name = "RATE")]
+    pub shadow: Option<f64>,
+    /// Relay every call: nothing is answered by Headwater
+    #[arg(long, env = "HEADWATER_RELAY_ONLY", value_parser = clap::builder::BoolishValueParser::new())]
+    pub relay_only: bool,
+    /// Threads that move bytes; 0: half of the machine's processors, at least one [default: 0]
+    #[arg(long, env = "HEADWATER_THREADS", value_name = "N")]
+    pub threads: Option<usize>,
+    /// How much to log
+    #[arg(long, env = "HEADWATER_LOG_LEVEL", value_name = "LEVEL")]
+    pub log_level: Option<LogLevel>,
+    /// Form of the log
+    #[arg(long, env = "HEADWATER_LOG_FORMAT", value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
+}
+
+/// The service account, wherever one can be named.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ServiceFlags {
+    /// Account with which Headwater checks definitions; without it the first client session that may
+    /// see the procedures serves for that
+    #[arg(long, env = "HEADWATER_SERVICE_USER", value_name = "USER")]
+    pub service_user: Option<String>,
+    /// Password of the service account; may be empty. Prefer the environment: flags are visible to others
+    #[arg(
+        long,
+        env = "HEADWATER_SERVICE_PASSWORD",
+        value_name = "PASSWORD",
+        hide_env_values = true,
+        num_args = 0..=1,
+        default_missing_value = ""
+    )]
+    pub service_password: Option<String>,
+}

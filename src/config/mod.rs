@@ -1,0 +1,139 @@
+//! Settings: flags, environment and file mean the same, in that order of precedence.
+
+mod check;
+mod error;
+mod file;
+mod flags;
+mod sections;
+
+pub use error::ConfigError;
+use file::File;
+pub use flags::{ServeFlags, ServiceFlags};
+pub use sections::{Account, Log, LogFormat, LogLevel, Privileges, ShadowSection};
+
+use crate::feed::{FeedLimits, Freshness};
+use crate::limits::Limits;
+use crate::timeline::definition::Definition;
+
+/// Every setting of `headwater serve`, checked.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Address on which clients connect (`listen`).
+    pub listen: String,
+    /// Address of the database server (`upstream`).
+    pub upstream: String,
+    /// The service account (`service.user`, `service.password`).
+    pub service: Option<Account>,
+    /// False: every call is relayed (`accelerate`).
+    pub accelerate: bool,
+    /// Threads that move bytes (`threads`); 0: half of the machine's processors, at least one.
+    pub threads: usize,
+    /// The timelines to accelerate (`definition`); the classic one when the file names none.
+    pub definitions: Vec<Definition>,
+    /// The log (`log.level`, `log.format`).
+    pub log: Log,
+    /// Bounds on everything that could grow (`limits`).
+    pub limits: Limits,
+    /// When memory may answer (`freshness`).
+    pub freshness: Freshness,
+    /// Bounds of memory and of what fills it (`index`, `feed`).
+    pub feed: FeedLimits,
+    /// How long a right that was seen is taken to be there (`privileges.ttl_s`).
+    pub privileges: Privileges,
+    /// Which calls are compared with the procedure (`shadow`).
+    pub shadow: ShadowSection,
+}
+
+impl Settings {
+    /// How many threads move bytes. Measured on two cores shared with the server, one does better than
+    /// two: with fewer threads fewer of them have to be woken.
+    #[must_use]
+    pub fn worker_threads(&self) -> usize {
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        match self.threads {
+            0 => (processors / 2).max(1),
+            threads => threads,
+        }
+    }
+
+    /// Reads every setting and reports every kind of mistake before a port is opened.
+    ///
+    /// # Errors
+    /// The first mistake found, naming the setting.
+    pub fn load(flags: &ServeFlags) -> Result<Settings, ConfigError> {
+        let file = match &flags.config {
+            Some(path) => file::read(path)?,
+            None => File::default(),
+        };
+        let ServiceFlags {
+            service_user,
+            service_password,
+        } = flags.service.clone();
+        let service = match (service_user, service_password) {
+            (Some(user), password) => {
+                let password = password
+                    .or_else(|| {
+                        file.service
+                            .as_ref()
+                            .map(|account| account.password.clone())
+                    })
+                    .unwrap_or_default();
+                Some(Account { user, password })
+            }
+            (None, Some(password)) => match file.service {
+                Some(account) => Some(Account {
+                    password,
+                    ..account
+                }),
+                None => return Err(ConfigError::PasswordWithoutUser),
+            },
+            (None, None) => file.service,
+        };
+        let mut log = file.log;
+        log.level = flags.log_level.unwrap_or(log.level);
+        log.format = flags.log_format.unwrap_or(log.format);
+        let definitions = if file.definition.is_empty() {
+            vec![Definition::classic()]
+        } else {
+            file.definition
+        };
+        let settings = Settings {
+            listen: flags
+                .listen
+                .clone()
+                .or(file.listen)
+                .unwrap_or("127.0.0.1:3307".into()),
+            upstream: flags
+                .upstream
+                .clone()
+                .or(file.upstream)
+                .unwrap_or("127.0.0.1:3306".into()),
+            service,
+            accelerate: !flags.relay_only && file.accelerate.unwrap_or(true),
+            threads: flags.threads.or(file.threads).unwrap_or(0),
+            definitions,
+            log,
+            limits: file.limits,
+            freshness: Freshness {
+                mode: flags.freshness.unwrap_or(file.freshness.mode),
+                ..file.freshness
+            },
+            feed: FeedLimits {
+                memory_bytes: flags.index_memory_bytes.unwrap_or(file.index.memory_bytes),
+                preload: flags.preload || file.index.preload,
+                wait_ms: file.index.wait_ms,
+                transaction_rows: file.feed.transaction_rows,
+                keep_recent: flags.shadow.unwrap_or(file.shadow.rate) > 0.0,
+            },
+            privileges: file.privileges,
+            shadow: ShadowSection {
+                rate: flags.shadow.unwrap_or(file.shadow.rate),
+            },
+        };
+        settings.check()?;
+        Ok(settings)
+    }
+}
+
+#[cfg(test)]
+mod tests;

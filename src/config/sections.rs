@@ -1,0 +1,77 @@
+//! The sections of the settings file that belong to no other room.
+
+use clap::ValueEnum;
+use serde::Deserialize;
+
+/// How much to log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum LogLevel {
+    Error,
+    Warn,
+    #[default]
+    Info,
+    Debug,
+    Trace,
+}
+
+/// The form of a log line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Which calls are compared with the procedure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ShadowSection {
+    /// The share of the calls, from 0 (none) to 1 (all).
+    pub rate: f64,
+}
+
+/// How long rights are remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Privileges {
+    /// After so many seconds a session's right to execute the procedure is proved again; 0: at every call.
+    pub ttl_s: u64,
+}
+
+impl Default for Privileges {
+    fn default() -> Self {
+        Privileges { ttl_s: 1 }
+    }
+}
+
+/// A database account.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Account {
+    /// User name.
+    pub user: String,
+    /// Password; may be empty.
+    #[serde(default)]
+    pub password: String,
+}
+
+impl std::fmt::Debug for Account {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Account({:?})", self.user)
+    }
+}
+
+/// The log's settings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    /// How much (`log.level`).
+    pub level: LogLevel,
+    /// In which form (`log.format`).
+    pub format: LogFormat,
+}

@@ -1,0 +1,147 @@
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use super::*;
+
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/headwater.example.toml");
+
+fn load(text: &str) -> Result<Settings, ConfigError> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("headwater.toml");
+    std::fs::write(&path, text).unwrap();
+    Settings::load(&ServeFlags {
+        config: Some(path),
+        ..ServeFlags::default()
+    })
+}
+
+fn example() -> String {
+    std::fs::read_to_string(EXAMPLE).unwrap()
+}
+
+#[test]
+fn the_example_says_what_the_defaults_are() {
+    let settings = load(&example()).unwrap();
+    let defaults = Settings::load(&ServeFlags::default()).unwrap();
+    assert_eq!(format!("{settings:?}"), format!("{defaults:?}"));
+}
+
+#[test]
+fn a_timeline_longer_than_what_may_be_held_is_refused_by_name() {
+    let text = "[limits]\npending_ids = 399\n";
+    let error = load(text).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("limits.pending_ids = 399"), "{error}");
+    load("[limits]\npending_ids = 400\n").unwrap();
+}
+
+#[test]
+fn the_example_has_every_key() {
+    let table: toml::Table = example().parse().unwrap();
+    let limits = table.get("limits").and_then(toml::Value::as_table).unwrap();
+    let fields = format!("{:?}", Limits::default()).matches(": ").count();
+    assert_eq!(limits.len(), fields);
+    let classic = toml::Table::try_from(Definition::classic()).unwrap();
+    let definition = table
+        .get("definition")
+        .and_then(|list| list.get(0))
+        .unwrap();
+    for (key, value) in &classic {
+        assert_eq!(definition.get(key), Some(value), "{key}");
+    }
+}
+
+#[test]
+fn the_keys_that_the_example_leaves_out_exist() {
+    let text: String = example()
+        .lines()
+        .map(|line| match line.strip_prefix('#') {
+            Some(key) if !key.starts_with(' ') && !key.is_empty() => format!("{key}\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    let settings = load(&text).unwrap();
+    assert_eq!(settings.service.unwrap().user, "headwater");
+    let database = settings.definitions.first().unwrap().database.clone();
+    assert_eq!(database.as_deref(), Some("social"));
+}
+
+#[test]
+fn a_mistake_in_the_file_is_one_line_with_the_setting_and_without_its_value() {
+    for (text, line, setting) in [
+        ("lisen = \"x\"", 1, "lisen"),
+        ("\n[limits]\nsession = 3", 3, "limits.session"),
+        ("[limits]\nsessions = \"many\"", 2, "limits.sessions"),
+        ("[log]\nlevel = \"loud\"", 2, "log.level"),
+        ("[service]\npassword = \"s3cret\"", 1, "service"),
+        (
+            "[service]\nuser = \"a\"\npassword = 12345",
+            3,
+            "service.password",
+        ),
+        (
+            "[[definition]]\n[definition.message]\nids = \"id\"",
+            3,
+            "definition.message.ids",
+        ),
+        ("listen = ", 1, "listen"),
+    ] {
+        let error = load(text).unwrap_err().to_string();
+        let place = format!(", line {line}, {setting}: ");
+        assert!(error.contains(&place), "{error} lacks {place}");
+        assert!(!error.contains('\n'), "{error}");
+        assert!(!error.contains("s3cret"), "{error}");
+    }
+}
+
+#[test]
+fn a_value_that_cannot_work_is_named() {
+    for (text, named) in [
+        ("listen = \"here\"", "listen"),
+        ("upstream = \"127.0.0.1\"", "upstream"),
+        ("upstream = \":3306\"", "upstream"),
+        ("[limits]\nsessions = 0", "limits.sessions"),
+        ("[limits]\nconnect_ms = 0", "limits.connect_ms"),
+        ("[[definition]]\nn = 0", "n = 0"),
+    ] {
+        let error = load(text).unwrap_err().to_string();
+        assert!(error.contains(named), "{error} lacks {named}");
+    }
+}
+
+#[test]
+fn flags_go_before_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("headwater.toml");
+    let text = "upstream = \"a:1\"\nlisten = \"b:2\"\n[service]\nuser = \"u\"\npassword = \"p\"";
+    std::fs::write(&path, text).unwrap();
+    let settings = Settings::load(&ServeFlags {
+        config: Some(path),
+        upstream: Some("c:3".into()),
+        service: ServiceFlags {
+            service_user: Some("v".into()),
+            service_password: None,
+        },
+        ..ServeFlags::default()
+    })
+    .unwrap();
+    assert_eq!(
+        (settings.upstream.as_str(), settings.listen.as_str()),
+        ("c:3", "b:2")
+    );
+    let service = settings.service.unwrap();
+    assert_eq!(
+        (service.user.as_str(), service.password.as_str()),
+        ("v", "p")
+    );
+}
+
+#[test]
+fn a_password_alone_is_a_mistake() {
+    let error = Settings::load(&ServeFlags {
+        service: ServiceFlags {
+            service_user: None,
+            service_password: Some(String::new()),
+        },
+        ..ServeFlags::default()
+    });
+    assert!(matches!(error, Err(ConfigError::PasswordWithoutUser)));
+}
