@@ -19,3 +19,4 @@ mod process;
 mod relay;
 mod sessions;
 mod tidy;
+mod tls;

@@ -8,6 +8,8 @@
 //! | [`index`] | authors' newest ids and follow lists in memory, kept up by a stream of changes | 0 |
 //! | [`limits`] | every bound, by the name of its setting | 0 |
 //! | [`session`] | one client: its protocol state (`machine`, pure) and what moves its bytes (`driver`) | 0 and 1 |
+//! | [`link`] | one side of a session: a socket, and what it did not take yet | 1 |
+//! | [`tls`] | certificates: what clients are shown, and what the server has to show | 1 |
 //! | [`backend`] | one server connection | 1 |
 //! | [`source`] | where the ids of an owned call come from | 1 |
 //! | [`feed`] | keeps the index as the server is: follows its log, loads what is missing, proves freshness | 1 |
@@ -26,10 +28,12 @@ pub mod demo;
 pub mod feed;
 pub mod index;
 pub mod limits;
+pub mod link;
 pub mod server;
 pub mod session;
 pub mod shadow;
 pub mod source;
 pub mod statement;
 pub mod timeline;
+pub mod tls;
 pub mod wire;

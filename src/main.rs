@@ -7,6 +7,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use headwater::config::{Log, LogFormat, LogLevel, ServeFlags, Settings};
 use headwater::server::Server;
+use headwater::tls::Acceptor;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::level_filters::LevelFilter;
 
@@ -26,7 +27,7 @@ enum Command {
     /// Stand in front of a MySQL or MariaDB server
     ///
     /// Flags, environment (HEADWATER_*) and settings file mean the same, in that order of precedence.
-    /// SIGUSR1 prints the counters; SIGTERM and Ctrl-C let commands in flight end, a second one does not.
+    /// SIGHUP reads certificate and key again; SIGUSR1 prints the counters; SIGTERM and Ctrl-C let commands in flight end, a second one does not.
     Serve(ServeFlags),
     /// What will be answered from memory, and what stands in the way
     ///
@@ -121,10 +122,12 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let usage = signal(SignalKind::user_defined1())?;
+    let hangup = signal(SignalKind::hangup())?;
     let server = Server::bind(settings).await?;
     let shared = server.shared();
     let announcing = tokio::spawn(server.announce());
     let counts = tokio::spawn(print_counts(usage, server.shared()));
+    let reloads = tokio::spawn(reload(hangup, server.shared()));
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let running = server.run(async {
         let _ = stopped.await;
@@ -147,6 +150,7 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
     }
     announcing.abort();
     counts.abort();
+    reloads.abort();
     print_line(&shared);
     Ok(())
 }
@@ -157,6 +161,17 @@ async fn print_counts(
 ) {
     while usage.recv().await.is_some() {
         print_line(&shared);
+    }
+}
+
+/// Shows clients the certificate as the files have it now.
+async fn reload(mut hangup: Signal, shared: std::sync::Arc<headwater::session::driver::Shared>) {
+    while hangup.recv().await.is_some() {
+        match shared.tls.acceptor.as_ref().map(Acceptor::reload) {
+            Some(Ok(())) => tracing::info!("certificate and key (tls) are read again"),
+            Some(Err(error)) => tracing::error!("certificate and key stay as they were: {error}"),
+            None => tracing::info!("SIGHUP: there is no certificate (tls.cert) to read again"),
+        }
     }
 }
 

@@ -5,19 +5,20 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use socket2::SockRef;
-use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
 use crate::backend::Backend;
-use crate::catalogue::{Catalogue, Service, ServiceError, account, in_own_session};
-use crate::config::Settings;
+use crate::catalogue::{Catalogue, Service, ServiceError, account, host, in_own_session};
+use crate::config::{Redirects, Settings};
 use crate::feed::{Feed, Inbox};
+use crate::link::{Link, Socket};
 use crate::session::counts::Counts;
-use crate::session::driver::{Session, Shared};
+use crate::session::driver::{Session, Shared, Transport};
+use crate::session::legs::{Legs, ServerLeg};
 use crate::shadow::{self, Shadow};
 use crate::timeline::check::Verdict;
+use crate::tls::{Acceptor, Connector, TlsError, TlsMode};
 use crate::wire::frame;
 use crate::wire::handshake::Greeting;
 use crate::wire::response::ErrPacket;
@@ -39,6 +40,25 @@ pub struct Server {
     comparisons: Option<shadow::Inbox>,
 }
 
+/// When a session has TLS on its legs.
+fn legs(settings: &Settings) -> Legs {
+    let (tls, upstream) = (&settings.tls, &settings.upstream_tls);
+    Legs {
+        offered: tls.is_offered(),
+        client_required: tls.required,
+        server_required: upstream.mode.is_required() && !tls.passthrough,
+        server: match upstream.mode {
+            _ if upstream.mirror => ServerLeg::Mirror,
+            TlsMode::Disabled => ServerLeg::Never,
+            TlsMode::Preferred => ServerLeg::IfOffered,
+            TlsMode::Required | TlsMode::VerifyCa | TlsMode::VerifyIdentity => ServerLeg::Always,
+        },
+        passthrough: tls.passthrough,
+        local_client: false,
+        local_server: false,
+    }
+}
+
 /// Why Headwater cannot serve.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -50,6 +70,9 @@ pub enum ServeError {
         /// Why.
         source: io::Error,
     },
+    /// There can be no TLS as it is set.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 impl Server {
@@ -64,10 +87,19 @@ impl Server {
                 listen: settings.listen.clone(),
                 source,
             })?;
+        let host = host(&settings.upstream);
+        let tls = Transport {
+            legs: legs(settings),
+            acceptor: Acceptor::new(&settings.tls)?,
+            connector: Connector::new(&settings.upstream_tls, host)?,
+        };
         let account = settings
             .service
             .as_ref()
-            .map(|named| account(&settings.upstream, &named.user, &named.password))
+            .map(|named| {
+                let (user, password) = (&named.user, &named.password);
+                account(&settings.upstream, user, password, &settings.upstream_tls)
+            })
             .map(in_own_session);
         let (feed, inbox) = account
             .clone()
@@ -89,6 +121,8 @@ impl Server {
                 catalogue: Catalogue::new(settings.definitions.clone(), service, &settings.limits),
                 limits: settings.limits,
                 privileges_ttl: Duration::from_secs(settings.privileges.ttl_s),
+                tls,
+                redirects: settings.redirect_url == Redirects::Pass,
                 feed,
                 shadow,
                 accelerate: settings.accelerate,
@@ -175,7 +209,10 @@ impl Server {
         }
     }
 
-    fn admit(&self, mut client: TcpStream, draining: watch::Receiver<bool>) {
+    fn admit(&self, client: TcpStream, draining: watch::Receiver<bool>) {
+        let socket = Socket::Tcp(client);
+        let _ = socket.prepare();
+        let mut client = Link::new(socket);
         let Ok(permit) = Arc::clone(&self.sessions).try_acquire_owned() else {
             let message = format!(
                 "Too many connections (Headwater's limits.sessions = {})",
@@ -193,15 +230,12 @@ impl Server {
 }
 
 async fn serve(
-    mut client: TcpStream,
+    mut client: Link,
     upstream: &str,
     shared: Arc<Shared>,
     draining: watch::Receiver<bool>,
 ) {
     let limit = Duration::from_millis(shared.limits.connect_ms);
-    let _ = client.set_nodelay(true);
-    // As the server does: a client that vanished without a word is noticed in the end.
-    let _ = SockRef::from(&client).set_keepalive(true);
     match Backend::dial(upstream, limit).await {
         Ok(backend) => {
             let ended = Box::pin(Session::new(client, backend, shared).run(draining)).await;
@@ -216,7 +250,7 @@ async fn serve(
 }
 
 /// An ERR in place of the greeting. Servers send no SQLSTATE there, since nothing is agreed on yet.
-async fn refuse(client: &mut TcpStream, code: u16, message: &str) {
+async fn refuse(client: &mut Link, code: u16, message: &str) {
     let error = ErrPacket {
         code,
         sqlstate: None,
@@ -227,8 +261,8 @@ async fn refuse(client: &mut TcpStream, code: u16, message: &str) {
     frame::encode(0, &payload, &mut packet);
     // A client that does not read is not waited for.
     let _ = tokio::time::timeout(Duration::from_secs(1), async {
-        let _ = client.write_all(&packet).await;
-        let _ = client.shutdown().await;
+        let _ = client.send_all(&packet).await;
+        let _ = client.finish().await;
     })
     .await;
 }

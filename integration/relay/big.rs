@@ -141,6 +141,7 @@ fn a_server_that_does_not_read_slows_the_client() {
     let mut client = proxy.login(&Login::default().user("deaf"));
     client
         .stream
+        .tcp()
         .set_write_timeout(Some(Duration::from_millis(500)))
         .unwrap();
     let mut payload = vec![COM_QUERY];

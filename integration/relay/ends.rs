@@ -75,7 +75,7 @@ fn too_big(small: &PrivateServer, proxy: &Proxy) {
         for addr in [small.addr(), proxy.addr()] {
             let mut client = WireClient::connect(addr);
             let sql = format!("SELECT length('{}')", "x".repeat(length));
-            let mut writer = client.stream.try_clone().unwrap();
+            let mut writer = client.stream.tcp().try_clone().unwrap();
             let packet = encode(0, &client.query_payload(sql.as_bytes(), &[]));
             let writing = thread::spawn(move || {
                 use std::io::Write;

@@ -56,7 +56,7 @@ fn two_thousand_commands_in_flight_are_all_answered() {
     on_each_server(|server| {
         let proxy = Proxy::start(server.addr(), &[]);
         let mut client = proxy.login(&Login::default());
-        let mut writer = client.stream.try_clone().unwrap();
+        let mut writer = client.stream.tcp().try_clone().unwrap();
         let writing = thread::spawn(move || {
             for n in 0..2_000 {
                 let payload = format!("\u{3}SELECT {n}");
@@ -103,7 +103,7 @@ fn a_client_that_closes_its_side_still_gets_its_replies() {
             let last = talk.client.query_payload(b"SELECT 'the last word'", &[]);
             let commands = [encode(0, &[COM_PING]), encode(0, &last)].concat();
             talk.client.stream.write_all(&commands).unwrap();
-            talk.client.stream.shutdown(Shutdown::Write).unwrap();
+            talk.client.stream.tcp().shutdown(Shutdown::Write).unwrap();
             talk.read_to_its_end();
         });
     });

@@ -38,6 +38,7 @@ fn owned_answers_that_nobody_reads_do_not_grow_the_proxy() {
         let payload = client.query_payload(TAIL.as_bytes(), &[]);
         client
             .stream
+            .tcp()
             .set_write_timeout(Some(Duration::from_millis(500)))
             .unwrap();
         // Five kilobytes each, if all were answered: 200 MB.

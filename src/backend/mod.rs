@@ -5,12 +5,9 @@ mod batch;
 use std::io;
 use std::time::Duration;
 
-use socket2::SockRef;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-
 pub use batch::Batch;
 
+use crate::link::{Link, Socket};
 use crate::wire::capability::Capabilities;
 use crate::wire::command::Command;
 use crate::wire::frame::{self, HEADER_BYTES};
@@ -24,8 +21,8 @@ const UNUSABLE: u16 = 2027;
 /// A connection to the server, authenticated by the client end to end.
 #[derive(Debug)]
 pub struct Backend {
-    /// The socket.
-    pub stream: TcpStream,
+    /// The connection.
+    pub link: Link,
     /// Bytes read from the server and not yet taken by anyone.
     pub inbox: Vec<u8>,
 }
@@ -61,13 +58,9 @@ impl Backend {
     /// # Errors
     /// As the operating system says; a timeout is `TimedOut`.
     pub async fn dial(upstream: &str, limit: Duration) -> io::Result<Backend> {
-        let stream = tokio::time::timeout(limit, TcpStream::connect(upstream))
-            .await
-            .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-        stream.set_nodelay(true)?;
-        SockRef::from(&stream).set_keepalive(true)?;
+        let socket = Socket::dial(upstream, limit).await?;
         Ok(Backend {
-            stream,
+            link: Link::new(socket),
             inbox: Vec::new(),
         })
     }
@@ -84,7 +77,7 @@ impl Backend {
         capabilities: Capabilities,
         limits: Limits,
     ) -> Result<Vec<Answer>, AskError> {
-        self.stream.write_all(batch.bytes()).await?;
+        self.link.send_all(batch.bytes()).await?;
         self.answers(batch.count(), capabilities, limits).await
     }
 
@@ -100,8 +93,8 @@ impl Backend {
         capabilities: Capabilities,
         limits: Limits,
     ) -> Result<Vec<Answer>, AskError> {
-        self.stream
-            .write_all(&[batch.bytes(), packet].concat())
+        self.link
+            .send_all(&[batch.bytes(), packet].concat())
             .await?;
         self.answers(batch.count(), capabilities, limits).await
     }
@@ -118,7 +111,7 @@ impl Backend {
     ) -> Result<ReadReply, AskError> {
         let mut packet = Vec::with_capacity(payload.len() + HEADER_BYTES);
         frame::encode(0, payload, &mut packet);
-        self.stream.write_all(&packet).await?;
+        self.link.send_all(&packet).await?;
         let command = payload
             .first()
             .map_or(Command::Query, |byte| Command::from_byte(*byte));
@@ -205,8 +198,7 @@ impl Backend {
     /// # Errors
     /// `UnexpectedEof` when the server closed the connection.
     pub async fn fill(&mut self) -> io::Result<usize> {
-        self.inbox.reserve(16 * 1024);
-        match self.stream.read_buf(&mut self.inbox).await? {
+        match self.link.read_more(&mut self.inbox).await? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             read => Ok(read),
         }

@@ -1,5 +1,6 @@
 //! The definitions, and what their check against this server said, one verdict a database.
 
+mod account;
 mod service;
 
 use std::num::NonZeroUsize;
@@ -9,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
-pub use service::{Service, ServiceError, account, ask, in_own_session};
+pub use account::{account, host, in_own_session};
+pub use service::{Service, ServiceError, ask};
 
 use crate::limits::Limits;
 use crate::source::hints::Hints;

@@ -42,33 +42,8 @@ pub enum ServiceError {
     Lately,
 }
 
-/// How an account connects to this server (`HOST:PORT`).
-#[must_use]
-pub fn account(upstream: &str, user: &str, password: &str) -> OptsBuilder {
-    let (host, port) = upstream.rsplit_once(':').unwrap_or((upstream, "3306"));
-    OptsBuilder::default()
-        .ip_or_hostname(host.trim_start_matches('[').trim_end_matches(']'))
-        .tcp_port(port.parse().unwrap_or(3306))
-        .user(Some(user))
-        .pass(Some(password))
-        .prefer_socket(false)
-}
-
-/// A session of the service account that answers the same whatever the server's defaults: it sees what is committed now, and all
-/// of it.
-#[must_use]
-pub fn in_own_session(account: OptsBuilder) -> OptsBuilder {
-    account.init(vec![
-        "SET SESSION autocommit = 1, completion_type = 0, sql_mode = '', sql_select_limit = 18446744073709551615, \
-         sql_big_selects = 1, sql_quote_show_create = 1"
-            .to_owned(),
-        // One read view a statement.
-        "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ".to_owned(),
-    ])
-}
-
 impl Service {
-    /// A service account's connection, with the options of [`account`].
+    /// A service account's connection, with the options of [`super::account`].
     #[must_use]
     pub fn new(account: OptsBuilder, patience: Duration) -> Self {
         Service {

@@ -145,7 +145,12 @@ pub async fn run(settings: &Settings, text: &mut String) -> Result<bool, CheckEr
         report.no_account(settings, product);
         return Ok(true);
     };
-    let options = account(upstream, &service.user, &service.password);
+    let options = account(
+        upstream,
+        &service.user,
+        &service.password,
+        &settings.upstream_tls,
+    );
     let mut conn = match log_in(settings, options.clone()).await {
         Ok(conn) => conn,
         Err(error) => {

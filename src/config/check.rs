@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use super::Settings;
 use super::error::ConfigError;
+use crate::tls::TlsMode;
 
 /// More ids than these may not fit a MEMORY table of the smallest size that sessions are accelerated with.
 const MOST_PENDING: usize = 30_000;
@@ -12,6 +13,7 @@ impl Settings {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         address("listen", &self.listen)?;
         address("upstream", &self.upstream)?;
+        self.check_tls()?;
         for definition in &self.definitions {
             definition
                 .validate()
@@ -82,6 +84,72 @@ impl Settings {
             }
         }
         Ok(())
+    }
+}
+
+impl Settings {
+    /// What of TLS contradicts itself.
+    fn check_tls(&self) -> Result<(), ConfigError> {
+        let (tls, upstream) = (&self.tls, &self.upstream_tls);
+        let offered = tls.is_offered();
+        let problems = [
+            (
+                tls.cert.is_some() != tls.key.is_some(),
+                "tls.cert",
+                "and tls.key (--tls-cert, --tls-key) go together: set both, or neither",
+            ),
+            (
+                tls.cert.is_some() && tls.self_signed,
+                "tls.self_signed",
+                "(--tls-self-signed) makes a certificate in place of tls.cert: set one of them",
+            ),
+            (
+                tls.passthrough && (offered || tls.required),
+                "tls.passthrough",
+                "leaves TLS to client and server: it goes with none of tls.cert, tls.self_signed and tls.required",
+            ),
+            (
+                !offered && tls.required,
+                "tls.required",
+                "refuses every client while none is offered TLS: set tls.cert and tls.key",
+            ),
+            (
+                !offered && tls.client_ca.is_some(),
+                "tls.client_ca",
+                "asks clients for certificates that they can show with TLS only: set tls.cert and tls.key",
+            ),
+            (
+                offered && upstream.mirror && upstream.mode == TlsMode::Disabled,
+                "upstream_tls.mode",
+                "= \"disabled\" (--upstream-tls) has no client use TLS while the server's side mirrors the client's: set \
+                 upstream_tls.mirror = false, or leave tls.cert and tls.self_signed out",
+            ),
+            (
+                !offered && !tls.passthrough && upstream.mirror && upstream.mode.is_required(),
+                "upstream_tls.mode",
+                "(--upstream-tls) wants TLS to the server, which has it only where the client has it: set tls.cert and \
+                 tls.key, or upstream_tls.mirror = false",
+            ),
+            (
+                upstream.mode.verifies() && upstream.ca.is_none(),
+                "upstream_tls.mode",
+                "(--upstream-tls) verifies the server's certificate: set upstream_tls.ca (--upstream-tls-ca)",
+            ),
+            (
+                upstream.ca.is_some() && !upstream.mode.verifies(),
+                "upstream_tls.ca",
+                "(--upstream-tls-ca) is of use with upstream_tls.mode = \"verify-ca\" or \"verify-identity\" only",
+            ),
+            (
+                upstream.cert.is_some() != upstream.key.is_some(),
+                "upstream_tls.cert",
+                "and upstream_tls.key go together: set both, or neither",
+            ),
+        ];
+        match problems.into_iter().find(|(wrong, ..)| *wrong) {
+            Some((_, setting, problem)) => Err(ConfigError::Tls { setting, problem }),
+            None => Ok(()),
+        }
     }
 }
 

@@ -35,6 +35,14 @@ pub enum ConfigError {
         /// Why.
         reason: DefinitionError,
     },
+    /// TLS that cannot be as it is set.
+    #[error("{setting} {problem}")]
+    Tls {
+        /// The setting.
+        setting: &'static str,
+        /// What is wrong, and the way out.
+        problem: &'static str,
+    },
     /// A password without a user.
     #[error(
         "a service password is set without a user: set --service-user (HEADWATER_SERVICE_USER, service.user) too"

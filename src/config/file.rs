@@ -5,10 +5,11 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::error::ConfigError;
-use super::sections::{Account, Log, Privileges, ShadowSection};
+use super::sections::{Account, Log, Privileges, Redirects, ShadowSection};
 use crate::feed::{FeedSection, Freshness, IndexSection};
 use crate::limits::Limits;
 use crate::timeline::definition::Definition;
+use crate::tls::{TlsSection, UpstreamTlsSection};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -19,6 +20,9 @@ pub(super) struct File {
     pub(super) threads: Option<usize>,
     pub(super) service: Option<Account>,
     pub(super) log: Log,
+    pub(super) tls: TlsSection,
+    pub(super) upstream_tls: UpstreamTlsSection,
+    pub(super) redirect_url: Redirects,
     pub(super) limits: Limits,
     pub(super) index: IndexSection,
     pub(super) freshness: Freshness,

@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::sections::{LogFormat, LogLevel};
 use crate::feed::Mode;
+use crate::tls::TlsMode;
 
 /// Flags of `headwater serve` and `headwater check`; each also has an environment variable and, but for `--config`, a key in the file.
 #[derive(Args, Clone, Debug, Default)]
@@ -44,6 +45,37 @@ pub struct ServeFlags {
     /// [default: 0]
     #[arg(long, env = "HEADWATER_SHADOW", value_name = "RATE")]
     pub shadow: Option<f64>,
+    /// The certificate that clients see, with those between it and its CA behind it (PEM): turns TLS on
+    #[arg(
+        long,
+        env = "HEADWATER_TLS_CERT",
+        value_name = "FILE",
+        requires = "tls_key"
+    )]
+    pub tls_cert: Option<PathBuf>,
+    /// Its private key (PEM)
+    #[arg(
+        long,
+        env = "HEADWATER_TLS_KEY",
+        value_name = "FILE",
+        requires = "tls_cert"
+    )]
+    pub tls_key: Option<PathBuf>,
+    /// TLS with a certificate that is made at the start, for a first try: clients cannot verify it
+    #[arg(long, env = "HEADWATER_TLS_SELF_SIGNED", value_parser = clap::builder::BoolishValueParser::new())]
+    pub tls_self_signed: bool,
+    /// TLS to the server: disabled, preferred, required, verify-ca, verify-identity. A session has it exactly where its client
+    /// has it, unless upstream_tls.mirror = false [default: preferred]
+    #[arg(
+        long,
+        env = "HEADWATER_UPSTREAM_TLS",
+        value_name = "MODE",
+        hide_possible_values = true
+    )]
+    pub upstream_tls: Option<TlsMode>,
+    /// CAs that may have signed the server's certificate, or that certificate itself (PEM)
+    #[arg(long, env = "HEADWATER_UPSTREAM_TLS_CA", value_name = "FILE")]
+    pub upstream_tls_ca: Option<PathBuf>,
     /// Relay every call: nothing is answered by Headwater
     #[arg(long, env = "HEADWATER_RELAY_ONLY", value_parser = clap::builder::BoolishValueParser::new())]
     pub relay_only: bool,

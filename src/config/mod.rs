@@ -9,11 +9,12 @@ mod sections;
 pub use error::ConfigError;
 use file::File;
 pub use flags::{ServeFlags, ServiceFlags};
-pub use sections::{Account, Log, LogFormat, LogLevel, Privileges, ShadowSection};
+pub use sections::{Account, Log, LogFormat, LogLevel, Privileges, Redirects, ShadowSection};
 
 use crate::feed::{FeedLimits, Freshness};
 use crate::limits::Limits;
 use crate::timeline::definition::Definition;
+use crate::tls::{TlsSection, UpstreamTlsSection};
 
 /// Every setting of `headwater serve`, checked.
 #[derive(Clone, Debug)]
@@ -24,6 +25,12 @@ pub struct Settings {
     pub upstream: String,
     /// The service account (`service.user`, `service.password`).
     pub service: Option<Account>,
+    /// TLS towards clients (`tls`).
+    pub tls: TlsSection,
+    /// TLS towards the server (`upstream_tls`).
+    pub upstream_tls: UpstreamTlsSection,
+    /// What becomes of a `redirect_url` (`redirect_url`).
+    pub redirect_url: Redirects,
     /// False: every call is relayed (`accelerate`).
     pub accelerate: bool,
     /// Threads that move bytes (`threads`); 0: half of the machine's processors, at least one.
@@ -109,6 +116,18 @@ impl Settings {
                 .or(file.upstream)
                 .unwrap_or("127.0.0.1:3306".into()),
             service,
+            tls: TlsSection {
+                cert: flags.tls_cert.clone().or(file.tls.cert),
+                key: flags.tls_key.clone().or(file.tls.key),
+                self_signed: flags.tls_self_signed || file.tls.self_signed,
+                ..file.tls
+            },
+            upstream_tls: UpstreamTlsSection {
+                mode: flags.upstream_tls.unwrap_or(file.upstream_tls.mode),
+                ca: flags.upstream_tls_ca.clone().or(file.upstream_tls.ca),
+                ..file.upstream_tls
+            },
+            redirect_url: file.redirect_url,
             accelerate: !flags.relay_only && file.accelerate.unwrap_or(true),
             threads: flags.threads.or(file.threads).unwrap_or(0),
             definitions,

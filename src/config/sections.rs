@@ -35,6 +35,17 @@ pub struct ShadowSection {
     pub rate: f64,
 }
 
+/// What becomes of a server's `redirect_url`, which has clients log in elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Redirects {
+    /// Clients do not see it, and stay.
+    #[default]
+    Drop,
+    /// Clients see it, and may go past Headwater.
+    Pass,
+}
+
 /// How long rights are remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]

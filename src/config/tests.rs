@@ -58,6 +58,8 @@ fn the_keys_that_the_example_leaves_out_exist() {
             _ => format!("{line}\n"),
         })
         .collect();
+    // A CA is of use where the server is verified.
+    let text = text.replace("mode = \"preferred\"", "mode = \"verify-ca\"");
     let settings = load(&text).unwrap();
     assert_eq!(settings.service.unwrap().user, "headwater");
     let database = settings.definitions.first().unwrap().database.clone();
@@ -104,6 +106,48 @@ fn a_value_that_cannot_work_is_named() {
     ] {
         let error = load(text).unwrap_err().to_string();
         assert!(error.contains(named), "{error} lacks {named}");
+    }
+}
+
+#[test]
+fn tls_that_contradicts_itself_is_named() {
+    let certificate = "cert = 'c'\nkey = 'k'\n";
+    for (text, named) in [
+        ("[tls]\ncert = 'c'", "tls.cert and tls.key"),
+        (
+            "[tls]\nself_signed = true\ncert = 'c'\nkey = 'k'",
+            "tls.self_signed",
+        ),
+        (
+            "[tls]\nself_signed = true\npassthrough = true",
+            "tls.passthrough",
+        ),
+        ("[tls]\nrequired = true", "tls.required"),
+        ("[tls]\nclient_ca = 'a'", "tls.client_ca"),
+        (
+            "[tls]\nself_signed = true\n[upstream_tls]\nmode = 'disabled'",
+            "upstream_tls.mirror",
+        ),
+        ("[upstream_tls]\nmode = 'required'", "upstream_tls.mirror"),
+        (
+            "[upstream_tls]\nmode = 'verify-ca'\nmirror = false",
+            "upstream_tls.ca",
+        ),
+        ("[upstream_tls]\nca = 'a'", "upstream_tls.ca"),
+        ("[upstream_tls]\ncert = 'a'", "upstream_tls.key"),
+        ("[upstream_tls]\nmode = 'verify'", "upstream_tls.mode"),
+        ("redirect_url = 'follow'", "redirect_url"),
+    ] {
+        let error = load(text).unwrap_err().to_string();
+        assert!(error.contains(named), "{error} lacks {named}");
+    }
+    for text in [
+        format!("[tls]\n{certificate}required = true\nclient_ca = 'a'"),
+        format!("[tls]\n{certificate}[upstream_tls]\nmode = 'verify-ca'\nca = 'a'"),
+        "[upstream_tls]\nmode = 'required'\nmirror = false".to_owned(),
+        "[tls]\npassthrough = true\n[upstream_tls]\nmode = 'required'".to_owned(),
+    ] {
+        load(&text).unwrap();
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 
+use super::legs::{Agreed, refusal};
 use super::machine::{ClientStep, Limits, Server};
 use super::result_table::ResultTables;
 use super::standing::Standing;
 use crate::statement::{Class, Effects};
 use crate::wire::capability::Capabilities;
 use crate::wire::command::{self, Command};
-use crate::wire::frame::{HEADER_BYTES, Header, MAX_BODY};
+use crate::wire::frame::{self, HEADER_BYTES, Header, MAX_BODY};
 use crate::wire::handshake::ChangeUser;
 use crate::wire::reply::{Event, LocalData, Outcome, Reply};
 use crate::wire::status;
@@ -20,6 +21,7 @@ pub struct Commands {
     pub server: Server,
     /// Capabilities both sides agreed on.
     pub capabilities: Capabilities,
+    agreed: Agreed,
     /// State of the session on the server.
     pub standing: Standing,
     /// The result tables, on the server and pending.
@@ -42,6 +44,17 @@ struct InFlight {
     authenticates: bool,
 }
 
+/// What becomes of the bytes that wait from the server.
+#[derive(Debug)]
+pub(super) enum Served {
+    /// So many go to the client.
+    Pass(usize),
+    /// The client is told this in their place, and no more.
+    Refuse(Vec<u8>),
+    /// They cannot be followed any more.
+    Unfollowable,
+}
+
 /// What the end of a reply means beyond its flags.
 #[derive(Debug)]
 enum After {
@@ -60,10 +73,16 @@ struct Passing {
 }
 
 impl Commands {
-    pub(super) fn new(server: Server, capabilities: Capabilities, standing: Standing) -> Self {
+    pub(super) fn new(
+        server: Server,
+        capabilities: Capabilities,
+        agreed: Agreed,
+        standing: Standing,
+    ) -> Self {
         Commands {
             server,
             capabilities,
+            agreed,
             standing,
             tables: ResultTables::none(),
             in_flight: VecDeque::new(),
@@ -333,14 +352,27 @@ impl Commands {
         passed
     }
 
-    /// How many of the waiting bytes go to the client; `None` when they cannot be followed any more.
-    pub(super) fn server(&mut self, input: &[u8]) -> Option<usize> {
+    /// How many of the waiting bytes go to the client.
+    pub(super) fn server(&mut self, input: &[u8]) -> Served {
         let mut passed = 0;
         while let Some(rest) = input.get(passed..).filter(|rest| !rest.is_empty()) {
             let Some(front) = self.in_flight.front_mut() else {
                 // The server speaks unasked only to say good-bye (WIRE: wait_timeout, KILL).
-                return Some(input.len());
+                return Served::Pass(input.len());
             };
+            if front.authenticates && self.agreed.is_mixed() {
+                let Some(packet) = frame::whole(rest) else {
+                    break;
+                };
+                match self.agreed.obstacle(packet) {
+                    Some(why) if passed == 0 => {
+                        let seq = Header::parse(rest).map_or(2, |header| header.seq);
+                        return Served::Refuse(refusal(seq, why));
+                    }
+                    Some(_) => break,
+                    None => {}
+                }
+            }
             let step = front.reply.feed(rest);
             passed += step.consumed;
             match step.event {
@@ -352,10 +384,10 @@ impl Commands {
                         self.end(ended.after, outcome);
                     }
                 }
-                Some(Event::Unfollowable) => return None,
+                Some(Event::Unfollowable) => return Served::Unfollowable,
             }
         }
-        Some(passed)
+        Served::Pass(passed)
     }
 
     /// Takes in how the reply to an own command ended.

@@ -9,23 +9,23 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::commands::Commands;
 use super::counts::{Counts, Event};
+use super::legs::Legs;
 use super::machine::{ClientStep, Machine, ServerStep};
 use crate::backend::{AskError, Backend};
 use crate::catalogue::Catalogue;
 use crate::feed::{Feed, Place};
 use crate::limits::Limits;
+use crate::link::{Link, release};
 use crate::shadow::Shadow;
 use crate::statement::Class;
+use crate::tls::{Acceptor, Connector};
 
 /// Bytes read at a time; one buffer a thread, shared by its sessions.
 const SCRATCH_BYTES: usize = 64 * 1024;
-/// What a session's idle buffers may keep allocated.
-const IDLE_BYTES: usize = 1024;
 
 thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; SCRATCH_BYTES]);
@@ -40,6 +40,10 @@ pub struct Shared {
     pub limits: Limits,
     /// How long a right that was seen is taken to be there.
     pub privileges_ttl: Duration,
+    /// TLS on either side.
+    pub tls: Transport,
+    /// A `redirect_url` of the server goes on to the client.
+    pub redirects: bool,
     /// Memory, where there is a service account to keep it.
     pub feed: Option<Arc<Feed>>,
     /// The real procedure beside some of the calls, where that is wished for.
@@ -48,6 +52,17 @@ pub struct Shared {
     pub accelerate: bool,
     /// Counters.
     pub counts: Counts,
+}
+
+/// What a session's two connections are made of.
+#[derive(Debug)]
+pub struct Transport {
+    /// When there is TLS.
+    pub legs: Legs,
+    /// What clients are shown.
+    pub acceptor: Option<Acceptor>,
+    /// What the server is shown, and has to show.
+    pub connector: Connector,
 }
 
 impl Shared {
@@ -77,6 +92,9 @@ pub enum Ended {
     /// The process shuts down.
     #[error("shutting down")]
     Drained,
+    /// The client was told why it cannot go on.
+    #[error("the client was refused")]
+    Refused,
 }
 
 impl From<AskError> for Ended {
@@ -104,14 +122,12 @@ pub(super) enum Inbound {
 /// One client connection and its backend connection.
 #[derive(Debug)]
 pub struct Session {
-    pub(super) client: TcpStream,
+    pub(super) client: Link,
     pub(super) backend: Backend,
     pub(super) machine: Machine,
     pub(super) shared: Arc<Shared>,
     /// Client bytes that are not passed on yet.
     pub(super) client_in: Vec<u8>,
-    pub(super) to_client: Vec<u8>,
-    pub(super) to_server: Vec<u8>,
     pub(super) inbound: Inbound,
     holding: bool,
     /// The server has been asked for something since the last page from memory.
@@ -127,20 +143,19 @@ pub struct Session {
 impl Session {
     /// A session whose two connections stand.
     #[must_use]
-    pub fn new(client: TcpStream, backend: Backend, shared: Arc<Shared>) -> Self {
+    pub fn new(client: Link, backend: Backend, shared: Arc<Shared>) -> Self {
         shared.counts.add(Event::Session);
-        let machine = Machine::new(super::machine::Limits {
+        let limits = super::machine::Limits {
             statement_bytes: shared.limits.statement_bytes,
             in_flight: shared.limits.in_flight,
-        });
+        };
+        let machine = Machine::new(limits, shared.tls.legs, shared.redirects);
         Session {
             client,
             backend,
             machine,
             shared,
             client_in: Vec::new(),
-            to_client: Vec::new(),
-            to_server: Vec::new(),
             inbound: Inbound::Open,
             holding: false,
             sent: true,
@@ -156,7 +171,7 @@ impl Session {
             if let Err(ended) = self.advance().await {
                 break ended;
             }
-            if *drain.borrow() && self.machine.is_at_rest() && self.to_client.is_empty() {
+            if *drain.borrow() && self.machine.is_at_rest() && self.client.is_clear() {
                 break Ended::Drained;
             }
             if let Err(ended) = self.wait(&mut drain).await {
@@ -172,11 +187,11 @@ impl Session {
         self.take_server_inbox()?;
         loop {
             self.holding = false;
-            if !self.to_server.is_empty() || self.client_in.is_empty() {
+            if !self.backend.link.is_clear() || self.client_in.is_empty() {
                 break;
             }
             // Who does not read replies is not answered further ones.
-            if !self.to_client.is_empty() && self.machine.commands().is_some() {
+            if !self.client.is_clear() && self.machine.commands().is_some() {
                 self.holding = true;
                 break;
             }
@@ -187,13 +202,26 @@ impl Session {
                     break;
                 }
                 ClientStep::Pass(length) => self.pass_client(length)?,
+                ClientStep::Replace(length, own) => {
+                    self.client_in.splice(..length, own.iter().copied());
+                    self.pass_client(own.len())?;
+                }
+                ClientStep::Secure {
+                    length,
+                    client,
+                    server,
+                } => self.secure(length, client, server.as_deref()).await?,
+                ClientStep::Refuse(error) => {
+                    self.tell_client(&error)?;
+                    return Err(Ended::Refused);
+                }
                 ClientStep::Call(length, call) => self.call(length, &call).await?,
                 ClientStep::Tail(length, tail) => self.tail(length, &tail).await?,
                 ClientStep::Settle { diagnostics } => self.settle(diagnostics).await?,
             }
             self.take_server_inbox()?;
         }
-        if self.inbound == Inbound::Closing && self.to_server.is_empty() && !self.holding {
+        if self.inbound == Inbound::Closing && self.backend.link.is_clear() && !self.holding {
             self.close_inbound().await;
         }
         release(&mut self.client_in);
@@ -204,27 +232,27 @@ impl Session {
     /// Waits until one of the sockets can be read or written, and does so once.
     async fn wait(&mut self, drain: &mut watch::Receiver<bool>) -> Result<(), Ended> {
         let read_client = match self.inbound {
-            Inbound::Open => self.to_server.is_empty() && !self.holding,
+            Inbound::Open => self.backend.link.is_clear() && !self.holding,
             Inbound::Closing | Inbound::Closed => false,
             Inbound::Refused => true,
         };
-        let read_server = self.to_client.is_empty();
+        let read_server = self.client.is_clear();
         tokio::select! {
             ready = self.client.readable(), if read_client => {
                 ready.map_err(|_| Ended::Client)?;
                 self.read_client()
             }
-            ready = self.backend.stream.readable(), if read_server => {
+            ready = self.backend.link.readable(), if read_server => {
                 ready.map_err(Ended::Server)?;
                 self.read_server()
             }
-            ready = self.client.writable(), if !self.to_client.is_empty() => {
+            ready = self.client.writable(), if !self.client.is_clear() => {
                 ready.map_err(|_| Ended::Client)?;
-                flush(&self.client, &mut self.to_client).map_err(|_| Ended::Client)
+                self.client.flush().map_err(|_| Ended::Client)
             }
-            ready = self.backend.stream.writable(), if !self.to_server.is_empty() => {
+            ready = self.backend.link.writable(), if !self.backend.link.is_clear() => {
                 ready.map_err(Ended::Server)?;
-                if flush(&self.backend.stream, &mut self.to_server).is_err() {
+                if self.backend.link.flush().is_err() {
                     self.refuse_inbound();
                 }
                 Ok(())
@@ -235,7 +263,7 @@ impl Session {
 
     fn read_client(&mut self) -> Result<(), Ended> {
         SCRATCH.with_borrow_mut(|scratch| {
-            let read = match self.client.try_read(scratch) {
+            let read = match self.client.read(scratch) {
                 Ok(0) => {
                     self.inbound = match self.inbound {
                         Inbound::Open => Inbound::Closing,
@@ -249,7 +277,8 @@ impl Session {
                 Err(_) => return Err(Ended::Client),
             };
             let bytes = scratch.get(..read).unwrap_or_default();
-            if !self.client_in.is_empty() {
+            // A step of the login is given out once; others are told again.
+            if !self.client_in.is_empty() || self.machine.is_logging_in() {
                 self.client_in.extend_from_slice(bytes);
                 return Ok(());
             }
@@ -264,7 +293,7 @@ impl Session {
             let (pass, keep) = bytes.split_at(passed);
             self.sent |= passed > 0;
             self.client_in.extend_from_slice(keep);
-            if write(&self.backend.stream, &mut self.to_server, pass).is_err() {
+            if self.backend.link.send(pass).is_err() {
                 self.refuse_inbound();
             }
             Ok(())
@@ -273,7 +302,7 @@ impl Session {
 
     fn read_server(&mut self) -> Result<(), Ended> {
         SCRATCH.with_borrow_mut(|scratch| {
-            let read = match self.backend.stream.try_read(scratch) {
+            let read = match self.backend.link.read(scratch) {
                 Ok(0) => return Err(Ended::Server(io::ErrorKind::UnexpectedEof.into())),
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -316,6 +345,10 @@ impl Session {
                     self.tell_client(&own)?;
                     passed += length;
                 }
+                ServerStep::Refuse(error) => {
+                    self.tell_client(&error)?;
+                    return Err(Ended::Refused);
+                }
             }
         }
         if self
@@ -330,14 +363,14 @@ impl Session {
 
     /// Writes to the client, behind whatever waits for it already.
     pub(super) fn tell_client(&mut self, bytes: &[u8]) -> Result<(), Ended> {
-        write(&self.client, &mut self.to_client, bytes).map_err(|_| Ended::Client)
+        self.client.send(bytes).map_err(|_| Ended::Client)
     }
 
     /// Passes the first `length` waiting bytes of the client on.
     pub(super) fn pass_client(&mut self, length: usize) -> Result<(), Ended> {
         self.sent = true;
         let bytes = self.client_in.get(..length).unwrap_or_default();
-        if write(&self.backend.stream, &mut self.to_server, bytes).is_err() {
+        if self.backend.link.send(bytes).is_err() {
             self.refuse_inbound();
         } else {
             self.client_in.drain(..length);
@@ -349,7 +382,7 @@ impl Session {
     fn refuse_inbound(&mut self) {
         self.inbound = Inbound::Refused;
         self.client_in = Vec::new();
-        self.to_server = Vec::new();
+        self.backend.link.forget();
     }
 }
 
@@ -357,37 +390,4 @@ fn step(machine: &mut Machine, shared: &Shared, input: &[u8]) -> ClientStep {
     machine.client(input, &mut |text| -> Class {
         shared.catalogue.classify(text)
     })
-}
-
-/// Writes what the socket takes; the rest joins the backlog.
-fn write(socket: &TcpStream, backlog: &mut Vec<u8>, bytes: &[u8]) -> io::Result<()> {
-    let mut rest = bytes;
-    while backlog.is_empty() && !rest.is_empty() {
-        match socket.try_write(rest) {
-            Ok(written) => rest = rest.get(written..).unwrap_or_default(),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-            Err(error) => return Err(error),
-        }
-    }
-    backlog.extend_from_slice(rest);
-    Ok(())
-}
-
-pub(super) fn flush(socket: &TcpStream, backlog: &mut Vec<u8>) -> io::Result<()> {
-    match socket.try_write(backlog) {
-        Ok(written) => {
-            backlog.drain(..written);
-            release(backlog);
-            Ok(())
-        }
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-        Err(error) => Err(error),
-    }
-}
-
-/// An idle session keeps no buffers.
-fn release(buffer: &mut Vec<u8>) {
-    if buffer.is_empty() && buffer.capacity() > IDLE_BYTES {
-        *buffer = Vec::new();
-    }
 }

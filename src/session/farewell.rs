@@ -1,10 +1,10 @@
 //! How a session's connections are closed: nothing that was said is lost, nobody is waited for in vain.
 
+use std::io;
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
-
-use super::driver::{Ended, Inbound, Session, flush};
+use super::driver::{Ended, Inbound, Session};
+use crate::link::Link;
 
 /// How long a side that neither reads nor closes is waited for at the end.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -17,20 +17,20 @@ impl Session {
         self.inbound = Inbound::Closed;
         // When this fails the server has closed already, and reading will show it.
         let closing = async {
-            let _ = self.backend.stream.write_all(&rest).await;
-            let _ = self.backend.stream.shutdown().await;
+            let _ = self.backend.link.send_all(&rest).await;
+            let _ = self.backend.link.finish().await;
         };
         let _ = tokio::time::timeout(FAREWELL, closing).await;
     }
 
     /// Lets either side have what was meant for it.
     pub(super) async fn farewell(&mut self, ended: &Ended) {
-        if let Ended::Server(_) = ended {
+        if let Ended::Server(_) | Ended::Refused = ended {
             return self.last_words().await;
         }
         let rest = async {
-            let _ = self.client.write_all(&self.to_client).await;
-            let _ = self.backend.stream.write_all(&self.to_server).await;
+            let _ = self.client.cleared().await;
+            let _ = self.backend.link.cleared().await;
         };
         let _ = tokio::time::timeout(FAREWELL, rest).await;
     }
@@ -39,36 +39,40 @@ impl Session {
     /// the server's own system. What it still sends is dropped, not left unread: closing then would
     /// reset the connection, and the reset could overtake those words.
     async fn last_words(&mut self) {
-        while !self.to_client.is_empty() {
-            let sent = tokio::select! {
-                ready = self.client.writable() => {
-                    ready.and_then(|()| flush(&self.client, &mut self.to_client))
-                }
-                dropped = drop_input(&self.client) => match dropped {
-                    Ok(0) => break,
+        while !self.client.is_clear() {
+            let done = tokio::select! {
+                ready = self.client.writable() => ready.and_then(|()| self.client.flush()),
+                ready = self.client.readable() => match ready.and_then(|()| drop_input(&mut self.client)) {
+                    Ok(Input::End) => break,
                     other => other.map(|_| ()),
-                }
+                },
             };
-            if sent.is_err() {
+            if done.is_err() {
                 return;
             }
         }
         let closing = async {
-            let _ = self.client.write_all(&self.to_client).await;
-            let _ = self.client.shutdown().await;
-            while matches!(drop_input(&self.client).await, Ok(1..)) {}
+            let _ = self.client.finish().await;
+            while self.client.readable().await.is_ok()
+                && matches!(drop_input(&mut self.client), Ok(Input::More))
+            {}
         };
         let _ = tokio::time::timeout(FAREWELL, closing).await;
     }
 }
 
-/// Reads once and forgets; 0 when the other side has closed.
-async fn drop_input(socket: &tokio::net::TcpStream) -> std::io::Result<usize> {
-    loop {
-        socket.readable().await?;
-        match socket.try_read(&mut [0; 4096]) {
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-            read => return read,
-        }
+/// What is left to read.
+enum Input {
+    More,
+    End,
+}
+
+/// Reads once and forgets.
+fn drop_input(link: &mut Link) -> io::Result<Input> {
+    match link.read(&mut [0; 4096]) {
+        Ok(0) => Ok(Input::End),
+        Ok(_) => Ok(Input::More),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Input::More),
+        Err(error) => Err(error),
     }
 }

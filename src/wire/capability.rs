@@ -11,10 +11,9 @@ pub struct Capabilities(pub u64);
 
 /// Flags taken out of every greeting, so that neither side uses them: this is the one place that names them.
 ///
-/// Their packets are encrypted or compressed, and could not be followed. A login that asks for one nevertheless must
+/// Their packets are compressed, and could not be followed. A login that asks for one nevertheless must
 /// be pumped unread.
 pub const NOT_CARRIED: &[(&str, Capabilities)] = &[
-    ("SSL", Capabilities::SSL),
     ("COMPRESS", Capabilities::COMPRESS),
     ("ZSTD_COMPRESSION", Capabilities::ZSTD_COMPRESSION),
 ];
@@ -231,10 +230,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_carried_is_encrypted_or_compressed() {
+    fn what_is_not_carried_is_compressed() {
         assert_eq!(
             format!("{:?}", Capabilities::not_carried()),
-            r#"{"COMPRESS", "SSL", "ZSTD_COMPRESSION"}"#
+            r#"{"COMPRESS", "ZSTD_COMPRESSION"}"#
         );
     }
 }

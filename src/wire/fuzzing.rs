@@ -6,9 +6,9 @@ use crate::wire::capability::Capabilities;
 use crate::wire::command::{Command, query_text};
 use crate::wire::cursor::Cursor;
 use crate::wire::frame::{Header, Splitter};
-use crate::wire::handshake::{ChangeUser, Greeting, Login, mask_greeting};
+use crate::wire::handshake::{ChangeUser, Greeting, Login, mask_greeting, ssl_request};
 use crate::wire::reply::{AuthLoop, Event, LocalData, Reply};
-use crate::wire::response::{ErrPacket, OkPacket};
+use crate::wire::response::{ErrPacket, OkPacket, without_redirect};
 use crate::wire::resultset::{Answer, Collector, Limits};
 
 /// Packets are the same however their bytes are cut.
@@ -35,11 +35,16 @@ pub fn frame(data: &[u8]) {
 pub fn handshake(data: &[u8]) {
     let (capabilities, payload) = with_capabilities(data);
     let greeting = Greeting::parse(payload);
-    let masked = mask_greeting(payload);
+    let ssl = payload.len() % 2 == 0;
+    let masked = mask_greeting(payload, ssl);
     assert_eq!(greeting.is_ok(), masked.is_ok());
     if let (Ok(greeting), Ok(masked)) = (greeting, masked) {
         let _ = (greeting.version(), greeting.is_mariadb());
-        let carried = greeting.capabilities.without(Capabilities::not_carried());
+        let mut carried = greeting.capabilities.without(Capabilities::not_carried());
+        carried = carried.without(Capabilities::SSL);
+        if ssl {
+            carried = carried.union(Capabilities::SSL);
+        }
         let expected = Greeting {
             capabilities: carried,
             ..greeting
@@ -47,6 +52,8 @@ pub fn handshake(data: &[u8]) {
         assert_eq!(Greeting::parse(&masked), Ok(expected));
     }
     let _ = Login::parse(payload);
+    let _ = Login::parse(&ssl_request(payload));
+    let _ = without_redirect(payload, capabilities);
     let _ = ChangeUser::parse(payload, capabilities);
     if let Some(range) = query_text(payload, capabilities) {
         assert!(payload.get(range).is_some());

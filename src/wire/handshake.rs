@@ -5,4 +5,4 @@ pub mod login;
 
 pub use change_user::ChangeUser;
 pub use greeting::{Greeting, mask_greeting};
-pub use login::{Login, LoginResponse};
+pub use login::{Login, LoginResponse, login_with_ssl, ssl_request};

@@ -7,7 +7,7 @@ mod err;
 mod ok;
 
 pub use err::ErrPacket;
-pub use ok::OkPacket;
+pub use ok::{OkPacket, without_redirect};
 
 /// First byte of an OK packet.
 pub const OK: u8 = 0x00;

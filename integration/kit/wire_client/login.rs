@@ -1,13 +1,18 @@
 //! The way in: greeting, login and the exchange of the authentication plugins.
 
 use std::io;
+use std::sync::Arc;
 
 use mysql_common::{crypto, scramble};
+use rustls::ClientConfig;
 
-use super::WireClient;
 use super::answer::ServerError;
 use super::capability;
 use super::packet::{Packet, Values, put_bytes};
+use super::{COM_CHANGE_USER, WireClient};
+
+/// The login's head, which asks for TLS.
+const SSL_REQUEST_BYTES: usize = 32;
 
 /// Who logs in, and what is asked of the server.
 #[derive(Debug, Clone)]
@@ -20,6 +25,8 @@ pub(crate) struct Login {
     pub(crate) collation: u8,
     /// Sent with `CONNECT_ATTRS`.
     pub(crate) attributes: Vec<(String, String)>,
+    /// Logs in with TLS, and whom it trusts.
+    pub(crate) tls: Option<Arc<ClientConfig>>,
 }
 
 impl Default for Login {
@@ -33,6 +40,7 @@ impl Default for Login {
             // utf8mb4_general_ci: both servers know it.
             collation: 45,
             attributes: Vec::new(),
+            tls: None,
         }
     }
 }
@@ -50,6 +58,11 @@ impl Login {
 
     pub(crate) fn database(mut self, database: &str) -> Login {
         self.database = Some(database.to_owned());
+        self
+    }
+
+    pub(crate) fn tls(mut self, trust: &Arc<ClientConfig>) -> Login {
+        self.tls = Some(Arc::clone(trust));
         self
     }
 
@@ -124,10 +137,37 @@ impl WireClient {
     /// Answers the greeting and sees the exchange through. `self.login_raw` gets every byte that
     /// the server sent.
     pub(super) fn authenticate(&mut self, login: &Login) -> io::Result<Result<(), ServerError>> {
-        let mut plugin = self.greeting.plugin.clone();
+        let (plugin, scramble) = (&self.greeting.plugin, &self.greeting.scramble);
+        let response = self.login_packet(login, &first_answer(plugin, scramble, login));
+        if let Some(trust) = &login.tls {
+            if self.greeting.capabilities & capability::SSL == 0 {
+                return Err(io::Error::other("the server offers no TLS"));
+            }
+            self.send_packet(1, &response[..SSL_REQUEST_BYTES])?;
+            self.stream.encipher(trust)?;
+        }
+        self.send_packet(1 + u8::from(login.tls.is_some()), &response)?;
+        self.dialogue(login)
+    }
+
+    /// COM_CHANGE_USER, with the dialogue behind it.
+    pub(crate) fn change_user(&mut self, login: &Login) -> io::Result<Result<(), ServerError>> {
+        let (plugin, scramble) = (&self.greeting.plugin, &self.greeting.scramble);
+        let answer = first_answer(plugin, scramble, login);
+        let mut payload = vec![COM_CHANGE_USER];
+        payload.extend([login.user.as_bytes(), b"\0"].concat());
+        payload.push(u8::try_from(answer.len()).unwrap());
+        payload.extend(answer);
+        payload.extend([0, login.collation, 0]);
+        payload.extend([plugin.as_bytes(), b"\0"].concat());
+        self.send(&payload)?;
+        self.dialogue(login)
+    }
+
+    /// Answers what the plugins ask.
+    fn dialogue(&mut self, login: &Login) -> io::Result<Result<(), ServerError>> {
+        let mut plugin;
         let mut scramble = self.greeting.scramble.clone();
-        let response = self.login_packet(login, &first_answer(&plugin, &scramble, login));
-        self.send_packet(1, &response)?;
         loop {
             let packet = Packet::read(&mut self.stream, &mut self.login_raw)?;
             let mut values = Values(&packet.payload);
@@ -141,11 +181,13 @@ impl WireClient {
                 }
                 // caching_sha2_password: known password, the OK follows.
                 0x01 if values.0 == [3] => continue,
-                // ... the password itself is wanted, under the server's public key.
-                0x01 if values.0 == [4] => vec![2],
+                // ... the password itself is wanted: in clear, or under the server's public key.
+                0x01 if values.0 == [4] => match &login.tls {
+                    Some(_) => in_clear(login),
+                    None => vec![2],
+                },
                 0x01 => {
-                    let mut password = login.password.clone().into_bytes();
-                    password.push(0);
+                    let mut password = in_clear(login);
                     for (byte, mask) in password.iter_mut().zip(scramble.iter().cycle()) {
                         *byte ^= mask;
                     }
@@ -160,6 +202,9 @@ impl WireClient {
     /// HandshakeResponse41; settles `self.capabilities`.
     fn login_packet(&mut self, login: &Login, answer: &[u8]) -> Vec<u8> {
         let mut wanted = login.capabilities;
+        if login.tls.is_some() {
+            wanted |= capability::SSL;
+        }
         if login.database.is_some() {
             wanted |= capability::CONNECT_WITH_DB;
         }
@@ -204,9 +249,18 @@ pub(super) fn first_answer(plugin: &str, nonce: &[u8], login: &Login) -> Vec<u8>
     match plugin {
         "mysql_native_password" => scramble::scramble_native(nonce, password).map(|x| x.to_vec()),
         "caching_sha2_password" => scramble::scramble_sha256(nonce, password).map(|x| x.to_vec()),
+        "sha256_password" if login.password.is_empty() => None,
+        "sha256_password" => Some(match &login.tls {
+            Some(_) => in_clear(login),
+            None => vec![1],
+        }),
         _ => None,
     }
     .unwrap_or_default()
+}
+
+fn in_clear(login: &Login) -> Vec<u8> {
+    [login.password.as_bytes(), b"\0"].concat()
 }
 
 fn text(bytes: &[u8]) -> String {

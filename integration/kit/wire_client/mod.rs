@@ -6,6 +6,7 @@ pub(crate) mod capability;
 mod login;
 pub(crate) mod packet;
 mod reply;
+mod stream;
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,6 +17,7 @@ pub(crate) use self::login::{Greeting, Login};
 pub(crate) use self::reply::Reply;
 
 use self::packet::{Packet, put_bytes, put_lenenc};
+use self::stream::Stream;
 
 /// A story that waits longer has found a reply without an end.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
@@ -33,7 +35,7 @@ pub(crate) const COM_RESET_CONNECTION: u8 = 0x1f;
 /// One logged-in connection.
 #[derive(Debug)]
 pub(crate) struct WireClient {
-    pub(crate) stream: TcpStream,
+    pub(crate) stream: Stream,
     pub(crate) greeting: Greeting,
     /// Every byte of the server between greeting and first command.
     pub(crate) login_raw: Vec<u8>,
@@ -64,9 +66,10 @@ impl WireClient {
         addr: SocketAddr,
         login: &Login,
     ) -> io::Result<Result<WireClient, ServerError>> {
-        let mut stream = TcpStream::connect(addr)?;
+        let stream = TcpStream::connect(addr)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(READ_TIMEOUT))?;
+        let mut stream = Stream::Plain(stream);
         let mut raw = Vec::new();
         Packet::read(&mut stream, &mut raw)?;
         let greeting = match Greeting::parse(raw) {

@@ -9,7 +9,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::statement::Classes;
 use crate::timeline::Definition;
+use crate::wire::frame::HEADER_BYTES;
 use crate::wire::frame::encode;
+use crate::wire::handshake::mask_greeting;
 
 const LIMITS: Limits = Limits {
     statement_bytes: 1024,
@@ -36,7 +38,7 @@ struct World {
 impl World {
     fn new() -> World {
         World {
-            machine: Machine::new(LIMITS),
+            machine: Machine::new(LIMITS, Legs::PLAIN, false),
             classes: Classes::new(
                 Arc::new([Definition::classic()]),
                 NonZeroUsize::MIN,
@@ -83,6 +85,7 @@ impl World {
                 self.server_in.drain(..length);
                 self.to_client.extend(bytes);
             }
+            ServerStep::Refuse(error) => panic!("{error:?}"),
         }
         true
     }
@@ -93,6 +96,11 @@ impl World {
             match machine.client(&self.client_in, &mut |text| classes.classify(text, false)) {
                 ClientStep::Need | ClientStep::Hold | ClientStep::Pass(0) => return false,
                 ClientStep::Pass(length) => length,
+                ClientStep::Replace(length, bytes) => {
+                    self.client_in.drain(..length);
+                    self.to_server.extend(bytes);
+                    return true;
+                }
                 // The driver would try to own it; here the server answers.
                 ClientStep::Call(length, _) => {
                     self.calls += 1;
@@ -192,7 +200,7 @@ fn hold(cut: &mut dyn FnMut(&[u8]) -> Vec<Vec<u8>>) -> World {
         said.extend(client);
         answered.extend(server);
     }
-    let masked = mask_greeting(&greeting()).unwrap();
+    let masked = mask_greeting(&greeting(), false).unwrap();
     answered[HEADER_BYTES..HEADER_BYTES + masked.len()].copy_from_slice(&masked);
     assert_eq!(world.to_server, said);
     assert_eq!(world.to_client, answered);

@@ -64,33 +64,39 @@ fn greetings_are_read_as_mysql_common_reads_them() {
 fn a_masked_greeting_lacks_what_is_not_carried_and_nothing_else() {
     for story in logins() {
         let payload = story.payload("greeting").unwrap();
-        let masked = mask_greeting(&payload).unwrap();
-        let (before, after) = (
-            Greeting::parse(&payload).unwrap(),
-            Greeting::parse(&masked).unwrap(),
-        );
-        for (name, flag) in NOT_CARRIED {
-            assert!(!after.capabilities.intersects(*flag), "{name}");
-        }
-        assert!(before.capabilities.intersects(Capabilities::not_carried()));
-        let capabilities = before.capabilities.without(Capabilities::not_carried());
-        assert_eq!(
-            after,
-            Greeting {
-                capabilities,
-                ..before
+        for ssl in [false, true] {
+            let masked = mask_greeting(&payload, ssl).unwrap();
+            let (before, after) = (
+                Greeting::parse(&payload).unwrap(),
+                Greeting::parse(&masked).unwrap(),
+            );
+            for (name, flag) in NOT_CARRIED {
+                assert!(!after.capabilities.intersects(*flag), "{name}");
             }
-        );
-        let changed = payload
-            .iter()
-            .zip(&masked)
-            .filter(|(old, new)| old != new)
-            .count();
-        assert!(
-            changed <= 3 && payload.len() == masked.len(),
-            "{changed} bytes"
-        );
-        assert_eq!(mask_greeting(&masked).unwrap(), masked);
+            assert!(before.capabilities.intersects(Capabilities::not_carried()));
+            let mut capabilities = before.capabilities.without(Capabilities::not_carried());
+            capabilities = capabilities.without(Capabilities::SSL);
+            if ssl {
+                capabilities = capabilities.union(Capabilities::SSL);
+            }
+            assert_eq!(
+                after,
+                Greeting {
+                    capabilities,
+                    ..before
+                }
+            );
+            let changed = payload
+                .iter()
+                .zip(&masked)
+                .filter(|(old, new)| old != new)
+                .count();
+            assert!(
+                changed <= 3 && payload.len() == masked.len(),
+                "{changed} bytes"
+            );
+            assert_eq!(mask_greeting(&masked, ssl).unwrap(), masked);
+        }
     }
 }
 

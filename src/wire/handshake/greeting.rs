@@ -63,18 +63,24 @@ impl Greeting {
     }
 }
 
-/// The same greeting with the flags of [`crate::wire::capability::NOT_CARRIED`] cleared; no other byte changes.
+/// The same greeting with the flags of [`crate::wire::capability::NOT_CARRIED`] cleared, and SSL set or cleared; no other byte
+/// changes.
 ///
 /// # Errors
 /// As [`Greeting::parse`]: what is no greeting must be relayed as it is.
-pub fn mask_greeting(payload: &[u8]) -> Result<Vec<u8>, Malformed> {
+pub fn mask_greeting(payload: &[u8], ssl: bool) -> Result<Vec<u8>, Malformed> {
     let (_, flags) = parse(payload)?;
-    let [keep_low, keep_high] = halves(!Capabilities::not_carried().0);
+    let changed = Capabilities::not_carried().union(Capabilities::SSL);
+    let [keep_low, keep_high] = halves(!changed.0);
+    let [set_low, set_high] = halves(if ssl { Capabilities::SSL.0 } else { 0 });
     let mut masked = payload.to_vec();
-    for (at, keep) in [(Some(flags.low), keep_low), (flags.high, keep_high)] {
+    for (at, keep, set) in [
+        (Some(flags.low), keep_low, set_low),
+        (flags.high, keep_high, set_high),
+    ] {
         let bytes = at.and_then(|at| masked.get_mut(at..)).unwrap_or_default();
-        for (byte, keep) in bytes.iter_mut().zip(keep) {
-            *byte &= keep;
+        for (byte, (keep, set)) in bytes.iter_mut().zip(keep.into_iter().zip(set)) {
+            *byte = *byte & keep | set;
         }
     }
     Ok(masked)

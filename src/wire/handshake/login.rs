@@ -74,6 +74,25 @@ impl<'a> Login<'a> {
     }
 }
 
+/// The same login with the SSL flag set or cleared: where the server's leg has TLS and the client's has not, or the other
+/// way round.
+#[must_use]
+pub fn login_with_ssl(payload: &[u8], ssl: bool) -> Vec<u8> {
+    let mut login = payload.to_vec();
+    let [_, flag, ..] = Capabilities::SSL.0.to_le_bytes();
+    if let Some(byte) = login.get_mut(1) {
+        *byte = *byte & !flag | if ssl { flag } else { 0 };
+    }
+    login
+}
+
+/// The request for TLS that goes before a login, or the one that `payload` is.
+#[must_use]
+pub fn ssl_request(payload: &[u8]) -> Vec<u8> {
+    let head = payload.get(..SSL_REQUEST_BYTES).unwrap_or(payload);
+    login_with_ssl(head, true)
+}
+
 fn skip_auth_data(cursor: &mut Cursor<'_>, capabilities: Capabilities) -> Result<(), Malformed> {
     if capabilities.contains(Capabilities::PLUGIN_AUTH_LENENC_DATA) {
         cursor.lenenc_bytes()?;
@@ -143,6 +162,19 @@ mod tests {
             let cached = capabilities.map(|all| all.contains(Capabilities::MARIADB_CACHE_METADATA));
             assert_eq!(cached, Some(expected));
         }
+    }
+
+    #[test]
+    fn a_request_for_tls_is_a_logins_head() {
+        let plain = login(CLASSIC, 0, b"root\0\0tl\0");
+        let request = ssl_request(&plain);
+        assert!(matches!(Login::parse(&request), Ok(Login::SslRequest(_))));
+        let enciphered = login_with_ssl(&plain, true);
+        let capabilities = response(&enciphered).map(|login| login.capabilities);
+        assert!(capabilities.is_some_and(|all| all.contains(Capabilities::SSL)));
+        assert_eq!(ssl_request(&enciphered), request);
+        assert_eq!(login_with_ssl(&enciphered, false), plain);
+        assert!(login_with_ssl(b"", true).is_empty());
     }
 
     #[test]

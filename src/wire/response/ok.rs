@@ -7,8 +7,12 @@ use crate::wire::status;
 
 /// Bytes of the longest classic EOF packet; an OK packet with the same header has at least seven.
 const CLASSIC_EOF_BYTES: usize = 5;
+/// Type of the session state tracker that carries a system variable: its name and its value.
+const TRACK_VARIABLE: u8 = 0x00;
 /// Type of the session state tracker that carries the current database.
 const TRACK_SCHEMA: u8 = 0x01;
+/// MariaDB tells a client by this variable to log in elsewhere (manual, "Connection Redirection").
+const REDIRECT: &[u8] = b"redirect_url";
 
 /// That a server did as it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -92,6 +96,72 @@ impl OkPacket {
     pub fn more_results(&self) -> bool {
         self.status & status::MORE_RESULTS != 0
     }
+}
+
+/// The OK packet of a login without a `redirect_url`; `None` where it has none.
+#[must_use]
+pub fn without_redirect(payload: &[u8], capabilities: Capabilities) -> Option<Vec<u8>> {
+    if !capabilities.contains(Capabilities::SESSION_TRACK) {
+        return None;
+    }
+    let mut cursor = header(payload, OK).ok()?;
+    cursor.lenenc_int().ok()?;
+    cursor.lenenc_int().ok()?;
+    let status_at = cursor.position();
+    let status = cursor.u16().ok()?;
+    let warnings = cursor.u16().ok()?;
+    if status & status::SESSION_STATE_CHANGED == 0 {
+        return None;
+    }
+    let info = cursor.lenenc_bytes().ok()?;
+    let mut trackers = Cursor::new(cursor.lenenc_bytes().ok()?);
+    let (mut kept, mut found) = (Vec::new(), false);
+    while !trackers.is_empty() {
+        let kind = trackers.u8().ok()?;
+        let mut value = trackers.lenenc_bytes().ok()?.to_vec();
+        if kind == TRACK_VARIABLE {
+            let others = variables_but(&value, REDIRECT).ok()?;
+            found |= others.len() < value.len();
+            value = others;
+        }
+        if !value.is_empty() {
+            kept.push(kind);
+            put_lenenc_bytes(&value, &mut kept);
+        }
+    }
+    if !found {
+        return None;
+    }
+    let mut packet = payload.get(..status_at)?.to_vec();
+    let status = if kept.is_empty() {
+        status & !status::SESSION_STATE_CHANGED
+    } else {
+        status
+    };
+    packet.extend(status.to_le_bytes());
+    packet.extend(warnings.to_le_bytes());
+    if !kept.is_empty() || !info.is_empty() {
+        put_lenenc_bytes(info, &mut packet);
+    }
+    if !kept.is_empty() {
+        put_lenenc_bytes(&kept, &mut packet);
+    }
+    packet.extend_from_slice(cursor.rest());
+    Some(packet)
+}
+
+/// Pairs of name and value, without those of one name.
+fn variables_but(pairs: &[u8], name: &[u8]) -> Result<Vec<u8>, Malformed> {
+    let mut cursor = Cursor::new(pairs);
+    let mut kept = Vec::new();
+    while !cursor.is_empty() {
+        let (one, value) = (cursor.lenenc_bytes()?, cursor.lenenc_bytes()?);
+        if one != name {
+            put_lenenc_bytes(one, &mut kept);
+            put_lenenc_bytes(value, &mut kept);
+        }
+    }
+    Ok(kept)
 }
 
 fn header(payload: &[u8], wanted: u8) -> Result<Cursor<'_>, Malformed> {
@@ -182,6 +252,48 @@ mod tests {
         assert!(!packet.truncated);
         assert_eq!(written(&packet, TRACK), payload);
         assert_eq!(written(&packet, Capabilities::NONE), b"\0\0\0\x02\0\0\0");
+    }
+
+    #[test]
+    fn a_redirect_is_left_out_and_nothing_else() {
+        let redirect = b"\x00\x18\x0credirect_url\x0amysql://a/";
+        let other = b"\x00\x0f\x0aautocommit\x03OFF";
+        let schema = b"\x01\x03\x02tl";
+        let packet = |trackers: &[&[u8]], info: &[u8]| {
+            let trackers = trackers.concat();
+            let tracked = if trackers.is_empty() { 0 } else { 0x40 };
+            let mut packet = [b"\0\x05\x06\x02", &[tracked][..], b"\x07\0"].concat();
+            if !trackers.is_empty() || !info.is_empty() {
+                put_lenenc_bytes(info, &mut packet);
+            }
+            if !trackers.is_empty() {
+                put_lenenc_bytes(&trackers, &mut packet);
+            }
+            packet
+        };
+        for (with, without) in [
+            (vec![&redirect[..]], vec![]),
+            (vec![&other[..], redirect, schema], vec![&other[..], schema]),
+        ] {
+            for info in [&b""[..], b"info"] {
+                let left = without_redirect(&packet(&with, info), TRACK);
+                assert_eq!(left, Some(packet(&without, info)));
+            }
+        }
+        let both = [&redirect[2..], &other[2..]].concat();
+        let tracker = [b"\x00\x27", &both[..]].concat();
+        let left = without_redirect(&packet(&[&tracker], b""), TRACK);
+        assert_eq!(left, Some(packet(&[other], b"")));
+        for untouched in [vec![], vec![&other[..]], vec![&schema[..]]] {
+            assert_eq!(without_redirect(&packet(&untouched, b"x"), TRACK), None);
+        }
+        let mut cut = packet(&[redirect], b"");
+        cut.pop();
+        assert_eq!(without_redirect(&cut, TRACK), None);
+        assert_eq!(
+            without_redirect(&packet(&[redirect], b""), Capabilities::NONE),
+            None
+        );
     }
 
     #[test]

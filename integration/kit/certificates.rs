@@ -1,0 +1,135 @@
+//! Certificates of stories: a CA, and what it signs.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+
+/// A CA in a folder of its own.
+pub(crate) struct Authority {
+    folder: tempfile::TempDir,
+    ca: CertifiedIssuer<'static, KeyPair>,
+}
+
+/// A certificate and its key, as files.
+#[derive(Debug, Clone)]
+pub(crate) struct Identity {
+    pub(crate) cert: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
+impl Identity {
+    pub(crate) fn cert(&self) -> &str {
+        self.cert.to_str().unwrap()
+    }
+
+    pub(crate) fn key(&self) -> &str {
+        self.key.to_str().unwrap()
+    }
+}
+
+impl Authority {
+    pub(crate) fn new() -> Authority {
+        let folder = tempfile::tempdir().unwrap();
+        let mut params = CertificateParams::new([]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params
+            .distinguished_name
+            .push(DnType::CommonName, format!("{}", folder.path().display()));
+        let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        std::fs::write(folder.path().join("ca.pem"), ca.pem()).unwrap();
+        Authority { folder, ca }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().join("ca.pem")
+    }
+
+    /// Signs a certificate for `localhost` and the loopback address.
+    pub(crate) fn sign(&self, name: &str) -> Identity {
+        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let mut params = CertificateParams::new(names).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().unwrap();
+        let cert = params.signed_by(&key, &self.ca).unwrap();
+        let identity = Identity {
+            cert: self.folder.path().join(format!("{name}.pem")),
+            key: self.folder.path().join(format!("{name}.key")),
+        };
+        std::fs::write(&identity.cert, cert.pem()).unwrap();
+        std::fs::write(&identity.key, key.serialize_pem()).unwrap();
+        identity
+    }
+
+    /// Trusts what this CA has signed, and shows a certificate of its own or none.
+    pub(crate) fn trust(&self, own: Option<&Identity>) -> Arc<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.ca.der().clone()).unwrap();
+        let builder = ClientConfig::builder().with_root_certificates(roots);
+        Arc::new(match own {
+            None => builder.with_no_client_auth(),
+            Some(own) => builder
+                .with_client_auth_cert(
+                    vec![CertificateDer::from_pem_file(&own.cert).unwrap()],
+                    PrivateKeyDer::from_pem_file(&own.key).unwrap(),
+                )
+                .unwrap(),
+        })
+    }
+}
+
+/// Trusts anyone, as most clients of MySQL do.
+pub(crate) fn trust_anyone() -> Arc<ClientConfig> {
+    let builder = ClientConfig::builder().dangerous();
+    let builder = builder.with_custom_certificate_verifier(Arc::new(Anyone));
+    Arc::new(builder.with_no_client_auth())
+}
+
+/// The certificate in a file.
+pub(crate) fn read(path: &Path) -> CertificateDer<'static> {
+    CertificateDer::from_pem_file(path).unwrap()
+}
+
+#[derive(Debug)]
+struct Anyone;
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        let algorithms = default_provider().signature_verification_algorithms;
+        algorithms.supported_schemes()
+    }
+}

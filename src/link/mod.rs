@@ -1,0 +1,236 @@
+//! One side of a session: a socket, TLS on it or not, and the bytes that it did not take yet.
+//!
+//! Nothing here waits unless its name says so: what can be read or written at once is, the rest is told by `WouldBlock` or
+//! kept. Who has bytes waiting here is not given more ([`Link::is_clear`]).
+
+mod socket;
+mod tls;
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ServerConfig};
+
+pub use socket::Socket;
+use tls::Tls;
+
+/// Read at a time into a buffer of its own.
+const FILL_BYTES: usize = 16 * 1024;
+/// What an idle link may keep allocated.
+const IDLE_BYTES: usize = 1024;
+
+/// A connection to a client or to the server.
+#[derive(Debug)]
+pub struct Link {
+    socket: Socket,
+    tls: Option<Box<Tls>>,
+    backlog: Vec<u8>,
+}
+
+impl Link {
+    /// A connection on which nothing was said yet.
+    #[must_use]
+    pub fn new(socket: Socket) -> Link {
+        Link {
+            socket,
+            tls: None,
+            backlog: Vec::new(),
+        }
+    }
+
+    /// True when everything that was sent has left.
+    #[must_use]
+    pub fn is_clear(&self) -> bool {
+        self.backlog.is_empty() && self.tls.as_ref().is_none_or(|tls| tls.is_clear())
+    }
+
+    /// True when what is said here is enciphered.
+    #[must_use]
+    pub fn is_enciphered(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Answers a client that wants TLS; `begun` are the bytes of its first message that have come already.
+    ///
+    /// # Errors
+    /// When the connection fails, or the two sides cannot agree.
+    pub async fn accept_tls(&mut self, config: Arc<ServerConfig>, begun: &[u8]) -> io::Result<()> {
+        self.tls = Some(Box::new(Tls::server(config, begun)?));
+        self.shake_hands().await
+    }
+
+    /// Begins TLS with a server that was asked for it.
+    ///
+    /// # Errors
+    /// When the connection fails, or the two sides cannot agree.
+    pub async fn connect_tls(
+        &mut self,
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+    ) -> io::Result<()> {
+        self.tls = Some(Box::new(Tls::client(config, name)?));
+        self.shake_hands().await
+    }
+
+    async fn shake_hands(&mut self) -> io::Result<()> {
+        let Some(tls) = &mut self.tls else {
+            return Ok(());
+        };
+        loop {
+            tls.flush(&self.socket)?;
+            if !tls.is_clear() {
+                self.socket.writable().await?;
+            } else if tls.is_shaking_hands() {
+                self.socket.readable().await?;
+                match tls.take(&self.socket) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    taken => taken?,
+                }
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until there may be something to read.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    pub async fn readable(&self) -> io::Result<()> {
+        match &self.tls {
+            Some(tls) if tls.is_readable() => Ok(()),
+            _ => self.socket.readable().await,
+        }
+    }
+
+    /// Waits until there may be room to write.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    pub async fn writable(&self) -> io::Result<()> {
+        self.socket.writable().await
+    }
+
+    /// Reads what is there: 0 bytes when the other side has said that no more will come.
+    ///
+    /// # Errors
+    /// `WouldBlock` when nothing is there; others as the operating system says.
+    pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match &mut self.tls {
+            None => (&self.socket).read(into),
+            Some(tls) => tls.read(&self.socket, into),
+        }
+    }
+
+    /// Writes what the socket takes, and keeps the rest.
+    ///
+    /// # Errors
+    /// When the connection failed.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut rest = bytes;
+        while self.backlog.is_empty() && !rest.is_empty() {
+            match write(&self.socket, &mut self.tls, rest) {
+                Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.backlog.extend_from_slice(rest);
+        Ok(())
+    }
+
+    /// Writes of what was kept as much as the socket takes.
+    ///
+    /// # Errors
+    /// When the connection failed.
+    pub fn flush(&mut self) -> io::Result<()> {
+        if self.backlog.is_empty() {
+            return match &mut self.tls {
+                Some(tls) => tls.flush(&self.socket),
+                None => Ok(()),
+            };
+        }
+        match write(&self.socket, &mut self.tls, &self.backlog) {
+            Ok(written) => {
+                self.backlog.drain(..written);
+                release(&mut self.backlog);
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Forgets what the socket did not take.
+    pub fn forget(&mut self) {
+        self.backlog = Vec::new();
+    }
+
+    /// Waits until everything that was sent has left.
+    ///
+    /// # Errors
+    /// When the connection failed.
+    pub async fn cleared(&mut self) -> io::Result<()> {
+        while !self.is_clear() {
+            self.writable().await?;
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Sends, and waits until it has left.
+    ///
+    /// # Errors
+    /// When the connection failed.
+    pub async fn send_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.send(bytes)?;
+        self.cleared().await
+    }
+
+    /// Waits for something to read and adds it: 0 bytes when the other side has said that no more will come.
+    ///
+    /// # Errors
+    /// When the connection failed.
+    pub async fn read_more(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
+        loop {
+            let held = into.len();
+            into.resize(held + FILL_BYTES, 0);
+            let read = self.read(into.get_mut(held..).unwrap_or_default());
+            into.truncate(held + read.as_ref().map_or(0, |read| *read));
+            match read {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable().await?,
+                read => return read,
+            }
+        }
+    }
+
+    /// Says that nothing more will be sent.
+    ///
+    /// # Errors
+    /// When the connection failed.
+    pub async fn finish(&mut self) -> io::Result<()> {
+        self.cleared().await?;
+        if let Some(tls) = &mut self.tls {
+            tls.finish();
+            self.cleared().await?;
+        }
+        self.socket.shut()
+    }
+}
+
+/// Writes what is taken at once.
+fn write(socket: &Socket, tls: &mut Option<Box<Tls>>, bytes: &[u8]) -> io::Result<usize> {
+    let mut plain = socket;
+    match tls {
+        None => plain.write(bytes),
+        Some(tls) => tls.write(socket, bytes),
+    }
+}
+
+/// An idle session keeps no buffers.
+pub(crate) fn release(buffer: &mut Vec<u8>) {
+    if buffer.is_empty() && buffer.capacity() > IDLE_BYTES {
+        *buffer = Vec::new();
+    }
+}

@@ -1,0 +1,127 @@
+//! TLS on a socket that never waits: bytes in, bytes out, and what is still to be done in between.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
+
+use super::Socket;
+
+/// Ciphertext that is kept for a socket that takes no more.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// One TLS connection.
+#[derive(Debug)]
+pub(super) struct Tls {
+    connection: Connection,
+    /// Bytes that are deciphered and not read yet.
+    readable: usize,
+}
+
+impl Tls {
+    /// The side of who was connected to. `begun`: what the other side has said already.
+    pub(super) fn server(config: Arc<ServerConfig>, begun: &[u8]) -> io::Result<Tls> {
+        let connection = ServerConnection::new(config).map_err(io::Error::other)?;
+        let mut tls = Tls::new(connection.into());
+        let mut rest = begun;
+        while !rest.is_empty() {
+            tls.connection.read_tls(&mut rest)?;
+            tls.process()?;
+        }
+        Ok(tls)
+    }
+
+    /// The side of who connects.
+    pub(super) fn client(config: Arc<ClientConfig>, name: ServerName<'static>) -> io::Result<Tls> {
+        let connection = ClientConnection::new(config, name).map_err(io::Error::other)?;
+        Ok(Tls::new(connection.into()))
+    }
+
+    fn new(mut connection: Connection) -> Tls {
+        connection.set_buffer_limit(Some(BUFFER_BYTES));
+        Tls {
+            connection,
+            readable: 0,
+        }
+    }
+
+    /// True while the two sides have not agreed on keys.
+    pub(super) fn is_shaking_hands(&self) -> bool {
+        self.connection.is_handshaking()
+    }
+
+    /// True when there is something to read already.
+    pub(super) fn is_readable(&self) -> bool {
+        self.readable > 0
+    }
+
+    /// True when everything that was written has reached the socket.
+    pub(super) fn is_clear(&self) -> bool {
+        !self.connection.wants_write()
+    }
+
+    /// Takes what the socket has, once.
+    pub(super) fn take(&mut self, socket: &Socket) -> io::Result<()> {
+        let taken = self.connection.read_tls(&mut &*socket)?;
+        let processed = self.process();
+        // An alert, or the next step of the agreement.
+        self.flush(socket)?;
+        processed?;
+        if taken == 0 && self.is_shaking_hands() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(())
+    }
+
+    fn process(&mut self) -> io::Result<()> {
+        let state = self
+            .connection
+            .process_new_packets()
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        self.readable = state.plaintext_bytes_to_read();
+        Ok(())
+    }
+
+    pub(super) fn read(&mut self, socket: &Socket, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.connection.reader().read(into) {
+                Ok(read) => {
+                    self.readable = self.readable.saturating_sub(read);
+                    return Ok(read);
+                }
+                // Many clients close without a word; what was said before is authentic.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.take(socket)?,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    pub(super) fn write(&mut self, socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
+        self.flush(socket)?;
+        if !self.is_clear() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let written = self.connection.writer().write(bytes)?;
+        self.flush(socket)?;
+        Ok(written)
+    }
+
+    /// Hands to the socket what it takes.
+    pub(super) fn flush(&mut self, socket: &Socket) -> io::Result<()> {
+        while self.connection.wants_write() {
+            match self.connection.write_tls(&mut &*socket) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that nothing more will be written.
+    pub(super) fn finish(&mut self) {
+        self.connection.send_close_notify();
+    }
+}

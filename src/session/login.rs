@@ -1,0 +1,298 @@
+//! A session up to the server's OK: greeting, TLS on either leg, login, and the plugins' dialogue.
+//!
+//! The dialogue is the client's and the server's; what changes on the way is named here: the greeting's flags, the login's
+//! SSL flag and the numbers of packets where only one leg has TLS, and a `redirect_url`, which would lead the client past us.
+
+use super::commands::Commands;
+use super::legs::{Agreed, Legs, refusal};
+use super::machine::{ClientStep, Server, ServerStep};
+use super::standing::Standing;
+use crate::wire::capability::Capabilities;
+use crate::wire::frame::{self, HEADER_BYTES, Header, Splitter};
+use crate::wire::handshake::{Greeting, Login, login_with_ssl, mask_greeting, ssl_request};
+use crate::wire::reply::{AuthEvent, AuthLoop, Outcome};
+use crate::wire::response::without_redirect;
+
+/// The largest packet that is looked at before the login has ended; real ones have some hundred bytes.
+const LOGIN_PACKET_BYTES: usize = 64 * 1024;
+
+/// What becomes of a session that logs in.
+#[derive(Debug)]
+pub(super) enum Then {
+    /// It goes on.
+    Stay,
+    /// It is in.
+    In(Box<Commands>),
+    /// Its bytes are passed on unread from here.
+    Pump,
+}
+
+/// A session that logs in.
+#[derive(Debug)]
+pub(super) struct LoggingIn {
+    legs: Legs,
+    /// A `redirect_url` goes on to the client.
+    redirects: bool,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Greeting,
+    Login {
+        greeting: Box<Greeting>,
+        /// `None`: the client has not said yet what it wants.
+        agreed: Option<Agreed>,
+    },
+    Dialogue {
+        login: Box<Account>,
+        agreed: Agreed,
+        auth: AuthLoop,
+        answers: Answers,
+    },
+}
+
+#[derive(Debug)]
+struct Account {
+    server: Server,
+    capabilities: Capabilities,
+    database: Option<Vec<u8>>,
+}
+
+/// The client's side of the dialogue behind its login.
+#[derive(Debug, Default)]
+struct Answers {
+    splitter: Splitter,
+    /// One of the packets was no answer: only commands have sequence number 0 there.
+    hold_a_command: bool,
+}
+
+impl Answers {
+    fn see(&mut self, input: &[u8]) {
+        let mut seen = 0;
+        while let Some(rest) = input.get(seen..).filter(|rest| !rest.is_empty()) {
+            let part = self.splitter.next(rest);
+            seen += part.consumed;
+            self.hold_a_command |= part.start.is_some_and(|header| header.seq == 0);
+        }
+    }
+}
+
+impl LoggingIn {
+    pub(super) fn new(legs: Legs, redirects: bool) -> LoggingIn {
+        LoggingIn {
+            legs,
+            redirects,
+            stage: Stage::Greeting,
+        }
+    }
+
+    /// True while nothing has been asked of the server.
+    pub(super) fn is_at_rest(&self) -> bool {
+        !matches!(self.stage, Stage::Dialogue { .. })
+    }
+
+    /// Decides about the bytes waiting from the client.
+    pub(super) fn client(&mut self, input: &[u8]) -> (ClientStep, Then) {
+        match &mut self.stage {
+            Stage::Greeting => (ClientStep::Hold, Then::Stay),
+            Stage::Login { .. } => self.login(input),
+            Stage::Dialogue {
+                agreed, answers, ..
+            } if agreed.renumbers() => match frame::whole(input) {
+                Some(packet) => {
+                    let length = HEADER_BYTES + packet.len();
+                    answers.see(input.get(..length).unwrap_or_default());
+                    let seq = |header: Header| agreed.to_server(header.seq);
+                    let bytes = numbered(input, packet, seq);
+                    (ClientStep::Replace(length, bytes), Then::Stay)
+                }
+                None if may_be_login_packet(input) => (ClientStep::Need, Then::Stay),
+                None => (ClientStep::Pass(input.len()), Then::Pump),
+            },
+            Stage::Dialogue { answers, .. } => {
+                answers.see(input);
+                (ClientStep::Pass(input.len()), Then::Stay)
+            }
+        }
+    }
+
+    /// Decides about the bytes waiting from the server.
+    pub(super) fn server(&mut self, input: &[u8]) -> (ServerStep, Then) {
+        let packet = match &self.stage {
+            Stage::Login { .. } => None,
+            Stage::Greeting | Stage::Dialogue { .. } => match frame::whole(input) {
+                Some(packet) => Some(packet),
+                None if may_be_login_packet(input) => return (ServerStep::Need, Then::Stay),
+                None => return (ServerStep::Pass(input.len()), Then::Pump),
+            },
+        };
+        match packet {
+            None => (ServerStep::Pass(input.len()), Then::Stay),
+            Some(packet) if matches!(self.stage, Stage::Greeting) => self.greeting(input, packet),
+            Some(packet) => self.dialogue(input, packet),
+        }
+    }
+
+    fn greeting(&mut self, input: &[u8], packet: &[u8]) -> (ServerStep, Then) {
+        let greeting = Greeting::parse(packet);
+        let offers = |greeting: &Greeting| {
+            let server_can = greeting.capabilities.contains(Capabilities::SSL);
+            self.legs.offers(server_can)
+        };
+        let masked = greeting
+            .as_ref()
+            .ok()
+            .and_then(|greeting| mask_greeting(packet, offers(greeting)).ok());
+        // Anything but a greeting we know (an ERR, an older protocol) goes on as it is.
+        let (Ok(greeting), Some(masked)) = (greeting, masked) else {
+            return (ServerStep::Pass(input.len()), Then::Pump);
+        };
+        self.stage = Stage::Login {
+            greeting: Box::new(greeting),
+            agreed: None,
+        };
+        let bytes = numbered(input, &masked, |header| header.seq);
+        let length = HEADER_BYTES + packet.len();
+        (ServerStep::Replace(length, bytes), Then::Stay)
+    }
+
+    fn login(&mut self, input: &[u8]) -> (ClientStep, Then) {
+        let Some(packet) = frame::whole(input) else {
+            if may_be_login_packet(input) {
+                return (ClientStep::Need, Then::Stay);
+            }
+            return (ClientStep::Pass(input.len()), Then::Pump);
+        };
+        let length = HEADER_BYTES + packet.len();
+        let legs = self.legs;
+        let Stage::Login { greeting, agreed } = &mut self.stage else {
+            return (ClientStep::Pass(length), Then::Pump);
+        };
+        let server_can = greeting.capabilities.contains(Capabilities::SSL);
+        let login = Login::parse(packet);
+        let wants_tls = matches!(login, Ok(Login::SslRequest(_)));
+        // TLS that was never offered, or a second time: the server will say so. So it will of protocols older than 4.1.
+        let pump = match &login {
+            Ok(Login::SslRequest(_)) => {
+                legs.passthrough || agreed.is_some() || !legs.offers(server_can)
+            }
+            // What was not offered and is used nevertheless: from here on packets cannot be read.
+            Ok(Login::Response(response)) => {
+                let used = response.capabilities.intersection(greeting.capabilities);
+                let enciphered = agreed.is_some_and(|agreed| agreed.client);
+                used.intersects(Capabilities::not_carried())
+                    || used.contains(Capabilities::SSL) && !enciphered
+            }
+            _ => true,
+        };
+        if pump {
+            return (ClientStep::Pass(length), Then::Pump);
+        }
+        let legs = match agreed {
+            Some(agreed) => *agreed,
+            None => match legs.agree(wants_tls, server_can) {
+                Ok(settled) => {
+                    *agreed = Some(settled);
+                    if settled.client || settled.server {
+                        let request = settled.server.then(|| ssl_request(packet));
+                        let step = ClientStep::Secure {
+                            length: if wants_tls { length } else { 0 },
+                            client: settled.client,
+                            server: request.map(|request| numbered(input, &request, |_| 1)),
+                        };
+                        return (step, Then::Stay);
+                    }
+                    settled
+                }
+                Err(why) => {
+                    let seq = Header::parse(input).map_or(2, |header| header.seq.wrapping_add(1));
+                    return (ClientStep::Refuse(refusal(seq, why)), Then::Stay);
+                }
+            },
+        };
+        let Ok(Login::Response(response)) = login else {
+            return (ClientStep::Pass(length), Then::Pump);
+        };
+        let account = Account {
+            server: Server {
+                mariadb: greeting.is_mariadb(),
+            },
+            capabilities: response.capabilities.intersection(greeting.capabilities),
+            database: response.database.map(<[u8]>::to_vec),
+        };
+        let step = if legs.renumbers() {
+            let login = login_with_ssl(packet, legs.server);
+            let seq = |header: Header| legs.to_server(header.seq);
+            ClientStep::Replace(length, numbered(input, &login, seq))
+        } else {
+            ClientStep::Pass(length)
+        };
+        self.stage = Stage::Dialogue {
+            auth: AuthLoop::new(account.capabilities),
+            login: Box::new(account),
+            agreed: legs,
+            answers: Answers::default(),
+        };
+        (step, Then::Stay)
+    }
+
+    fn dialogue(&mut self, input: &[u8], packet: &[u8]) -> (ServerStep, Then) {
+        let length = HEADER_BYTES + packet.len();
+        let Stage::Dialogue {
+            login,
+            agreed,
+            auth,
+            answers,
+        } = &mut self.stage
+        else {
+            return (ServerStep::Pass(length), Then::Stay);
+        };
+        let seq = |header: Header| agreed.to_client(header.seq);
+        if let Some(why) = agreed.obstacle(packet) {
+            let seq = Header::parse(input).map_or(2, seq);
+            return (ServerStep::Refuse(refusal(seq, why)), Then::Stay);
+        }
+        let event = auth.feed(input.get(..length).unwrap_or_default()).event;
+        let mut replaced = None;
+        let then = match event {
+            Some(AuthEvent::Done(Outcome::Ok(ok))) => {
+                if !self.redirects {
+                    replaced = without_redirect(packet, login.capabilities);
+                }
+                // The replies to commands sent ahead could not be told apart from those to later ones.
+                if answers.hold_a_command {
+                    Then::Pump
+                } else {
+                    let mut standing = Standing::new(login.database.take());
+                    standing.observe(&ok);
+                    let (server, capabilities) = (login.server.clone(), login.capabilities);
+                    let commands = Commands::new(server, capabilities, *agreed, standing);
+                    Then::In(Box::new(commands))
+                }
+            }
+            Some(AuthEvent::Done(_) | AuthEvent::Unfollowable) => Then::Pump,
+            Some(AuthEvent::ClientTurn | AuthEvent::ServerAgain) | None => Then::Stay,
+        };
+        let step = if replaced.is_some() || agreed.renumbers() {
+            let bytes = numbered(input, replaced.as_deref().unwrap_or(packet), seq);
+            ServerStep::Replace(length, bytes)
+        } else {
+            ServerStep::Pass(length)
+        };
+        (step, then)
+    }
+}
+
+/// A packet in place of the one that `input` starts with.
+fn numbered(input: &[u8], payload: &[u8], seq: impl Fn(Header) -> u8) -> Vec<u8> {
+    let header = Header::parse(input).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
+    frame::encode(seq(header), payload, &mut bytes);
+    bytes
+}
+
+/// False for the start of a packet that no greeting and no login begins with: it is not waited for.
+fn may_be_login_packet(input: &[u8]) -> bool {
+    Header::parse(input).is_none_or(|header| header.len <= LOGIN_PACKET_BYTES)
+}

@@ -1,0 +1,81 @@
+//! TLS towards the server.
+
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::ServerName;
+
+use super::error::TlsError;
+use super::files;
+use super::settings::{TlsMode, UpstreamTlsSection};
+use super::verify::{Lenient, Trusted};
+
+const CA: &str = "upstream_tls.ca";
+const CERT: &str = "upstream_tls.cert";
+const KEY: &str = "upstream_tls.key";
+const NAME: &str = "upstream_tls.name";
+
+/// How the server is connected to.
+#[derive(Clone, Debug)]
+pub struct Connector {
+    /// When there is TLS.
+    pub mode: TlsMode,
+    /// What is shown to the server, and what it has to show.
+    pub config: Arc<ClientConfig>,
+    /// The name that it has to have.
+    pub name: ServerName<'static>,
+}
+
+impl Connector {
+    /// Reads what the settings name. `host`: the server's, as it is connected to.
+    ///
+    /// # Errors
+    /// When a file cannot be read or does not fit, or the name is none.
+    pub fn new(settings: &UpstreamTlsSection, host: &str) -> Result<Connector, TlsError> {
+        let name = settings.name.as_deref().unwrap_or(host).to_owned();
+        let name = ServerName::try_from(name).map_err(|error| TlsError::unfit(NAME, error))?;
+        let builder = ClientConfig::builder();
+        let provider = Arc::clone(builder.crypto_provider());
+        let verifier = verifier(settings, provider)?;
+        let builder = builder
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
+        let config = match (&settings.cert, &settings.key) {
+            (Some(cert), Some(key)) => builder
+                .with_client_auth_cert(files::certificates(CERT, cert)?, files::key(KEY, key)?)
+                .map_err(|error| {
+                    TlsError::unfit("upstream_tls.cert and upstream_tls.key", error)
+                })?,
+            _ => builder.with_no_client_auth(),
+        };
+        Ok(Connector {
+            mode: settings.mode,
+            config: Arc::new(config),
+            name,
+        })
+    }
+}
+
+fn verifier(
+    settings: &UpstreamTlsSection,
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
+    let ca = settings.ca.as_ref().filter(|_| settings.mode.verifies());
+    let Some(ca) = ca else {
+        let trusted = None;
+        return Ok(Arc::new(Lenient { provider, trusted }));
+    };
+    let roots = files::roots(CA, ca)?;
+    if settings.mode == TlsMode::VerifyIdentity {
+        let verifier = WebPkiServerVerifier::builder(roots.into()).build();
+        return verifier
+            .map(|verifier| verifier as _)
+            .map_err(|error| TlsError::unfit(CA, error));
+    }
+    let own = files::certificates(CA, ca)?;
+    let trusted = Some(Trusted { own, roots });
+    Ok(Arc::new(Lenient { provider, trusted }))
+}

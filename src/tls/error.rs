@@ -1,0 +1,49 @@
+//! What is wrong with certificates and keys, by the name of their setting.
+
+use std::path::PathBuf;
+
+use rustls::pki_types::pem;
+
+/// Why there can be no TLS with these settings.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("cannot read {setting} = {path}: {source}", path = .path.display())]
+    Read {
+        /// The setting that names it.
+        setting: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file is not what it should be.
+    #[error("{setting} = {path} has no {expected} in PEM form: {source}", path = .path.display())]
+    Pem {
+        /// The setting that names it.
+        setting: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// A certificate, or a private key.
+        expected: &'static str,
+        /// Why.
+        source: pem::Error,
+    },
+    /// What the files hold does not fit together.
+    #[error("{settings}: {reason}")]
+    Unfit {
+        /// The settings that name them.
+        settings: &'static str,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl TlsError {
+    pub(super) fn unfit(settings: &'static str, reason: impl ToString) -> TlsError {
+        TlsError::Unfit {
+            settings,
+            reason: reason.to_string(),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Certificates: what clients are shown, and what the server has to show.
+
+mod acceptor;
+mod connector;
+mod error;
+mod files;
+pub mod settings;
+mod verify;
+
+pub use acceptor::Acceptor;
+pub use connector::Connector;
+pub use error::TlsError;
+pub use settings::{TlsMode, TlsSection, UpstreamTlsSection};

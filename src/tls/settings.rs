@@ -1,0 +1,110 @@
+//! What the settings say about TLS.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use serde::Deserialize;
+
+/// TLS towards clients (`tls`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TlsSection {
+    /// The certificate that clients see, and those between it and its CA behind it (PEM).
+    pub cert: Option<PathBuf>,
+    /// Its private key (PEM).
+    pub key: Option<PathBuf>,
+    /// A certificate made at the start, in place of a file: clients cannot verify it.
+    pub self_signed: bool,
+    /// Clients have to show a certificate that one of these CAs has signed (PEM).
+    pub client_ca: Option<PathBuf>,
+    /// Clients that log in without TLS are refused.
+    pub required: bool,
+    /// TLS ends at the server, not here: then nothing can be answered here.
+    pub passthrough: bool,
+}
+
+impl TlsSection {
+    /// True when clients are offered TLS that ends here.
+    #[must_use]
+    pub fn is_offered(&self) -> bool {
+        self.self_signed || self.cert.is_some()
+    }
+}
+
+/// TLS towards the server (`upstream_tls`).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct UpstreamTlsSection {
+    /// When there is TLS, and what the server has to prove.
+    pub mode: TlsMode,
+    /// The connection to the server has TLS exactly when the client's has.
+    pub mirror: bool,
+    /// CAs, or the server's own certificate (PEM).
+    pub ca: Option<PathBuf>,
+    /// The certificate that the server is shown (PEM).
+    pub cert: Option<PathBuf>,
+    /// Its private key (PEM).
+    pub key: Option<PathBuf>,
+    /// The name in the server's certificate, where it is not the host of `upstream`.
+    pub name: Option<String>,
+}
+
+impl Default for UpstreamTlsSection {
+    fn default() -> Self {
+        UpstreamTlsSection {
+            mode: TlsMode::default(),
+            mirror: true,
+            ca: None,
+            cert: None,
+            key: None,
+            name: None,
+        }
+    }
+}
+
+/// When there is TLS to the server, and what it has to prove: as `--ssl-mode` of the `mysql` command line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum TlsMode {
+    /// Never.
+    Disabled,
+    /// Where the server has it; it proves nothing.
+    #[default]
+    Preferred,
+    /// Always; it proves nothing.
+    Required,
+    /// Always, with a certificate that a CA of `upstream_tls.ca` has signed.
+    VerifyCa,
+    /// Always, and that certificate has the server's name.
+    VerifyIdentity,
+}
+
+impl TlsMode {
+    /// True when there is no connection without TLS.
+    #[must_use]
+    pub fn is_required(self) -> bool {
+        matches!(
+            self,
+            TlsMode::Required | TlsMode::VerifyCa | TlsMode::VerifyIdentity
+        )
+    }
+
+    /// True when the server's certificate is verified.
+    #[must_use]
+    pub fn verifies(self) -> bool {
+        matches!(self, TlsMode::VerifyCa | TlsMode::VerifyIdentity)
+    }
+}
+
+/// As it is written in the file.
+impl std::fmt::Display for TlsMode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            TlsMode::Disabled => "disabled",
+            TlsMode::Preferred => "preferred",
+            TlsMode::Required => "required",
+            TlsMode::VerifyCa => "verify-ca",
+            TlsMode::VerifyIdentity => "verify-identity",
+        })
+    }
+}
