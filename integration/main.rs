@@ -11,6 +11,7 @@
 )]
 
 mod check;
+mod compression;
 mod data;
 mod differential;
 mod kit;

@@ -167,7 +167,7 @@ async fn print_counts(
 /// Shows clients the certificate as the files have it now.
 async fn reload(mut hangup: Signal, shared: std::sync::Arc<headwater::session::driver::Shared>) {
     while hangup.recv().await.is_some() {
-        match shared.tls.acceptor.as_ref().map(Acceptor::reload) {
+        match shared.transport.acceptor.as_ref().map(Acceptor::reload) {
             Some(Ok(())) => tracing::info!("certificate and key (tls) are read again"),
             Some(Err(error)) => tracing::error!("certificate and key stay as they were: {error}"),
             None => tracing::info!("SIGHUP: there is no certificate (tls.cert) to read again"),

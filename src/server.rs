@@ -16,6 +16,7 @@ use crate::link::{Link, Socket};
 use crate::session::counts::Counts;
 use crate::session::driver::{Session, Shared, Transport};
 use crate::session::legs::{Legs, ServerLeg};
+use crate::session::login::Ways;
 use crate::shadow::{self, Shadow};
 use crate::timeline::check::Verdict;
 use crate::tls::{Acceptor, Connector, TlsError, TlsMode};
@@ -88,8 +89,11 @@ impl Server {
                 source,
             })?;
         let host = host(&settings.upstream);
-        let tls = Transport {
-            legs: legs(settings),
+        let transport = Transport {
+            ways: Ways {
+                legs: legs(settings),
+                redirects: settings.redirect_url == Redirects::Pass,
+            },
             acceptor: Acceptor::new(&settings.tls)?,
             connector: Connector::new(&settings.upstream_tls, host)?,
         };
@@ -121,8 +125,7 @@ impl Server {
                 catalogue: Catalogue::new(settings.definitions.clone(), service, &settings.limits),
                 limits: settings.limits,
                 privileges_ttl: Duration::from_secs(settings.privileges.ttl_s),
-                tls,
-                redirects: settings.redirect_url == Redirects::Pass,
+                transport,
                 feed,
                 shadow,
                 accelerate: settings.accelerate,

@@ -3,6 +3,7 @@
 //! Nothing here waits unless its name says so: what can be read or written at once is, the rest is told by `WouldBlock` or
 //! kept. Who has bytes waiting here is not given more ([`Link::is_clear`]).
 
+mod compressed;
 mod socket;
 mod tls;
 
@@ -12,6 +13,9 @@ use std::sync::Arc;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
 
+use crate::wire::compression::Algorithm;
+
+use compressed::Compressed;
 pub use socket::Socket;
 use tls::Tls;
 
@@ -25,6 +29,7 @@ const IDLE_BYTES: usize = 1024;
 pub struct Link {
     socket: Socket,
     tls: Option<Box<Tls>>,
+    compressed: Option<Box<Compressed>>,
     backlog: Vec<u8>,
 }
 
@@ -35,6 +40,7 @@ impl Link {
         Link {
             socket,
             tls: None,
+            compressed: None,
             backlog: Vec::new(),
         }
     }
@@ -49,6 +55,13 @@ impl Link {
     #[must_use]
     pub fn is_enciphered(&self) -> bool {
         self.tls.is_some()
+    }
+
+    /// From here on both sides speak in compressed frames; `begun` are bytes of them that have come already. `commands`: the other
+    /// side is a server.
+    pub fn compress(&mut self, algorithm: Algorithm, commands: bool, begun: &[u8]) {
+        let compressed = Compressed::new(algorithm, commands, begun);
+        self.compressed = Some(Box::new(compressed));
     }
 
     /// Answers a client that wants TLS; `begun` are the bytes of its first message that have come already.
@@ -98,7 +111,9 @@ impl Link {
     /// # Errors
     /// As the operating system says.
     pub async fn readable(&self) -> io::Result<()> {
+        let unpacked = self.compressed.as_deref();
         match &self.tls {
+            _ if unpacked.is_some_and(Compressed::is_readable) => Ok(()),
             Some(tls) if tls.is_readable() => Ok(()),
             _ => self.socket.readable().await,
         }
@@ -117,9 +132,10 @@ impl Link {
     /// # Errors
     /// `WouldBlock` when nothing is there; others as the operating system says.
     pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match &mut self.tls {
-            None => (&self.socket).read(into),
-            Some(tls) => tls.read(&self.socket, into),
+        let (socket, tls) = (&self.socket, &mut self.tls);
+        match &mut self.compressed {
+            None => read(socket, tls, into),
+            Some(compressed) => compressed.read(into, |raw| read(socket, tls, raw)),
         }
     }
 
@@ -128,7 +144,14 @@ impl Link {
     /// # Errors
     /// When the connection failed.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let mut rest = bytes;
+        let frames;
+        let mut rest = match &mut self.compressed {
+            None => bytes,
+            Some(compressed) => {
+                frames = compressed.pack(bytes);
+                &frames
+            }
+        };
         while self.backlog.is_empty() && !rest.is_empty() {
             match write(&self.socket, &mut self.tls, rest) {
                 Ok(written) => rest = rest.get(written..).unwrap_or_default(),
@@ -216,6 +239,15 @@ impl Link {
             self.cleared().await?;
         }
         self.socket.shut()
+    }
+}
+
+/// Reads what is there.
+fn read(socket: &Socket, tls: &mut Option<Box<Tls>>, into: &mut [u8]) -> io::Result<usize> {
+    let mut plain = socket;
+    match tls {
+        None => plain.read(into),
+        Some(tls) => tls.read(socket, into),
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::commands::Commands;
 use super::counts::{Counts, Event};
-use super::legs::Legs;
+use super::login::Ways;
 use super::machine::{ClientStep, Machine, ServerStep};
 use crate::backend::{AskError, Backend};
 use crate::catalogue::Catalogue;
@@ -40,10 +40,8 @@ pub struct Shared {
     pub limits: Limits,
     /// How long a right that was seen is taken to be there.
     pub privileges_ttl: Duration,
-    /// TLS on either side.
-    pub tls: Transport,
-    /// A `redirect_url` of the server goes on to the client.
-    pub redirects: bool,
+    /// What a session's two connections are made of.
+    pub transport: Transport,
     /// Memory, where there is a service account to keep it.
     pub feed: Option<Arc<Feed>>,
     /// The real procedure beside some of the calls, where that is wished for.
@@ -57,8 +55,8 @@ pub struct Shared {
 /// What a session's two connections are made of.
 #[derive(Debug)]
 pub struct Transport {
-    /// When there is TLS.
-    pub legs: Legs,
+    /// When there is TLS, and what else may differ between them.
+    pub ways: Ways,
     /// What clients are shown.
     pub acceptor: Option<Acceptor>,
     /// What the server is shown, and has to show.
@@ -149,7 +147,7 @@ impl Session {
             statement_bytes: shared.limits.statement_bytes,
             in_flight: shared.limits.in_flight,
         };
-        let machine = Machine::new(limits, shared.tls.legs, shared.redirects);
+        let machine = Machine::new(limits, shared.transport.ways);
         Session {
             client,
             backend,
@@ -349,6 +347,14 @@ impl Session {
                     self.tell_client(&error)?;
                     return Err(Ended::Refused);
                 }
+            }
+            if let Some(algorithm) = self.machine.take_compression() {
+                // Both sides speak in frames from here on, also in what has come already.
+                let begun = std::mem::take(&mut self.client_in);
+                self.client.compress(algorithm, false, &begun);
+                let begun = bytes.get(passed..).unwrap_or_default();
+                self.backend.link.compress(algorithm, true, begun);
+                return Ok(bytes.len());
             }
         }
         if self

@@ -8,8 +8,9 @@ use super::legs::{Agreed, Legs, refusal};
 use super::machine::{ClientStep, Server, ServerStep};
 use super::standing::Standing;
 use crate::wire::capability::Capabilities;
+use crate::wire::compression::Algorithm;
 use crate::wire::frame::{self, HEADER_BYTES, Header, Splitter};
-use crate::wire::handshake::{Greeting, Login, login_with_ssl, mask_greeting, ssl_request};
+use crate::wire::handshake::{Greeting, Login, greeting_with_ssl, login_with_ssl, ssl_request};
 use crate::wire::reply::{AuthEvent, AuthLoop, Outcome};
 use crate::wire::response::without_redirect;
 
@@ -22,17 +23,24 @@ pub(super) enum Then {
     /// It goes on.
     Stay,
     /// It is in.
-    In(Box<Commands>),
+    In(Box<Commands>, Option<Algorithm>),
     /// Its bytes are passed on unread from here.
     Pump,
+}
+
+/// How a session may go between its two sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ways {
+    /// Which sides have TLS.
+    pub legs: Legs,
+    /// A `redirect_url` goes on to the client.
+    pub redirects: bool,
 }
 
 /// A session that logs in.
 #[derive(Debug)]
 pub(super) struct LoggingIn {
-    legs: Legs,
-    /// A `redirect_url` goes on to the client.
-    redirects: bool,
+    ways: Ways,
     stage: Stage,
 }
 
@@ -57,6 +65,7 @@ struct Account {
     server: Server,
     capabilities: Capabilities,
     database: Option<Vec<u8>>,
+    compression: Option<Algorithm>,
 }
 
 /// The client's side of the dialogue behind its login.
@@ -79,10 +88,9 @@ impl Answers {
 }
 
 impl LoggingIn {
-    pub(super) fn new(legs: Legs, redirects: bool) -> LoggingIn {
+    pub(super) fn new(ways: Ways) -> LoggingIn {
         LoggingIn {
-            legs,
-            redirects,
+            ways,
             stage: Stage::Greeting,
         }
     }
@@ -138,12 +146,12 @@ impl LoggingIn {
         let greeting = Greeting::parse(packet);
         let offers = |greeting: &Greeting| {
             let server_can = greeting.capabilities.contains(Capabilities::SSL);
-            self.legs.offers(server_can)
+            self.ways.legs.offers(server_can)
         };
         let masked = greeting
             .as_ref()
             .ok()
-            .and_then(|greeting| mask_greeting(packet, offers(greeting)).ok());
+            .and_then(|greeting| greeting_with_ssl(packet, offers(greeting)).ok());
         // Anything but a greeting we know (an ERR, an older protocol) goes on as it is.
         let (Ok(greeting), Some(masked)) = (greeting, masked) else {
             return (ServerStep::Pass(input.len()), Then::Pump);
@@ -165,7 +173,7 @@ impl LoggingIn {
             return (ClientStep::Pass(input.len()), Then::Pump);
         };
         let length = HEADER_BYTES + packet.len();
-        let legs = self.legs;
+        let legs = self.ways.legs;
         let Stage::Login { greeting, agreed } = &mut self.stage else {
             return (ClientStep::Pass(length), Then::Pump);
         };
@@ -181,8 +189,7 @@ impl LoggingIn {
             Ok(Login::Response(response)) => {
                 let used = response.capabilities.intersection(greeting.capabilities);
                 let enciphered = agreed.is_some_and(|agreed| agreed.client);
-                used.intersects(Capabilities::not_carried())
-                    || used.contains(Capabilities::SSL) && !enciphered
+                used.contains(Capabilities::SSL) && !enciphered
             }
             _ => true,
         };
@@ -214,12 +221,15 @@ impl LoggingIn {
         let Ok(Login::Response(response)) = login else {
             return (ClientStep::Pass(length), Then::Pump);
         };
+        let capabilities = response.capabilities.intersection(greeting.capabilities);
+        let compression = Algorithm::agreed(capabilities, response.zstd_level);
         let account = Account {
             server: Server {
                 mariadb: greeting.is_mariadb(),
             },
-            capabilities: response.capabilities.intersection(greeting.capabilities),
+            capabilities,
             database: response.database.map(<[u8]>::to_vec),
+            compression,
         };
         let step = if legs.renumbers() {
             let login = login_with_ssl(packet, legs.server);
@@ -257,7 +267,7 @@ impl LoggingIn {
         let mut replaced = None;
         let then = match event {
             Some(AuthEvent::Done(Outcome::Ok(ok))) => {
-                if !self.redirects {
+                if !self.ways.redirects {
                     replaced = without_redirect(packet, login.capabilities);
                 }
                 // The replies to commands sent ahead could not be told apart from those to later ones.
@@ -268,7 +278,7 @@ impl LoggingIn {
                     standing.observe(&ok);
                     let (server, capabilities) = (login.server.clone(), login.capabilities);
                     let commands = Commands::new(server, capabilities, *agreed, standing);
-                    Then::In(Box::new(commands))
+                    Then::In(Box::new(commands), login.compression)
                 }
             }
             Some(AuthEvent::Done(_) | AuthEvent::Unfollowable) => Then::Pump,

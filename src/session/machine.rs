@@ -19,9 +19,9 @@
 use std::sync::Arc;
 
 use super::commands::{Commands, Served};
-use super::legs::Legs;
-use super::login::{LoggingIn, Then};
+use super::login::{LoggingIn, Then, Ways};
 use crate::statement::{Call, Class, Tail};
+use crate::wire::compression::Algorithm;
 
 /// Limits that a machine keeps to.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +82,8 @@ pub enum ServerStep {
 #[derive(Debug)]
 pub struct Machine {
     limits: Limits,
+    /// Begins behind the login, and is to be carried out.
+    compression: Option<Algorithm>,
     phase: Phase,
 }
 
@@ -100,12 +102,13 @@ pub struct Server {
 }
 
 impl Machine {
-    /// A connection that was just accepted: the server's greeting comes first. `redirects`: a `redirect_url` in it goes on.
+    /// A connection that was just accepted: the server's greeting comes first.
     #[must_use]
-    pub fn new(limits: Limits, legs: Legs, redirects: bool) -> Self {
+    pub fn new(limits: Limits, ways: Ways) -> Self {
         Machine {
             limits,
-            phase: Phase::LoggingIn(Box::new(LoggingIn::new(legs, redirects))),
+            compression: None,
+            phase: Phase::LoggingIn(Box::new(LoggingIn::new(ways))),
         }
     }
 
@@ -115,6 +118,11 @@ impl Machine {
             Phase::Commands(commands) => Some(commands),
             _ => None,
         }
+    }
+
+    /// Once, at the end of a login: what both sides speak in from here on.
+    pub fn take_compression(&mut self) -> Option<Algorithm> {
+        self.compression.take()
     }
 
     /// True before the command phase: then each step is given out once, and has to be carried out.
@@ -169,7 +177,10 @@ impl Machine {
     fn go_on(&mut self, then: Then) {
         match then {
             Then::Stay => {}
-            Then::In(commands) => self.phase = Phase::Commands(commands),
+            Then::In(commands, compression) => {
+                self.phase = Phase::Commands(commands);
+                self.compression = compression;
+            }
             Then::Pump => self.phase = Phase::Pump,
         }
     }

@@ -4,7 +4,7 @@ pub mod counts;
 pub mod driver;
 mod farewell;
 pub mod legs;
-mod login;
+pub mod login;
 mod lookup;
 pub mod machine;
 mod owned;

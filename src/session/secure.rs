@@ -34,7 +34,7 @@ impl Session {
             return Ok(());
         };
         tracing::warn!("no TLS with the server (upstream_tls): {error}");
-        let mode = self.shared.tls.connector.mode;
+        let mode = self.shared.transport.connector.mode;
         let why = format!(
             "TLS with the server behind Headwater failed (upstream_tls.mode = {mode}): {error}"
         );
@@ -45,13 +45,13 @@ impl Session {
     }
 
     async fn accept(&mut self, begun: &[u8]) -> io::Result<()> {
-        let acceptor = self.shared.tls.acceptor.as_ref();
+        let acceptor = self.shared.transport.acceptor.as_ref();
         let config = acceptor.ok_or_else(|| io::Error::other("there is no certificate"))?;
         self.client.accept_tls(config.config(), begun).await
     }
 
     async fn connect(&mut self, request: &[u8]) -> io::Result<()> {
-        let connector = &self.shared.tls.connector;
+        let connector = &self.shared.transport.connector;
         let link = &mut self.backend.link;
         link.send_all(request).await?;
         let config = std::sync::Arc::clone(&connector.config);

@@ -1,4 +1,4 @@
-//! The capability flags both sides agree on when a connection opens, and the ones Headwater does not carry.
+//! The capability flags both sides agree on when a connection opens.
 
 use std::fmt;
 
@@ -8,15 +8,6 @@ use std::fmt;
 /// reserved bytes of the greeting and of the login, and only when [`Capabilities::LONG_PASSWORD`] is off.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Capabilities(pub u64);
-
-/// Flags taken out of every greeting, so that neither side uses them: this is the one place that names them.
-///
-/// Their packets are compressed, and could not be followed. A login that asks for one nevertheless must
-/// be pumped unread.
-pub const NOT_CARRIED: &[(&str, Capabilities)] = &[
-    ("COMPRESS", Capabilities::COMPRESS),
-    ("ZSTD_COMPRESSION", Capabilities::ZSTD_COMPRESSION),
-];
 
 macro_rules! flags {
     ($($(#[$doc:meta])* $name:ident = $bit:literal;)*) => {
@@ -146,14 +137,6 @@ impl Capabilities {
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
-
-    /// All flags of [`NOT_CARRIED`].
-    #[must_use]
-    pub fn not_carried() -> Self {
-        NOT_CARRIED
-            .iter()
-            .fold(Self::NONE, |all, (_, flag)| all.union(*flag))
-    }
 }
 
 impl fmt::Debug for Capabilities {
@@ -227,13 +210,5 @@ mod tests {
         ] {
             assert_eq!(ours.0, u64::from(theirs.bits()) << 32, "{ours:?}");
         }
-    }
-
-    #[test]
-    fn what_is_not_carried_is_compressed() {
-        assert_eq!(
-            format!("{:?}", Capabilities::not_carried()),
-            r#"{"COMPRESS", "ZSTD_COMPRESSION"}"#
-        );
     }
 }

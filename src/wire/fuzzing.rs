@@ -6,7 +6,7 @@ use crate::wire::capability::Capabilities;
 use crate::wire::command::{Command, query_text};
 use crate::wire::cursor::Cursor;
 use crate::wire::frame::{Header, Splitter};
-use crate::wire::handshake::{ChangeUser, Greeting, Login, mask_greeting, ssl_request};
+use crate::wire::handshake::{ChangeUser, Greeting, Login, greeting_with_ssl, ssl_request};
 use crate::wire::reply::{AuthLoop, Event, LocalData, Reply};
 use crate::wire::response::{ErrPacket, OkPacket, without_redirect};
 use crate::wire::resultset::{Answer, Collector, Limits};
@@ -36,12 +36,11 @@ pub fn handshake(data: &[u8]) {
     let (capabilities, payload) = with_capabilities(data);
     let greeting = Greeting::parse(payload);
     let ssl = payload.len() % 2 == 0;
-    let masked = mask_greeting(payload, ssl);
+    let masked = greeting_with_ssl(payload, ssl);
     assert_eq!(greeting.is_ok(), masked.is_ok());
     if let (Ok(greeting), Ok(masked)) = (greeting, masked) {
         let _ = (greeting.version(), greeting.is_mariadb());
-        let mut carried = greeting.capabilities.without(Capabilities::not_carried());
-        carried = carried.without(Capabilities::SSL);
+        let mut carried = greeting.capabilities.without(Capabilities::SSL);
         if ssl {
             carried = carried.union(Capabilities::SSL);
         }

@@ -5,6 +5,7 @@
 //! [`response`] and [`resultset`] are what a server answers, and [`reply`] says where an answer ends.
 pub mod capability;
 pub mod command;
+pub mod compression;
 pub mod cursor;
 pub mod frame;
 #[doc(hidden)]

@@ -239,6 +239,9 @@ impl WireClient {
             }
             put_bytes(&mut packet, &attributes);
         }
+        if agreed & capability::ZSTD_COMPRESSION != 0 {
+            packet.push(3);
+        }
         packet
     }
 }

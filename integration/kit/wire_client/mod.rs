@@ -3,12 +3,13 @@
 
 pub(crate) mod answer;
 pub(crate) mod capability;
+mod frames;
 mod login;
 pub(crate) mod packet;
 mod reply;
 mod stream;
 
-use std::io::{self, Write};
+use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -69,7 +70,7 @@ impl WireClient {
         let stream = TcpStream::connect(addr)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(READ_TIMEOUT))?;
-        let mut stream = Stream::Plain(stream);
+        let mut stream = Stream::new(stream);
         let mut raw = Vec::new();
         Packet::read(&mut stream, &mut raw)?;
         let greeting = match Greeting::parse(raw) {
@@ -83,7 +84,12 @@ impl WireClient {
             capabilities: 0,
             infile: Vec::new(),
         };
-        Ok(client.authenticate(login)?.map(|()| client))
+        let authenticated = client.authenticate(login)?;
+        if client.capabilities & (capability::COMPRESS | capability::ZSTD_COMPRESSION) != 0 {
+            let zlib = client.capabilities & capability::COMPRESS != 0;
+            client.stream.compress(!zlib);
+        }
+        Ok(authenticated.map(|()| client))
     }
 
     /// The answers to a text that may hold several statements.
@@ -168,11 +174,12 @@ impl WireClient {
 
     /// Sends a command without waiting; read with [`WireClient::reply`].
     pub(crate) fn send(&mut self, payload: &[u8]) -> io::Result<()> {
+        self.stream.begin_command();
         self.send_packet(0, payload)
     }
 
     pub(crate) fn send_packet(&mut self, seq: u8, payload: &[u8]) -> io::Result<()> {
-        self.stream.write_all(&packet::encode(seq, payload))
+        self.stream.write_packet(&packet::encode(seq, payload))
     }
 
     pub(crate) fn read_packet(&mut self) -> io::Result<Packet> {

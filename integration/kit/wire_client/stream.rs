@@ -1,4 +1,4 @@
-//! The client's connection, with TLS or without.
+//! The client's connection: with TLS or without, in compressed frames or not.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -7,31 +7,51 @@ use std::sync::Arc;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
+use super::frames::Frames;
+
 #[derive(Debug)]
-pub(crate) enum Stream {
+pub(crate) struct Stream {
+    socket: Socket,
+    frames: Option<Frames>,
+}
+
+#[derive(Debug)]
+enum Socket {
     Plain(TcpStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
 impl Stream {
+    pub(super) fn new(socket: TcpStream) -> Stream {
+        Stream {
+            socket: Socket::Plain(socket),
+            frames: None,
+        }
+    }
+
     /// The socket under it.
     pub(crate) fn tcp(&self) -> &TcpStream {
-        match self {
-            Stream::Plain(tcp) => tcp,
-            Stream::Tls(tls) => &tls.sock,
+        match &self.socket {
+            Socket::Plain(tcp) => tcp,
+            Socket::Tls(tls) => &tls.sock,
         }
     }
 
     pub(crate) fn is_tls(&self) -> bool {
-        matches!(self, Stream::Tls(_))
+        matches!(self.socket, Socket::Tls(_))
     }
 
     /// What the other side has shown.
     pub(crate) fn certificate(&self) -> Option<CertificateDer<'static>> {
-        match self {
-            Stream::Plain(_) => None,
-            Stream::Tls(tls) => tls.conn.peer_certificates()?.first().cloned(),
+        match &self.socket {
+            Socket::Plain(_) => None,
+            Socket::Tls(tls) => tls.conn.peer_certificates()?.first().cloned(),
         }
+    }
+
+    /// Bytes that came and went in frames; none: it speaks without.
+    pub(crate) fn framed(&self) -> Option<(usize, usize)> {
+        self.frames.as_ref().map(Frames::counts)
     }
 
     /// Begins TLS with who calls itself `localhost`.
@@ -42,16 +62,55 @@ impl Stream {
         while stream.conn.is_handshaking() {
             stream.conn.complete_io(&mut stream.sock)?;
         }
-        *self = Stream::Tls(Box::new(stream));
+        self.socket = Socket::Tls(Box::new(stream));
         Ok(())
+    }
+
+    /// Speaks in frames from here on.
+    pub(super) fn compress(&mut self, zstd: bool) {
+        self.frames = Some(Frames::new(zstd));
+    }
+
+    /// Counts from 0 again.
+    pub(super) fn begin_command(&mut self) {
+        if let Some(frames) = &mut self.frames {
+            frames.begin();
+        }
+    }
+
+    pub(super) fn write_packet(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.frames {
+            None => self.socket.write_all(bytes),
+            Some(frames) => frames.write(&mut self.socket, bytes),
+        }
     }
 }
 
 impl Read for Stream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match &mut self.frames {
+            None => self.socket.read(into),
+            Some(frames) => frames.read(&mut self.socket, into),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        assert!(self.frames.is_none(), "frames are made of packets");
+        self.socket.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.socket.flush()
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
-            Stream::Plain(tcp) => tcp.read(into),
-            Stream::Tls(tls) => match tls.read(into) {
+            Socket::Plain(tcp) => tcp.read(into),
+            Socket::Tls(tls) => match tls.read(into) {
                 // Closed without a word, as servers do.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
                 read => read,
@@ -60,18 +119,18 @@ impl Read for Stream {
     }
 }
 
-impl Write for Stream {
+impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Stream::Plain(tcp) => tcp.write(bytes),
-            Stream::Tls(tls) => tls.write(bytes),
+            Socket::Plain(tcp) => tcp.write(bytes),
+            Socket::Tls(tls) => tls.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Stream::Plain(tcp) => tcp.flush(),
-            Stream::Tls(tls) => tls.flush(),
+            Socket::Plain(tcp) => tcp.flush(),
+            Socket::Tls(tls) => tls.flush(),
         }
     }
 }

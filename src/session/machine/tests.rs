@@ -7,15 +7,21 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
+use crate::session::legs::Legs;
 use crate::statement::Classes;
 use crate::timeline::Definition;
 use crate::wire::frame::HEADER_BYTES;
 use crate::wire::frame::encode;
-use crate::wire::handshake::mask_greeting;
+use crate::wire::handshake::greeting_with_ssl;
 
 const LIMITS: Limits = Limits {
     statement_bytes: 1024,
     in_flight: 4,
+};
+
+const WAYS: Ways = Ways {
+    legs: Legs::PLAIN,
+    redirects: false,
 };
 
 /// AUTOCOMMIT; the same in a transaction.
@@ -38,7 +44,7 @@ struct World {
 impl World {
     fn new() -> World {
         World {
-            machine: Machine::new(LIMITS, Legs::PLAIN, false),
+            machine: Machine::new(LIMITS, WAYS),
             classes: Classes::new(
                 Arc::new([Definition::classic()]),
                 NonZeroUsize::MIN,
@@ -200,7 +206,7 @@ fn hold(cut: &mut dyn FnMut(&[u8]) -> Vec<Vec<u8>>) -> World {
         said.extend(client);
         answered.extend(server);
     }
-    let masked = mask_greeting(&greeting(), false).unwrap();
+    let masked = greeting_with_ssl(&greeting(), false).unwrap();
     answered[HEADER_BYTES..HEADER_BYTES + masked.len()].copy_from_slice(&masked);
     assert_eq!(world.to_server, said);
     assert_eq!(world.to_client, answered);
@@ -294,15 +300,23 @@ fn a_call_waits_for_the_replies_in_flight() {
 }
 
 #[test]
+fn frames_begin_behind_a_login_that_agrees_on_them() {
+    for (flag, agreed) in [(0, None), (1 << 5, Some(Algorithm::Zlib))] {
+        let mut world = World::new();
+        world.server_says(&encoded(0, &greeting()));
+        world.client_says(&encoded(1, &login(LOGIN_FLAGS | flag)));
+        assert_eq!(world.machine.take_compression(), None);
+        world.server_says(&encoded(2, OK));
+        assert_eq!(world.machine.take_compression(), agreed);
+        assert_eq!(world.machine.take_compression(), None);
+        assert!(world.machine.commands().is_some());
+    }
+}
+
+#[test]
 fn what_cannot_be_followed_is_pumped() {
-    let compress: u32 = 1 << 5;
     let tls: u32 = 1 << 11;
     for (what, first, answer) in [
-        (
-            "a login that compresses",
-            encoded(1, &login(LOGIN_FLAGS | compress)),
-            Some(OK),
-        ),
         (
             "a TLS request",
             encoded(1, &login(LOGIN_FLAGS | tls)[..32]),

@@ -2,7 +2,7 @@
 
 use super::{Story, replies};
 use crate::wire::command::query_text;
-use crate::wire::handshake::{ChangeUser, Greeting, Login, mask_greeting};
+use crate::wire::handshake::{ChangeUser, Greeting, Login, greeting_with_ssl};
 
 #[test]
 fn malformed_replies_are_not_followed() {
@@ -23,7 +23,7 @@ fn malformed_payloads_are_refused() {
         let capabilities = story.capabilities();
         let refused = match story.get("reads") {
             Some("greeting") => {
-                Greeting::parse(&payload).is_err() && mask_greeting(&payload, false).is_err()
+                Greeting::parse(&payload).is_err() && greeting_with_ssl(&payload, false).is_err()
             }
             Some("login") => Login::parse(&payload).is_err(),
             Some("change-user") => ChangeUser::parse(&payload, capabilities).is_err(),

@@ -63,41 +63,22 @@ impl Greeting {
     }
 }
 
-/// The same greeting with the flags of [`crate::wire::capability::NOT_CARRIED`] cleared, and SSL set or cleared; no other byte
-/// changes.
+/// The same greeting with the SSL flag set or cleared; no other byte changes.
 ///
 /// # Errors
 /// As [`Greeting::parse`]: what is no greeting must be relayed as it is.
-pub fn mask_greeting(payload: &[u8], ssl: bool) -> Result<Vec<u8>, Malformed> {
-    let (_, flags) = parse(payload)?;
-    let changed = Capabilities::not_carried().union(Capabilities::SSL);
-    let [keep_low, keep_high] = halves(!changed.0);
-    let [set_low, set_high] = halves(if ssl { Capabilities::SSL.0 } else { 0 });
-    let mut masked = payload.to_vec();
-    for (at, keep, set) in [
-        (Some(flags.low), keep_low, set_low),
-        (flags.high, keep_high, set_high),
-    ] {
-        let bytes = at.and_then(|at| masked.get_mut(at..)).unwrap_or_default();
-        for (byte, (keep, set)) in bytes.iter_mut().zip(keep.into_iter().zip(set)) {
-            *byte = *byte & keep | set;
-        }
+pub fn greeting_with_ssl(payload: &[u8], ssl: bool) -> Result<Vec<u8>, Malformed> {
+    let (_, flags_at) = parse(payload)?;
+    let mut greeting = payload.to_vec();
+    let [_, flag, ..] = Capabilities::SSL.0.to_le_bytes();
+    if let Some(byte) = greeting.get_mut(flags_at + 1) {
+        *byte = *byte & !flag | if ssl { flag } else { 0 };
     }
-    Ok(masked)
+    Ok(greeting)
 }
 
-/// Offsets of the two halves of the 32 protocol flags.
-struct Flags {
-    low: usize,
-    high: Option<usize>,
-}
-
-fn halves(flags: u64) -> [[u8; 2]; 2] {
-    let [a, b, c, d, ..] = flags.to_le_bytes();
-    [[a, b], [c, d]]
-}
-
-fn parse(payload: &[u8]) -> Result<(Greeting, Flags), Malformed> {
+/// The greeting, and where its flags stand.
+fn parse(payload: &[u8]) -> Result<(Greeting, usize), Malformed> {
     let mut cursor = Cursor::new(payload);
     let protocol = cursor.u8()?;
     if protocol != PROTOCOL {
@@ -110,12 +91,8 @@ fn parse(payload: &[u8]) -> Result<(Greeting, Flags), Malformed> {
     let thread_id = cursor.u32()?;
     let mut scramble = cursor.take(SCRAMBLE_HEAD)?.to_vec();
     cursor.u8()?;
-    let low_at = cursor.position();
+    let flags_at = cursor.position();
     let low = cursor.u16()?;
-    let mut flags = Flags {
-        low: low_at,
-        high: None,
-    };
     let mut greeting = Greeting {
         server_version,
         thread_id,
@@ -129,7 +106,6 @@ fn parse(payload: &[u8]) -> Result<(Greeting, Flags), Malformed> {
     if !cursor.is_empty() {
         greeting.charset = cursor.u8()?;
         greeting.status = cursor.u16()?;
-        flags.high = Some(cursor.position());
         let high = cursor.u16()?;
         let scramble_bytes = usize::from(cursor.u8()?);
         cursor.take(6)?;
@@ -154,7 +130,7 @@ fn parse(payload: &[u8]) -> Result<(Greeting, Flags), Malformed> {
         }
     }
     greeting.scramble = scramble;
-    Ok((greeting, flags))
+    Ok((greeting, flags_at))
 }
 
 #[cfg(test)]

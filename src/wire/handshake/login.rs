@@ -30,6 +30,8 @@ pub struct LoginResponse<'a> {
     pub user: &'a [u8],
     /// Database to start in; `None` when none is named.
     pub database: Option<&'a [u8]>,
+    /// The level of zstd that the client asks for, where it can do that.
+    pub zstd_level: Option<u8>,
     /// Plugin the client used for its first authentication data.
     pub auth_plugin: Option<&'a [u8]>,
 }
@@ -63,7 +65,9 @@ impl<'a> Login<'a> {
         skip_auth_data(&mut cursor, capabilities)?;
         let database = optional(&mut cursor, capabilities, Capabilities::CONNECT_WITH_DB)?;
         let auth_plugin = optional(&mut cursor, capabilities, Capabilities::PLUGIN_AUTH)?;
+        let zstd = capabilities.contains(Capabilities::ZSTD_COMPRESSION);
         Ok(Self::Response(LoginResponse {
+            zstd_level: payload.last().copied().filter(|_| zstd),
             capabilities,
             max_packet,
             charset,
@@ -161,6 +165,14 @@ mod tests {
             let capabilities = response(&payload).map(|login| login.capabilities);
             let cached = capabilities.map(|all| all.contains(Capabilities::MARIADB_CACHE_METADATA));
             assert_eq!(cached, Some(expected));
+        }
+    }
+
+    #[test]
+    fn the_level_of_zstd_stands_behind_everything_else() {
+        for (flag, level) in [(0, None), (1 << 26, Some(7))] {
+            let asking = login(CLASSIC | flag, 0, b"root\0\0tl\0\x07");
+            assert_eq!(response(&asking).and_then(|login| login.zstd_level), level);
         }
     }
 

@@ -1,0 +1,67 @@
+//! Compression on a link.
+
+use std::cell::RefCell;
+use std::io;
+
+use crate::wire::compression::{Algorithm, Compressor, Packer, Unpacker};
+
+/// Frames are read in such pieces.
+const RAW_BYTES: usize = 16 * 1024;
+
+thread_local! {
+    static COMPRESSOR: RefCell<Compressor> = RefCell::default();
+}
+
+/// Both directions of a compressed connection.
+#[derive(Debug)]
+pub(super) struct Compressed {
+    unpacker: Unpacker,
+    packer: Packer,
+    /// There may be more to read without the socket.
+    readable: bool,
+}
+
+impl Compressed {
+    pub(super) fn new(algorithm: Algorithm, commands: bool, begun: &[u8]) -> Compressed {
+        let mut unpacker = Unpacker::new(algorithm);
+        unpacker.feed(begun);
+        Compressed {
+            unpacker,
+            packer: Packer::new(algorithm, commands),
+            readable: !begun.is_empty(),
+        }
+    }
+
+    pub(super) fn is_readable(&self) -> bool {
+        self.readable
+    }
+
+    /// Unpacks what is there, and what `read` gives.
+    pub(super) fn read(
+        &mut self,
+        into: &mut [u8],
+        mut read: impl FnMut(&mut [u8]) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        loop {
+            let unpacked = self.unpacker.read(into);
+            let unpacked =
+                unpacked.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            self.readable = unpacked == into.len();
+            if unpacked > 0 {
+                self.packer.heard(self.unpacker.seq());
+                return Ok(unpacked);
+            }
+            let mut raw = [0; RAW_BYTES];
+            match read(&mut raw)? {
+                0 => return Ok(0),
+                len => self.unpacker.feed(raw.get(..len).unwrap_or_default()),
+            }
+        }
+    }
+
+    pub(super) fn pack(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut frames = Vec::new();
+        COMPRESSOR.with_borrow_mut(|compressor| self.packer.pack(bytes, compressor, &mut frames));
+        frames
+    }
+}
