@@ -14,6 +14,7 @@ mod check;
 mod compression;
 mod data;
 mod differential;
+mod doors;
 mod kit;
 mod memory;
 mod process;

@@ -2,17 +2,18 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
 use crate::backend::Backend;
 use crate::catalogue::{Catalogue, Service, ServiceError, account, host, in_own_session};
-use crate::config::{Redirects, Settings};
+use crate::config::{ProxyProtocolSection, Redirects, Settings};
 use crate::feed::{Feed, Inbox};
-use crate::link::{Link, Socket};
+use crate::link::{Link, proxy_header};
+use crate::listener::{Accepted, Listener};
 use crate::session::counts::Counts;
 use crate::session::driver::{Session, Shared, Transport};
 use crate::session::legs::{Legs, ServerLeg};
@@ -32,11 +33,12 @@ const TOO_MANY_CONNECTIONS: u16 = 1040;
 /// A bound listener and all that its sessions share.
 #[derive(Debug)]
 pub struct Server {
-    listener: TcpListener,
+    listener: Listener,
     upstream: Arc<str>,
     shared: Arc<Shared>,
     sessions: Arc<Semaphore>,
     permits: u32,
+    proxy_protocol: Arc<ProxyProtocolSection>,
     inbox: Option<Inbox>,
     comparisons: Option<shadow::Inbox>,
 }
@@ -71,6 +73,14 @@ pub enum ServeError {
         /// Why.
         source: io::Error,
     },
+    /// The socket cannot be opened.
+    #[error("cannot open the socket {path} (--socket, HEADWATER_SOCKET, socket)", path = .path.display())]
+    Socket {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// There can be no TLS as it is set.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -82,12 +92,21 @@ impl Server {
     /// # Errors
     /// When the port cannot be opened.
     pub async fn bind(settings: &Settings) -> Result<Server, ServeError> {
-        let listener = TcpListener::bind(&settings.listen)
-            .await
-            .map_err(|source| ServeError::Listen {
-                listen: settings.listen.clone(),
-                source,
-            })?;
+        let mut listener =
+            Listener::port(&settings.listen)
+                .await
+                .map_err(|source| ServeError::Listen {
+                    listen: settings.listen.clone(),
+                    source,
+                })?;
+        if let Some(path) = &settings.socket {
+            listener = listener
+                .and_socket(path)
+                .map_err(|source| ServeError::Socket {
+                    path: path.clone(),
+                    source,
+                })?;
+        }
         let host = host(&settings.upstream);
         let transport = Transport {
             ways: Ways {
@@ -133,6 +152,7 @@ impl Server {
             }),
             sessions: Arc::new(Semaphore::new(permits as usize)),
             permits,
+            proxy_protocol: Arc::new(settings.proxy_protocol.clone()),
             inbox,
             comparisons,
         })
@@ -156,9 +176,11 @@ impl Server {
     pub fn announce(&self) -> impl Future<Output = ()> + Send + use<> {
         let address = self.local_addr();
         let (upstream, shared) = (Arc::clone(&self.upstream), self.shared());
+        let socket = self.listener.socket().map(Path::to_owned);
         async move {
             if let Ok(address) = address {
-                tracing::info!("listening on {address}");
+                let socket = socket.map(|path| format!(" and {}", path.display()));
+                tracing::info!("listening on {address}{}", socket.unwrap_or_default());
             }
             introduce(&upstream, Duration::from_millis(shared.limits.connect_ms)).await;
             if !shared.accelerate {
@@ -186,7 +208,7 @@ impl Server {
             tokio::select! {
                 () = &mut stop => break,
                 accepted = self.listener.accept() => match accepted {
-                    Ok((client, _)) => self.admit(client, draining.clone()),
+                    Ok(client) => self.admit(client, draining.clone()),
                     Err(error) => {
                         // Out of descriptors, most likely: sessions that end will free some.
                         tracing::warn!("cannot accept a client: {error}");
@@ -212,9 +234,8 @@ impl Server {
         }
     }
 
-    fn admit(&self, client: TcpStream, draining: watch::Receiver<bool>) {
-        let socket = Socket::Tcp(client);
-        let _ = socket.prepare();
+    fn admit(&self, accepted: Accepted, draining: watch::Receiver<bool>) {
+        let Accepted { socket, ends } = accepted;
         let mut client = Link::new(socket);
         let Ok(permit) = Arc::clone(&self.sessions).try_acquire_owned() else {
             let message = format!(
@@ -225,23 +246,63 @@ impl Server {
             return;
         };
         let (upstream, shared) = (Arc::clone(&self.upstream), Arc::clone(&self.shared));
+        let proxy_protocol = Arc::clone(&self.proxy_protocol);
         tokio::spawn(async move {
-            serve(client, &upstream, shared, draining).await;
+            let limit = Duration::from_millis(shared.limits.connect_ms);
+            let spoken =
+                tokio::time::timeout(limit, spoken_for(&mut client, ends, &proxy_protocol));
+            match spoken.await {
+                Ok(Ok((ends, begun))) => {
+                    let header = proxy_header::header(proxy_protocol.send, ends);
+                    serve(client, begun, &header, &upstream, shared, draining).await;
+                }
+                // A balancer that looks whether somebody is there.
+                Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {}
+                Ok(Err(error)) => tracing::warn!("a client is let go: {error}"),
+                Err(_) => {
+                    tracing::warn!("a client is let go: no PROXY header within limits.connect_ms")
+                }
+            }
             drop(permit);
         });
     }
 }
 
+type Ends = Option<(SocketAddr, SocketAddr)>;
+
+/// Whom a connection speaks for, and what it has said behind that: who is trusted with it says so first.
+async fn spoken_for(
+    client: &mut Link,
+    ends: Ends,
+    settings: &ProxyProtocolSection,
+) -> io::Result<(Ends, Vec<u8>)> {
+    match ends {
+        Some((source, destination)) if settings.trusts(source.ip()) => {
+            let (told, begun) = proxy_header::read(client).await?;
+            Ok((Some((told.unwrap_or(source), destination)), begun))
+        }
+        _ => Ok((ends, Vec::new())),
+    }
+}
+
 async fn serve(
     mut client: Link,
+    begun: Vec<u8>,
+    header: &[u8],
     upstream: &str,
     shared: Arc<Shared>,
     draining: watch::Receiver<bool>,
 ) {
     let limit = Duration::from_millis(shared.limits.connect_ms);
-    match Backend::dial(upstream, limit).await {
+    let dialled = async {
+        let mut backend = Backend::dial(upstream, limit).await?;
+        backend.link.send(header)?;
+        Ok::<_, io::Error>(backend)
+    };
+    match dialled.await {
         Ok(backend) => {
-            let ended = Box::pin(Session::new(client, backend, shared).run(draining)).await;
+            let session = Session::new(client, begun, backend, shared);
+            let ended = Box::pin(session.run(draining)).await;
             tracing::debug!("a session ended: {ended}");
         }
         Err(error) => {

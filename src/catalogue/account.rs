@@ -4,7 +4,7 @@ use mysql_async::{ClientIdentity, OptsBuilder, SslOpts};
 
 use crate::tls::{TlsMode, UpstreamTlsSection};
 
-/// How an account connects to this server (`HOST:PORT`).
+/// How an account connects to this server (`HOST:PORT`, or the path of its socket).
 #[must_use]
 pub fn account(
     upstream: &str,
@@ -12,6 +12,12 @@ pub fn account(
     password: &str,
     tls: &UpstreamTlsSection,
 ) -> OptsBuilder {
+    if upstream.starts_with('/') {
+        return OptsBuilder::default()
+            .socket(Some(upstream))
+            .user(Some(user))
+            .pass(Some(password));
+    }
     let (_, port) = upstream.rsplit_once(':').unwrap_or((upstream, "3306"));
     OptsBuilder::default()
         .ip_or_hostname(host(upstream))
@@ -22,9 +28,12 @@ pub fn account(
         .ssl_opts(service_tls(tls))
 }
 
-/// The host of an address (`HOST:PORT`), without the brackets of IPv6.
+/// The host of an address, without the brackets of IPv6.
 #[must_use]
 pub fn host(upstream: &str) -> &str {
+    if upstream.starts_with('/') {
+        return "localhost";
+    }
     let host = upstream.rsplit_once(':').map_or(upstream, |(host, _)| host);
     host.trim_start_matches('[').trim_end_matches(']')
 }

@@ -154,7 +154,8 @@ impl Settings {
 }
 
 fn address(setting: &'static str, value: &str) -> Result<(), ConfigError> {
-    let valid = value.parse::<SocketAddr>().is_ok()
+    let valid = setting == "upstream" && value.starts_with('/')
+        || value.parse::<SocketAddr>().is_ok()
         || value
             .rsplit_once(':')
             .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());

@@ -1,11 +1,11 @@
 //! The settings file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use super::error::ConfigError;
-use super::sections::{Account, Log, Privileges, Redirects, ShadowSection};
+use super::sections::{Account, Log, Privileges, ProxyProtocolSection, Redirects, ShadowSection};
 use crate::feed::{FeedSection, Freshness, IndexSection};
 use crate::limits::Limits;
 use crate::timeline::definition::Definition;
@@ -15,11 +15,13 @@ use crate::tls::{TlsSection, UpstreamTlsSection};
 #[serde(deny_unknown_fields, default)]
 pub(super) struct File {
     pub(super) listen: Option<String>,
+    pub(super) socket: Option<PathBuf>,
     pub(super) upstream: Option<String>,
     pub(super) accelerate: Option<bool>,
     pub(super) threads: Option<usize>,
     pub(super) service: Option<Account>,
     pub(super) log: Log,
+    pub(super) proxy_protocol: ProxyProtocolSection,
     pub(super) tls: TlsSection,
     pub(super) upstream_tls: UpstreamTlsSection,
     pub(super) redirect_url: Redirects,

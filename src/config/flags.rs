@@ -17,7 +17,10 @@ pub struct ServeFlags {
     /// Address on which MySQL clients connect [default: 127.0.0.1:3307]
     #[arg(long, env = "HEADWATER_LISTEN", value_name = "ADDR")]
     pub listen: Option<String>,
-    /// Address of the MySQL or MariaDB server [default: 127.0.0.1:3306]
+    /// Path of a socket on which clients of this machine connect as well
+    #[arg(long, env = "HEADWATER_SOCKET", value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Address of the MySQL or MariaDB server, or the path of its socket [default: 127.0.0.1:3306]
     #[arg(long, env = "HEADWATER_UPSTREAM", value_name = "ADDR")]
     pub upstream: Option<String>,
     #[command(flatten)]

@@ -6,10 +6,15 @@ mod file;
 mod flags;
 mod sections;
 
+use std::path::PathBuf;
+
 pub use error::ConfigError;
 use file::File;
 pub use flags::{ServeFlags, ServiceFlags};
-pub use sections::{Account, Log, LogFormat, LogLevel, Privileges, Redirects, ShadowSection};
+pub use sections::{
+    Account, Log, LogFormat, LogLevel, Network, Privileges, ProxyProtocolSection, Redirects,
+    ShadowSection,
+};
 
 use crate::feed::{FeedLimits, Freshness};
 use crate::limits::Limits;
@@ -21,10 +26,14 @@ use crate::tls::{TlsSection, UpstreamTlsSection};
 pub struct Settings {
     /// Address on which clients connect (`listen`).
     pub listen: String,
+    /// Path of a socket on which clients connect too (`socket`).
+    pub socket: Option<PathBuf>,
     /// Address of the database server (`upstream`).
     pub upstream: String,
     /// The service account (`service.user`, `service.password`).
     pub service: Option<Account>,
+    /// The PROXY protocol (`proxy_protocol`).
+    pub proxy_protocol: ProxyProtocolSection,
     /// TLS towards clients (`tls`).
     pub tls: TlsSection,
     /// TLS towards the server (`upstream_tls`).
@@ -110,12 +119,14 @@ impl Settings {
                 .clone()
                 .or(file.listen)
                 .unwrap_or("127.0.0.1:3307".into()),
+            socket: flags.socket.clone().or(file.socket),
             upstream: flags
                 .upstream
                 .clone()
                 .or(file.upstream)
                 .unwrap_or("127.0.0.1:3306".into()),
             service,
+            proxy_protocol: file.proxy_protocol,
             tls: TlsSection {
                 cert: flags.tls_cert.clone().or(file.tls.cert),
                 key: flags.tls_key.clone().or(file.tls.key),

@@ -1,7 +1,12 @@
 //! The sections of the settings file that belong to no other room.
 
+use std::net::IpAddr;
+
 use clap::ValueEnum;
+use ipnet::IpNet;
 use serde::Deserialize;
+
+use crate::link::proxy_header::Send;
 
 /// How much to log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
@@ -33,6 +38,44 @@ pub enum LogFormat {
 pub struct ShadowSection {
     /// The share of the calls, from 0 (none) to 1 (all).
     pub rate: f64,
+}
+
+/// The PROXY protocol on either side.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProxyProtocolSection {
+    /// Who connects from these networks says with a header whom it speaks for, and is not served without.
+    pub trusted: Vec<Network>,
+    /// What the server is told about clients.
+    pub send: Send,
+}
+
+impl ProxyProtocolSection {
+    /// True when who connects from this address has to send a header.
+    #[must_use]
+    pub fn trusts(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.trusted
+            .iter()
+            .any(|network| network.0.contains(&address))
+    }
+}
+
+/// An address, or a network of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Network(IpNet);
+
+impl TryFrom<String> for Network {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Network, String> {
+        let address = text.parse::<IpAddr>().map(IpNet::from);
+        let network = address.or_else(|_| text.parse::<IpNet>());
+        network
+            .map(Network)
+            .map_err(|_| "neither an address nor a network such as 10.0.0.0/8".to_owned())
+    }
 }
 
 /// What becomes of a server's `redirect_url`, which has clients log in elsewhere.

@@ -100,6 +100,12 @@ fn a_value_that_cannot_work_is_named() {
         ("listen = \"here\"", "listen"),
         ("upstream = \"127.0.0.1\"", "upstream"),
         ("upstream = \":3306\"", "upstream"),
+        (
+            "[proxy_protocol]\ntrusted = ['10.0.0.0/33']",
+            "proxy_protocol.trusted",
+        ),
+        ("[proxy_protocol]\nsend = 'v3'", "proxy_protocol.send"),
+        ("listen = \"/run/x\"", "listen"),
         ("[limits]\nsessions = 0", "limits.sessions"),
         ("[limits]\nconnect_ms = 0", "limits.connect_ms"),
         ("[[definition]]\nn = 0", "n = 0"),

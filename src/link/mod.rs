@@ -4,6 +4,7 @@
 //! kept. Who has bytes waiting here is not given more ([`Link::is_clear`]).
 
 mod compressed;
+pub mod proxy_header;
 mod socket;
 mod tls;
 
@@ -51,10 +52,10 @@ impl Link {
         self.backlog.is_empty() && self.tls.as_ref().is_none_or(|tls| tls.is_clear())
     }
 
-    /// True when what is said here is enciphered.
+    /// True when the other side is on this machine, and nobody in between can listen.
     #[must_use]
-    pub fn is_enciphered(&self) -> bool {
-        self.tls.is_some()
+    pub fn is_local(&self) -> bool {
+        matches!(self.socket, Socket::Unix(_))
     }
 
     /// From here on both sides speak in compressed frames; `begun` are bytes of them that have come already. `commands`: the other

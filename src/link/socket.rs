@@ -16,12 +16,17 @@ pub enum Socket {
 }
 
 impl Socket {
-    /// Connects to an address, within `limit`.
+    /// Connects to an address (`HOST:PORT`, or the path of a socket), within `limit`.
     ///
     /// # Errors
     /// As the operating system says; a timeout is `TimedOut`.
     pub async fn dial(address: &str, limit: Duration) -> io::Result<Socket> {
-        let connecting = async { TcpStream::connect(address).await.map(Socket::Tcp) };
+        let connecting = async {
+            match address.starts_with('/') {
+                true => UnixStream::connect(address).await.map(Socket::Unix),
+                false => TcpStream::connect(address).await.map(Socket::Tcp),
+            }
+        };
         let socket = tokio::time::timeout(limit, connecting)
             .await
             .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;

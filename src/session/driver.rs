@@ -139,21 +139,24 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session whose two connections stand.
+    /// A session whose two connections stand; `client_in` is what its client has said already.
     #[must_use]
-    pub fn new(client: Link, backend: Backend, shared: Arc<Shared>) -> Self {
+    pub fn new(client: Link, client_in: Vec<u8>, backend: Backend, shared: Arc<Shared>) -> Self {
         shared.counts.add(Event::Session);
         let limits = super::machine::Limits {
             statement_bytes: shared.limits.statement_bytes,
             in_flight: shared.limits.in_flight,
         };
-        let machine = Machine::new(limits, shared.transport.ways);
+        let mut ways = shared.transport.ways;
+        ways.legs.local_client = client.is_local();
+        ways.legs.local_server = backend.link.is_local();
+        let machine = Machine::new(limits, ways);
         Session {
             client,
             backend,
             machine,
             shared,
-            client_in: Vec::new(),
+            client_in,
             inbound: Inbound::Open,
             holding: false,
             sent: true,

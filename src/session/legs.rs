@@ -145,11 +145,11 @@ impl Agreed {
         let full = packet == [0x01, 0x04];
         let sha256 = packet.starts_with(b"\xfesha256_password\0");
         (self.is_mixed() && (full || sha256)).then_some(if full {
-            "caching_sha2_password cannot send this password through Headwater while one side has TLS or a local socket and the \
-             other has not: set upstream_tls.mirror = true, or log in once directly (until the server forgets it)"
+            "caching_sha2_password cannot send this password through Headwater while one side has TLS or a socket of the \
+             machine and the other has neither: set upstream_tls.mirror = true, or log in once directly (until the server forgets it)"
         } else {
-            "sha256_password cannot log in through Headwater while one side has TLS or a local socket and the other has not: set \
-             upstream_tls.mirror = true"
+            "sha256_password cannot log in through Headwater while one side has TLS or a socket of the machine and the other has \
+             neither: set upstream_tls.mirror = true"
         })
     }
 }

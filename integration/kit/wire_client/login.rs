@@ -25,6 +25,8 @@ pub(crate) struct Login {
     pub(crate) collation: u8,
     /// Sent with `CONNECT_ATTRS`.
     pub(crate) attributes: Vec<(String, String)>,
+    /// Said before everything else.
+    pub(crate) header: Vec<u8>,
     /// Logs in with TLS, and whom it trusts.
     pub(crate) tls: Option<Arc<ClientConfig>>,
 }
@@ -40,6 +42,7 @@ impl Default for Login {
             // utf8mb4_general_ci: both servers know it.
             collation: 45,
             attributes: Vec::new(),
+            header: Vec::new(),
             tls: None,
         }
     }
@@ -63,6 +66,12 @@ impl Login {
 
     pub(crate) fn tls(mut self, trust: &Arc<ClientConfig>) -> Login {
         self.tls = Some(Arc::clone(trust));
+        self
+    }
+
+    /// Begins with a header of the PROXY protocol.
+    pub(crate) fn speaking_for(mut self, header: &[u8]) -> Login {
+        header.clone_into(&mut self.header);
         self
     }
 

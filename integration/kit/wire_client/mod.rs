@@ -71,6 +71,7 @@ impl WireClient {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(READ_TIMEOUT))?;
         let mut stream = Stream::new(stream);
+        stream.write_packet(&login.header)?;
         let mut raw = Vec::new();
         Packet::read(&mut stream, &mut raw)?;
         let greeting = match Greeting::parse(raw) {

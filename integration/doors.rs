@@ -1,0 +1,206 @@
+//! Other ways in and out than a port: sockets of the machine, and the PROXY protocol.
+
+use std::io::Read;
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use headwater::demo::private_server::PrivateServer;
+
+use crate::kit::proxy::{Proxy, ROOT_SERVICE, headwater};
+use crate::kit::servers::on_servers_of_its_own;
+use crate::kit::wire_client::{Login, WireClient};
+
+const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
+
+/// What the product's own client prints for these statements.
+#[track_caller]
+fn printed(mut client: Command, statements: &str) -> String {
+    let output = client.args(["-e", statements]).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn local(server: &PrivateServer, path: &str) -> Command {
+    let mut client = server.client();
+    client.args(["--user=root", "--protocol=socket"]);
+    client.arg(format!("--socket={path}"));
+    client
+}
+
+fn prepare(server: &PrivateServer) {
+    let mut root = WireClient::connect(server.addr());
+    root.ok("CREATE DATABASE tl");
+    root.ok("USE tl");
+    for script in [
+        headwater::demo::load::SCHEMA,
+        headwater::demo::load::PROCEDURES,
+    ] {
+        for statement in headwater::demo::script::statements(script) {
+            root.ok(&statement);
+        }
+    }
+    root.ok("INSERT INTO follower (user_id, follower_id) VALUES (1, 2)");
+    root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+}
+
+#[test]
+fn sockets_of_the_machine_lead_in_and_out() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            prepare(server);
+            let mut root = WireClient::connect(server.addr());
+            root.ok("CREATE USER local@localhost IDENTIFIED BY 'geheim'");
+            root.ok("GRANT ALL ON *.* TO local@localhost");
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("headwater.sock");
+            let (path, upstream) = (path.to_str().unwrap(), server.socket());
+            let flags = ["--socket", path, "--upstream", upstream.to_str().unwrap()];
+            let proxy = Proxy::start_with(&[&flags, ROOT_SERVICE].concat(), &[]);
+            proxy.wait_for_log("in database tl: accelerated");
+            assert!(proxy.log().contains(path), "{}", proxy.log());
+            let script = "USE tl; CALL fetch_timeline_ids(1); SELECT * FROM fetch_timeline_tt; SELECT USER()";
+            let directly = printed(local(server, upstream.to_str().unwrap()), script);
+            assert_eq!(printed(local(server, path), script), directly);
+            assert!(directly.contains("10"), "{directly}");
+            // Each side is secure, so the password may be told, whatever the plugin.
+            let mut client = local(server, path);
+            client.args(["--user=local", "--password=geheim"]);
+            assert!(printed(client, "SELECT CURRENT_USER()").contains("local@localhost"));
+            assert!(proxy.counts().of("calls_owned") > 0, "{}", proxy.log());
+            proxy.login(&Login::default()).ok("DO 1");
+            proxy.terminate();
+            assert!(!std::path::Path::new(path).exists());
+        },
+    );
+}
+
+#[test]
+fn a_socket_that_nobody_listens_on_is_taken_and_another_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.sock");
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    let path = path.to_str().unwrap();
+    let flags = ["--socket", path, "--upstream", "127.0.0.1:1"];
+    let proxy = Proxy::start_with(&flags, &[]);
+    let file = folder.path().join("file");
+    std::fs::write(&file, "precious").unwrap();
+    for taken in [path, file.to_str().unwrap(), "/nowhere/at/all.sock"] {
+        let output = headwater(&[])
+            .args(["serve", "--listen", "127.0.0.1:0", "--socket", taken])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success());
+        assert!(said.contains(taken) && said.contains("--socket"), "{said}");
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
+    drop(proxy);
+}
+
+/// A header of the binary form, for a client at 192.0.2.7.
+fn binary() -> Vec<u8> {
+    let addresses = [192, 0, 2, 7, 127, 0, 0, 1, 0x0f, 0xa0, 0x0c, 0xeb];
+    [V2, b"\x21\x11\0\x0c", &addresses].concat()
+}
+
+#[test]
+fn who_is_trusted_says_whom_it_speaks_for_and_the_server_is_told() {
+    on_servers_of_its_own(
+        |mariadb| {
+            if mariadb {
+                &["--proxy-protocol-networks=*"]
+            } else {
+                &[]
+            }
+        },
+        |server| {
+            let mariadb = server.kind() == headwater::demo::private_server::Kind::Mariadb;
+            WireClient::connect(server.addr()).ok("CREATE USER far@'%'");
+            let text = b"PROXY TCP4 192.0.2.7 127.0.0.1 4000 3307\r\n".to_vec();
+            for send in ["none", "v1", "v2"] {
+                if send != "none" && !mariadb {
+                    // MySQL does not take the header.
+                    continue;
+                }
+                let settings =
+                    format!("[proxy_protocol]\ntrusted = ['127.0.0.0/8']\nsend = '{send}'\n");
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join("settings.toml");
+                std::fs::write(&path, settings).unwrap();
+                let flags = ["--config", path.to_str().unwrap(), "--upstream"];
+                let addr = server.addr().to_string();
+                let proxy = Proxy::start_with(&[&flags[..], &[&addr]].concat(), &[]);
+                let unknown = b"PROXY UNKNOWN\r\n".to_vec();
+                let local = [V2, b"\x20\0\0\0"].concat();
+                for (header, told) in [
+                    (text.clone(), "192.0.2.7"),
+                    (binary(), "192.0.2.7"),
+                    (unknown, "127.0.0.1"),
+                    (local, "127.0.0.1"),
+                ] {
+                    let login = Login::default().user("far").speaking_for(&header);
+                    let mut client = proxy.login(&login);
+                    let told = if send == "none" { "127.0.0.1" } else { told };
+                    let user = client.column("SELECT USER()");
+                    let host = user[0].rsplit_once('@').unwrap().1;
+                    assert!(
+                        host == told || told == "127.0.0.1" && host == "localhost",
+                        "{user:?}"
+                    );
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn who_is_trusted_and_says_nothing_of_the_kind_is_let_go_and_nobody_else_is_asked() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let settings =
+                "[proxy_protocol]\ntrusted = ['127.0.0.1']\n[limits]\nconnect_ms = 700\n";
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("settings.toml");
+            std::fs::write(&path, settings).unwrap();
+            let addr = server.addr().to_string();
+            let flags = ["--config", path.to_str().unwrap(), "--upstream", &addr];
+            let proxy = Proxy::start_with(&flags, &[]);
+            let long = [&b"PROXY "[..], &[b'1'; 9_000]].concat();
+            let endless = [V2, b"\x21\x11\xff\xff"].concat();
+            for wrong in [
+                &b""[..],
+                b"GET / HTTP/1.1\r\n\r\n",
+                b"\x21\0\0\x01",
+                &long,
+                &endless,
+            ] {
+                let begun = Instant::now();
+                let mut socket = TcpStream::connect(proxy.addr()).unwrap();
+                std::io::Write::write_all(&mut socket, wrong).unwrap();
+                let mut heard = Vec::new();
+                let _ = socket.read_to_end(&mut heard);
+                assert_eq!(heard, b"");
+                assert!(begun.elapsed() < Duration::from_secs(5));
+            }
+            assert!(
+                proxy.log().contains("proxy_protocol.trusted"),
+                "{}",
+                proxy.log()
+            );
+            let login = Login::default().speaking_for(&binary());
+            proxy.login(&login).ok("DO 1");
+
+            // Who is not trusted is no one's speaker: the server judges what it says.
+            let others = "[proxy_protocol]\ntrusted = ['192.0.2.0/24', '2001:db8::/32']\n";
+            let proxy = Proxy::configured(server.addr(), others, &[]);
+            proxy.login(&Login::default()).ok("DO 1");
+            assert!(
+                WireClient::try_login(proxy.addr(), &login).map_or(true, |login| login.is_err())
+            );
+        },
+    );
+}

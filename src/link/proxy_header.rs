@@ -1,0 +1,138 @@
+//! The PROXY protocol: a header in front of everything else, by which a load balancer says whom it speaks for.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use ppp::{HeaderResult, PartialResult, v1, v2};
+use serde::Deserialize;
+
+use super::Link;
+
+/// No header is longer: addresses take 52 bytes, the rest is for extensions.
+const MOST: usize = 4 * 1024;
+
+/// Which form of the header a server is sent (`proxy_protocol.send`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Send {
+    /// No header: the server sees Headwater's address.
+    #[default]
+    None,
+    /// A line of text.
+    V1,
+    /// Binary.
+    V2,
+}
+
+/// Waits for a header, and returns whom it speaks for (`None`: itself) and what stands behind it.
+///
+/// # Errors
+/// `InvalidData` when something else comes; others when the connection fails.
+pub async fn read(link: &mut Link) -> io::Result<(Option<SocketAddr>, Vec<u8>)> {
+    let mut bytes = Vec::new();
+    loop {
+        if link.read_more(&mut bytes).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let header = HeaderResult::parse(&bytes);
+        if header.is_incomplete() && bytes.len() < MOST {
+            continue;
+        }
+        let (source, length) = match header {
+            HeaderResult::V1(Ok(header)) => (source_v1(header.addresses), header.header.len()),
+            HeaderResult::V2(Ok(header)) => (source_v2(&header), header.len()),
+            HeaderResult::V1(Err(_)) | HeaderResult::V2(Err(_)) => {
+                let what = "no PROXY header from an address of proxy_protocol.trusted";
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
+        };
+        return Ok((source, bytes.split_off(length.min(bytes.len()))));
+    }
+}
+
+fn source_v1(addresses: v1::Addresses) -> Option<SocketAddr> {
+    match addresses {
+        v1::Addresses::Tcp4(ends) => Some((ends.source_address, ends.source_port).into()),
+        v1::Addresses::Tcp6(ends) => Some((ends.source_address, ends.source_port).into()),
+        v1::Addresses::Unknown => None,
+    }
+}
+
+fn source_v2(header: &v2::Header<'_>) -> Option<SocketAddr> {
+    match header.addresses {
+        _ if header.command == v2::Command::Local => None,
+        v2::Addresses::IPv4(ends) => Some((ends.source_address, ends.source_port).into()),
+        v2::Addresses::IPv6(ends) => Some((ends.source_address, ends.source_port).into()),
+        v2::Addresses::Unix(_) | v2::Addresses::Unspecified => None,
+    }
+}
+
+/// The header for a server: who the client is, and where it connected to; `None`: not known.
+#[must_use]
+pub fn header(send: Send, ends: Option<(SocketAddr, SocketAddr)>) -> Vec<u8> {
+    let ends = ends.map(|(source, destination)| alike(source, destination));
+    match send {
+        Send::None => Vec::new(),
+        Send::V1 => {
+            let addresses = ends.map_or(v1::Addresses::Unknown, Into::into);
+            addresses.to_string().into_bytes()
+        }
+        Send::V2 => {
+            let (command, protocol) = match ends {
+                Some(_) => (v2::Command::Proxy, v2::Protocol::Stream),
+                None => (v2::Command::Local, v2::Protocol::Unspecified),
+            };
+            let addresses: v2::Addresses = ends.map_or(v2::Addresses::Unspecified, Into::into);
+            v2::Builder::with_addresses(v2::Version::Two | command, protocol, addresses)
+                .build()
+                .unwrap_or_default()
+        }
+    }
+}
+
+/// Two addresses of one family.
+fn alike(source: SocketAddr, destination: SocketAddr) -> (SocketAddr, SocketAddr) {
+    let [one, other] = [source, destination]
+        .map(|address| SocketAddr::new(address.ip().to_canonical(), address.port()));
+    if one.is_ipv4() == other.is_ipv4() {
+        return (one, other);
+    }
+    let mapped = |address: SocketAddr| {
+        let ip = match address.ip() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+            IpAddr::V6(ip) => ip,
+        };
+        SocketAddr::new(ip.into(), address.port())
+    };
+    (mapped(one), mapped(other))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_says_who_the_client_is() {
+        let ends = |source: &str, destination: &str| {
+            Some((source.parse().unwrap(), destination.parse().unwrap()))
+        };
+        let four = ends("192.0.2.7:4000", "127.0.0.1:3307");
+        assert_eq!(
+            header(Send::V1, four),
+            b"PROXY TCP4 192.0.2.7 127.0.0.1 4000 3307\r\n"
+        );
+        let mixed = ends("[::ffff:192.0.2.7]:4000", "127.0.0.1:3307");
+        assert_eq!(header(Send::V1, mixed), header(Send::V1, four));
+        assert_eq!(header(Send::V1, None), b"PROXY UNKNOWN\r\n");
+        assert_eq!(header(Send::None, four), b"");
+        for known in [four, ends("[2001:db8::7]:4000", "127.0.0.1:3307")] {
+            let header = header(Send::V2, known);
+            let read = v2::Header::try_from(&header[..]).unwrap();
+            assert_eq!(source_v2(&read), known.map(|(source, _)| source));
+        }
+        let local = header(Send::V2, None);
+        let read = v2::Header::try_from(&local[..]).unwrap();
+        assert_eq!((source_v2(&read), read.len()), (None, 16));
+    }
+}
