@@ -152,7 +152,7 @@ fn a_server_that_is_not_there_is_named() {
         .unwrap_err();
     assert_eq!(error.code, 2003);
     assert!(error.message.contains(&upstream.to_string()), "{error:?}");
-    assert!(proxy.log().contains("--upstream"), "{}", proxy.log());
+    proxy.wait_for_log("--upstream");
 }
 
 /// What the server said last reaches a client that takes its time.

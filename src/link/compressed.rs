@@ -17,7 +17,7 @@ thread_local! {
 pub(super) struct Compressed {
     unpacker: Unpacker,
     packer: Packer,
-    /// There may be more to read without the socket.
+    /// There may be more to read without the socket: that is known when nothing was found.
     readable: bool,
 }
 
@@ -46,7 +46,7 @@ impl Compressed {
             let unpacked = self.unpacker.read(into);
             let unpacked =
                 unpacked.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-            self.readable = unpacked == into.len();
+            self.readable = unpacked > 0;
             if unpacked > 0 {
                 self.packer.heard(self.unpacker.seq());
                 return Ok(unpacked);

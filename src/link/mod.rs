@@ -92,12 +92,12 @@ impl Link {
             return Ok(());
         };
         loop {
-            tls.flush(&self.socket)?;
+            tls.flush(&mut self.socket)?;
             if !tls.is_clear() {
                 self.socket.writable().await?;
             } else if tls.is_shaking_hands() {
                 self.socket.readable().await?;
-                match tls.take(&self.socket) {
+                match tls.take(&mut self.socket) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     taken => taken?,
                 }
@@ -133,7 +133,7 @@ impl Link {
     /// # Errors
     /// `WouldBlock` when nothing is there; others as the operating system says.
     pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let (socket, tls) = (&self.socket, &mut self.tls);
+        let (socket, tls) = (&mut self.socket, &mut self.tls);
         match &mut self.compressed {
             None => read(socket, tls, into),
             Some(compressed) => compressed.read(into, |raw| read(socket, tls, raw)),
@@ -154,7 +154,7 @@ impl Link {
             }
         };
         while self.backlog.is_empty() && !rest.is_empty() {
-            match write(&self.socket, &mut self.tls, rest) {
+            match write(&mut self.socket, &mut self.tls, rest) {
                 Ok(written) => rest = rest.get(written..).unwrap_or_default(),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error),
@@ -171,11 +171,11 @@ impl Link {
     pub fn flush(&mut self) -> io::Result<()> {
         if self.backlog.is_empty() {
             return match &mut self.tls {
-                Some(tls) => tls.flush(&self.socket),
+                Some(tls) => tls.flush(&mut self.socket),
                 None => Ok(()),
             };
         }
-        match write(&self.socket, &mut self.tls, &self.backlog) {
+        match write(&mut self.socket, &mut self.tls, &self.backlog) {
             Ok(written) => {
                 self.backlog.drain(..written);
                 release(&mut self.backlog);
@@ -244,19 +244,17 @@ impl Link {
 }
 
 /// Reads what is there.
-fn read(socket: &Socket, tls: &mut Option<Box<Tls>>, into: &mut [u8]) -> io::Result<usize> {
-    let mut plain = socket;
+fn read(socket: &mut Socket, tls: &mut Option<Box<Tls>>, into: &mut [u8]) -> io::Result<usize> {
     match tls {
-        None => plain.read(into),
+        None => socket.read(into),
         Some(tls) => tls.read(socket, into),
     }
 }
 
 /// Writes what is taken at once.
-fn write(socket: &Socket, tls: &mut Option<Box<Tls>>, bytes: &[u8]) -> io::Result<usize> {
-    let mut plain = socket;
+fn write(socket: &mut Socket, tls: &mut Option<Box<Tls>>, bytes: &[u8]) -> io::Result<usize> {
     match tls {
-        None => plain.write(bytes),
+        None => socket.write(bytes),
         Some(tls) => tls.write(socket, bytes),
     }
 }

@@ -1,10 +1,15 @@
 //! A socket of either family that clients and servers meet on.
 
+use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice, Read, Write};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use socket2::SockRef;
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::task::unconstrained;
 
 /// A connected socket.
 #[derive(Debug)]
@@ -73,17 +78,26 @@ impl Socket {
 }
 
 /// Reads what is there; `WouldBlock` when nothing is.
-impl Read for &Socket {
+impl Read for Socket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Socket::Tcp(stream) => stream.try_read(into),
-            Socket::Unix(stream) => stream.try_read(into),
+        // Not by `try_read`: this way the runtime knows that a read which left room has left nothing behind, and does not ask the
+        // system again before something has come. Who wants to be woken awaits `readable`.
+        // Unconstrained: a task that has read much would be told that nothing is there, and `readable` that there is, without end.
+        let mut into = ReadBuf::new(into);
+        let mut read = unconstrained(poll_fn(|context| match self {
+            Socket::Tcp(stream) => Pin::new(stream).poll_read(context, &mut into),
+            Socket::Unix(stream) => Pin::new(stream).poll_read(context, &mut into),
+        }));
+        let mut nobody = Context::from_waker(Waker::noop());
+        match Pin::new(&mut read).poll(&mut nobody) {
+            Poll::Ready(read) => read.map(|()| into.filled().len()),
+            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
         }
     }
 }
 
 /// Writes what the system takes; `WouldBlock` when it takes nothing.
-impl Write for &Socket {
+impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Socket::Tcp(stream) => stream.try_write(bytes),

@@ -62,8 +62,8 @@ impl Tls {
     }
 
     /// Takes what the socket has, once.
-    pub(super) fn take(&mut self, socket: &Socket) -> io::Result<()> {
-        let taken = self.connection.read_tls(&mut &*socket)?;
+    pub(super) fn take(&mut self, socket: &mut Socket) -> io::Result<()> {
+        let taken = self.connection.read_tls(socket)?;
         let processed = self.process();
         // An alert, or the next step of the agreement.
         self.flush(socket)?;
@@ -83,7 +83,7 @@ impl Tls {
         Ok(())
     }
 
-    pub(super) fn read(&mut self, socket: &Socket, into: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn read(&mut self, socket: &mut Socket, into: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.connection.reader().read(into) {
                 Ok(read) => {
@@ -98,7 +98,7 @@ impl Tls {
         }
     }
 
-    pub(super) fn write(&mut self, socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
+    pub(super) fn write(&mut self, socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
         self.flush(socket)?;
         if !self.is_clear() {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -109,9 +109,9 @@ impl Tls {
     }
 
     /// Hands to the socket what it takes.
-    pub(super) fn flush(&mut self, socket: &Socket) -> io::Result<()> {
+    pub(super) fn flush(&mut self, socket: &mut Socket) -> io::Result<()> {
         while self.connection.wants_write() {
-            match self.connection.write_tls(&mut &*socket) {
+            match self.connection.write_tls(socket) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error),
