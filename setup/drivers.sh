@@ -1,0 +1,138 @@
+#!/bin/sh
+# Gets the drivers whose programs integration/drivers holds: from the distribution's packages,
+# and from PyPI, npm and the crates in the versions that the lock files there name.
+#
+# Says what it does, and nothing when there is nothing to do. What is not the distribution's goes
+# into a private folder, what is built into target/drivers.
+# Usage: setup/drivers.sh [--list]      --list names what is there, and installs nothing.
+# Environment: HEADWATER_DRIVERS        the private folder (default: ~/.cache/headwater/drivers)
+#              CI=true                  a driver that cannot be had is an error
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+programs=$here/../integration/drivers
+run=$programs/run.sh
+private=${HEADWATER_DRIVERS:-$HOME/.cache/headwater/drivers}
+built=$here/../target/drivers
+
+say() { echo "setup: $*" >&2; }
+have() { command -v "$1" >/dev/null 2>&1; }
+lacks() { ! "$run" --has "$1"; }
+installed() { dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null | grep -q '^ii'; }
+
+if [ "${1:-}" = --list ]; then
+    for driver in $("$run" --names); do
+        lacks "$driver" || echo "$driver"
+    done
+    exit 0
+fi
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif have sudo; then
+        sudo "$@"
+    else
+        say "this needs root, and there is no sudo here: as root, run: $*"
+        return 1
+    fi
+}
+
+# Packages of the distribution that the drivers lacking here need.
+wanted() {
+    packages=
+    lacks mysqlclient && packages="$packages python3-mysqldb"
+    lacks odbc && packages="$packages python3-pyodbc odbc-mariadb odbcinst"
+    for driver in pymysql connector_python mysqlclient odbc; do
+        lacks $driver && packages="$packages python3-venv"
+    done
+    lacks mysqli && packages="$packages php-cli php-mysql"
+    lacks pdo && packages="$packages php-cli php-mysql"
+    lacks dbd_mysql && packages="$packages libdbd-mysql-perl"
+    lacks dbd_mariadb && packages="$packages libdbd-mariadb-perl"
+    lacks ruby_mysql2 && packages="$packages ruby-mysql2"
+    lacks connector_j && packages="$packages libmariadb-java"
+    lacks go && packages="$packages golang-github-go-sql-driver-mysql-dev"
+    have javac || packages="$packages default-jdk-headless"
+    have go || packages="$packages golang-go"
+    have node || packages="$packages nodejs"
+    have npm || packages="$packages npm"
+    for package in $packages; do
+        installed "$package" || echo "$package"
+    done | sort -u
+}
+
+install_packages() {
+    if ! have apt-get; then
+        say "$* missing, and this machine has no apt-get"
+        return 1
+    fi
+    say "installing" "$@" "from the distribution's packages"
+    as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get -qq -o Acquire::Retries=3 update >/dev/null || return 1
+    as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get -qq -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 \
+        install -y --no-install-recommends "$@" >/dev/null
+}
+
+# The distribution's Python, so that it sees the distribution's drivers too.
+install_python() {
+    say "installing the Python drivers into $private/python"
+    rm -rf "$private/python"
+    /usr/bin/python3 -m venv --system-site-packages "$private/python" &&
+        "$private/python/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir --no-deps \
+            --ignore-installed --only-binary :all: --requirement "$programs/python/requirements.txt"
+}
+
+install_node() {
+    say "installing the npm drivers into $private/node"
+    rm -rf "$private/node"
+    mkdir -p "$private/node" &&
+        cp "$programs/node/package.json" "$programs/node/package-lock.json" "$private/node" &&
+        (cd "$private/node" && npm ci --silent --no-audit --no-fund --ignore-scripts)
+}
+
+# Without modules: the driver's source is the distribution's.
+build_go() {
+    mkdir -p "$built" && (
+        cd "$programs/go" &&
+            GO111MODULE=off GOPATH=/usr/share/gocode GOFLAGS= GOCACHE="$private/go" go build -o "$built/go" timeline.go
+    )
+}
+
+# Cargo itself knows whether there is anything to do.
+build_rust() {
+    cargo build --quiet --locked --manifest-path "$programs/rust/Cargo.toml" --target-dir "$built"
+}
+
+packages=$(wanted)
+[ -z "$packages" ] || install_packages $packages || say "not all packages could be installed"
+
+# Whatever a lock file names, and nothing else.
+same() { cmp -s "$1" "$2"; }
+if ! same "$programs/python/requirements.txt" "$private/python/requirements.txt"; then
+    install_python && cp "$programs/python/requirements.txt" "$private/python"
+fi || say "the Python drivers could not be installed"
+if ! same "$programs/node/package-lock.json" "$private/node/package-lock.json" || lacks node_mysql2; then
+    install_node
+fi || say "the npm drivers could not be installed"
+if [ "$programs/go/timeline.go" -nt "$built/go" ]; then
+    say "building the Go driver's program"
+    build_go
+fi || say "the Go driver's program could not be built"
+if lacks sqlx || lacks mysql_async; then
+    say "building the Rust drivers' programs (about two minutes, once)"
+fi
+build_rust || say "the Rust drivers' programs could not be built"
+
+missing=
+for driver in $("$run" --names); do
+    lacks "$driver" && missing="$missing $driver"
+done
+if [ -n "$missing" ]; then
+    if [ "${CI:-}" = true ]; then
+        say "these drivers could not be had, and CI needs them all:$missing"
+        exit 1
+    fi
+    say "these drivers could not be had, their stories are left out:$missing"
+fi
