@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo test soak check advisories setup servers
+.PHONY: help demo test soak check advisories setup servers drivers
 
 help:
 	@echo "make demo        a private MariaDB with a million messages, and Headwater in front"
@@ -10,15 +10,17 @@ help:
 	@echo "make soak        200,000 answers from memory checked on each server while others write (about 30 minutes)"
 	@echo "make check       format, lints, documentation, licences of dependencies"
 	@echo "make advisories  known faults of dependencies (asks the network)"
+	@echo "make drivers     the drivers of other languages, whose programs the stories run through Headwater"
 	@echo "make setup       what the others need and this machine lacks (they run it themselves)"
 
 demo: servers
 	$(CARGO) run --locked --release -- demo
 
 # Not nextest: the stories share their servers, so they run in one process.
-test: servers
+test: servers drivers
 	$(CARGO) test --locked
 	@setup/servers.sh --list | sed 's/^/every story passed on: /'
+	@echo "drivers of the stories:" $$(setup/drivers.sh --list)
 
 # The stories of memory alone, as `make test` tells them but for the number of checks.
 soak: servers
@@ -27,6 +29,7 @@ soak: servers
 check:
 	@setup/check.sh
 	$(CARGO) fmt --check
+	$(CARGO) fmt --check --manifest-path integration/drivers/rust/Cargo.toml
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
 	$(CARGO) deny --locked check licenses bans sources
@@ -36,8 +39,12 @@ advisories:
 	@setup/check.sh
 	$(CARGO) deny --locked check advisories
 
-setup: servers
+setup: servers drivers
 	@setup/check.sh
 
 servers:
 	@setup/servers.sh
+
+# After the servers: some of their packages bring a driver.
+drivers: servers
+	@CARGO="$(CARGO)" setup/drivers.sh

@@ -15,6 +15,7 @@ mod compression;
 mod data;
 mod differential;
 mod doors;
+mod drivers;
 mod kit;
 mod memory;
 mod process;

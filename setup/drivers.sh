@@ -53,7 +53,7 @@ wanted() {
     lacks ruby_mysql2 && packages="$packages ruby-mysql2"
     lacks connector_j && packages="$packages libmariadb-java"
     lacks go && packages="$packages golang-github-go-sql-driver-mysql-dev"
-    have javac || packages="$packages default-jdk-headless"
+    have java && have javac || packages="$packages default-jdk-headless"
     have go || packages="$packages golang-go"
     have node || packages="$packages nodejs"
     have npm || packages="$packages npm"
@@ -102,26 +102,26 @@ build_go() {
 
 # Cargo itself knows whether there is anything to do.
 build_rust() {
-    cargo build --quiet --locked --manifest-path "$programs/rust/Cargo.toml" --target-dir "$built"
+    "${CARGO:-cargo}" build --quiet --locked --manifest-path "$programs/rust/Cargo.toml" --target-dir "$built"
 }
 
 packages=$(wanted)
 [ -z "$packages" ] || install_packages $packages || say "not all packages could be installed"
 
-# Whatever a lock file names, and nothing else.
+# Installed anew when the file that names the versions is another one.
 same() { cmp -s "$1" "$2"; }
-if ! same "$programs/python/requirements.txt" "$private/python/requirements.txt"; then
+if ! same "$programs/python/requirements.txt" "$private/python/requirements.txt" || lacks pymysql; then
     install_python && cp "$programs/python/requirements.txt" "$private/python"
 fi || say "the Python drivers could not be installed"
 if ! same "$programs/node/package-lock.json" "$private/node/package-lock.json" || lacks node_mysql2; then
     install_node
 fi || say "the npm drivers could not be installed"
-if [ "$programs/go/timeline.go" -nt "$built/go" ]; then
+if lacks go || [ "$programs/go/timeline.go" -nt "$built/go" ]; then
     say "building the Go driver's program"
     build_go
 fi || say "the Go driver's program could not be built"
 if lacks sqlx || lacks mysql_async; then
-    say "building the Rust drivers' programs (about two minutes, once)"
+    say "building the Rust drivers' programs (about a minute, once)"
 fi
 build_rust || say "the Rust drivers' programs could not be built"
 

@@ -1,5 +1,5 @@
 -- What every run begins with, beside the classic timeline's tables and procedures.
--- Only TRUNCATE and DELETE below the line are told again before each run.
+-- What stands below "again" is told before each run.
 
 CREATE TABLE sample (
   id int unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY,
@@ -29,7 +29,6 @@ INSERT INTO message (id, user_id, body)
   ORDER BY n;
 INSERT INTO follower (user_id, follower_id) SELECT 7, 1 + a.d + 9 * b.d FROM digit a, digit b WHERE a.d < 9 AND b.d < 4;
 INSERT INTO follower (user_id, follower_id) VALUES (4, 6), (4, 90);
-ANALYZE TABLE message, follower;
--- again:
+-- again
 TRUNCATE note;
 DELETE FROM message WHERE id > 10000;

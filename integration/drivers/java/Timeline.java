@@ -16,8 +16,8 @@ class Timeline {
         try {
             work.run();
         } catch (SQLException error) {
-            // The number of the connection's thread stands in front.
-            String text = error.getMessage().replaceAll("\\(conn=\\d+\\) ", "");
+            // The number of the thread and the address are those of the way, not of the server.
+            String text = error.getMessage().replaceAll("\\((conn=|host=127|port=)[0-9.]+\\) ?", "");
             System.out.println("error " + error.getErrorCode() + " " + error.getSQLState() + " " + text);
         }
     }

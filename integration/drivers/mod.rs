@@ -1,0 +1,126 @@
+//! Drivers of many languages see through Headwater what they see directly. Each has a program that tells a script and
+//! prints all it can see; it is run plain and with TLS, directly and through Headwater.
+
+mod program;
+mod stage;
+
+use headwater::demo::private_server::Kind;
+
+use self::program::is_here;
+use self::stage::Stage;
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+
+/// What a driver cannot do by itself, with Headwater or without.
+enum Limit {
+    /// It logs in without TLS only where the server remembers its password.
+    PlainWhenRemembered,
+    /// Its calls are none that Headwater could own.
+    NoCallsOwned,
+}
+
+const LIMITS: &[(&str, Kind, Limit, &str)] = &[
+    (
+        "connector_python",
+        Kind::Mysql,
+        Limit::PlainWhenRemembered,
+        "in Python alone it asks for no public key: caching_sha2_password needs TLS the first time",
+    ),
+    (
+        "odbc",
+        Kind::Mariadb,
+        Limit::NoCallsOwned,
+        "it prepares whatever it is given, and prepared calls are relayed",
+    ),
+    (
+        "odbc",
+        Kind::Mysql,
+        Limit::NoCallsOwned,
+        "as on MariaDB; and what MySQL says to a prepared CALL is malformed to this driver, directly as well",
+    ),
+];
+
+fn limited(driver: &str, kind: Kind, wanted: fn(&Limit) -> bool) -> bool {
+    let mut limits = LIMITS.iter();
+    limits.any(|(name, on, limit, _)| (*name, *on) == (driver, kind) && wanted(limit))
+}
+
+#[track_caller]
+fn sees_the_same(driver: &str) {
+    if !is_here(driver) {
+        eprintln!("left out: no driver {driver} on this machine");
+        return;
+    }
+    for kind in [Kind::Mariadb, Kind::Mysql] {
+        let Some(stage) = Stage::shared(kind) else {
+            continue;
+        };
+        let scene = stage.scene(driver);
+        let own = ["--tls-cert", stage.own.cert(), "--tls-key", stage.own.key()];
+        let proxy = Proxy::start(stage.addr(), &[&own[..], ROOT_SERVICE].concat());
+        for tls in [false, true] {
+            let which = format!("{driver} on {} with TLS {tls}", kind.name());
+            let remembered = limited(driver, kind, |l| matches!(l, Limit::PlainWhenRemembered));
+            let [direct, through] = [stage.addr(), proxy.addr()].map(|addr| {
+                scene.begin(remembered && !tls);
+                scene.tell(addr, tls)
+            });
+            let direct = direct.unwrap_or_else(|why| panic!("{which}, directly: {why}"));
+            let through = through
+                .unwrap_or_else(|why| panic!("{which}, through Headwater: {why}{}", proxy.log()));
+            assert!(direct.lines().count() > 20, "{which}: {direct}");
+            assert_eq!(direct.contains("TLSv1"), tls, "{which}: {direct}");
+            if let Some(difference) = difference(&direct, &through) {
+                panic!("{which} sees something else:\n{difference}");
+            }
+        }
+        let counts = proxy.counts();
+        eprintln!("{driver} on {}: {counts:?}", kind.name());
+        let none = limited(driver, kind, |l| matches!(l, Limit::NoCallsOwned));
+        assert_eq!(counts.of("calls_owned") == 0, none, "{driver}: {counts:?}");
+    }
+}
+
+/// The first line that is another one.
+fn difference(direct: &str, through: &str) -> Option<String> {
+    let mut lines = through.lines();
+    for (number, line) in direct.lines().enumerate() {
+        let other = lines.next();
+        if other != Some(line) {
+            return Some(format!(
+                "line {}, directly: {line}\nthrough Headwater: {other:?}",
+                number + 1
+            ));
+        }
+    }
+    let more = lines.next()?;
+    Some(format!("more through Headwater: {more}"))
+}
+
+#[test]
+fn an_answer_that_differs_is_found() {
+    assert_eq!(difference("a\nb\n", "a\nb\n"), None);
+    for (direct, through) in [("a\nb", "a\nc"), ("a\nb", "a"), ("a", "a\nb")] {
+        assert!(difference(direct, through).is_some());
+    }
+}
+
+macro_rules! stories {
+    ($($driver:ident)*) => {
+        $(
+            #[test]
+            fn $driver() {
+                sees_the_same(stringify!($driver));
+            }
+        )*
+
+        #[test]
+        fn every_program_has_a_story() {
+            assert_eq!(program::names(), [$(stringify!($driver)),*]);
+        }
+    };
+}
+
+stories! {
+    mariadb mysql pymysql connector_python mysqlclient odbc node_mysql2 node_mariadb mysqli pdo
+    dbd_mysql dbd_mariadb ruby_mysql2 connector_j go sqlx mysql_async
+}

@@ -1,0 +1,142 @@
+//! Where programs are run: a server of each product with TLS, which all drivers share, and a database for each driver.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, Weak};
+
+use headwater::demo::private_server::{Kind, PrivateServer};
+use headwater::demo::{load, script};
+
+use super::program;
+use crate::kit::certificates::{Authority, Identity, trust_anyone};
+use crate::kit::servers;
+use crate::kit::wire_client::{Answer, Login, WireClient};
+
+const PASSWORD: &str = "geheim";
+const STATE: &str = include_str!("state.sql");
+
+/// A server whose certificate and Headwater's are signed by one CA.
+pub(super) struct Stage {
+    server: PrivateServer,
+    authority: Authority,
+    pub(super) own: Identity,
+}
+
+impl Stage {
+    /// The one that a story uses at this moment, else a new one: it goes with the last story on it. `None`: the
+    /// machine has no such server.
+    pub(super) fn shared(kind: Kind) -> Option<Arc<Stage>> {
+        static MARIADB: Mutex<Weak<Stage>> = Mutex::new(Weak::new());
+        static MYSQL: Mutex<Weak<Stage>> = Mutex::new(Weak::new());
+        let shared = match kind {
+            Kind::Mariadb => &MARIADB,
+            Kind::Mysql => {
+                servers::mysql()?;
+                &MYSQL
+            }
+        };
+        // A story that failed while it held the lock has left nothing behind.
+        let mut shared = shared
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let stage = shared
+            .upgrade()
+            .unwrap_or_else(|| Arc::new(Stage::new(kind)));
+        *shared = Arc::downgrade(&stage);
+        Some(stage)
+    }
+
+    fn new(kind: Kind) -> Stage {
+        let authority = Authority::new();
+        let (theirs, own) = (authority.sign("server"), authority.sign("headwater"));
+        let options = [
+            format!("--ssl-cert={}", theirs.cert()),
+            format!("--ssl-key={}", theirs.key()),
+            format!("--ssl-ca={}", authority.path().display()),
+        ];
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let server = PrivateServer::start(kind, &options).unwrap();
+        Stage {
+            server,
+            authority,
+            own,
+        }
+    }
+
+    pub(super) fn addr(&self) -> SocketAddr {
+        self.server.addr()
+    }
+
+    /// A database for one driver, with timelines.
+    #[track_caller]
+    pub(super) fn scene<'a>(&'a self, driver: &'a str) -> Scene<'a> {
+        let name = format!("hw_{driver}");
+        let mut root = WireClient::connect(self.addr());
+        root.ok(&format!("DROP DATABASE IF EXISTS {name}"));
+        root.ok(&format!("CREATE DATABASE {name}"));
+        root.ok(&format!("USE {name}"));
+        let (state, _) = parts();
+        for text in [load::SCHEMA, load::PROCEDURES, state] {
+            for statement in script::statements(text) {
+                root.ok(&statement);
+            }
+        }
+        // Plans, and with them the flags of columns, shall not hang on when the server counts by itself.
+        let analyzed = root.query("ANALYZE TABLE message, follower");
+        assert!(matches!(analyzed[..], [Answer::Rows(_)]), "{analyzed:?}");
+        Scene {
+            stage: self,
+            driver,
+            name,
+        }
+    }
+}
+
+/// The state of a database, and what restores it.
+fn parts() -> (&'static str, &'static str) {
+    STATE.split_once("-- again\n").unwrap()
+}
+
+/// One driver's database and account, both of one name.
+pub(super) struct Scene<'a> {
+    stage: &'a Stage,
+    driver: &'a str,
+    name: String,
+}
+
+impl Scene<'_> {
+    /// Restores the rows, and makes the account anew: the server remembers its password only if it shall.
+    #[track_caller]
+    pub(super) fn begin(&self, remembered: bool) {
+        let Scene { stage, name, .. } = self;
+        let login = Login::default().database(name);
+        let mut root = WireClient::login(stage.addr(), &login);
+        let (_, again) = parts();
+        for statement in script::statements(again) {
+            root.ok(&statement);
+        }
+        root.ok(&format!("DROP USER IF EXISTS {name}@'%'"));
+        root.ok(&format!(
+            "CREATE USER {name}@'%' IDENTIFIED BY '{PASSWORD}'"
+        ));
+        root.ok(&format!("GRANT ALL ON {name}.* TO {name}@'%'"));
+        if remembered {
+            let login = login.user(name).password(PASSWORD).tls(&trust_anyone());
+            WireClient::login(stage.addr(), &login).ok("DO 1");
+        }
+    }
+
+    /// What the driver's program prints when its other side is `addr`; else how it failed.
+    pub(super) fn tell(&self, addr: SocketAddr, tls: bool) -> Result<String, String> {
+        let ca = self.stage.authority.path();
+        program::run(&[
+            self.driver,
+            &addr.ip().to_string(),
+            &addr.port().to_string(),
+            &self.name,
+            PASSWORD,
+            &self.name,
+            if tls { "1" } else { "0" },
+            ca.to_str().unwrap(),
+        ])
+    }
+}
