@@ -96,7 +96,7 @@ install_node() {
 build_go() {
     mkdir -p "$built" && (
         cd "$programs/go" &&
-            GO111MODULE=off GOPATH=/usr/share/gocode GOFLAGS= GOCACHE="$private/go" go build -o "$built/go" timeline.go
+            GO111MODULE=off GOPATH=/usr/share/gocode GOFLAGS= GOCACHE="$private/go" go build -o "$built/go" .
     )
 }
 
@@ -116,7 +116,7 @@ fi || say "the Python drivers could not be installed"
 if ! same "$programs/node/package-lock.json" "$private/node/package-lock.json" || lacks node_mysql2; then
     install_node
 fi || say "the npm drivers could not be installed"
-if lacks go || [ "$programs/go/timeline.go" -nt "$built/go" ]; then
+if lacks go || [ -n "$(find "$programs/go" -name '*.go' -newer "$built/go")" ]; then
     say "building the Go driver's program"
     build_go
 fi || say "the Go driver's program could not be built"

@@ -97,41 +97,32 @@ class Timeline {
         told("wrong password", () -> DriverManager.getConnection(url, given[2], "wrong"));
     }
 
+    static void queries(String... texts) {
+        for (String sql : texts) query(sql);
+    }
+
     static void script() throws SQLException {
-        query("SELECT VERSION(), DATABASE(), CURRENT_USER()");
-        query("SHOW STATUS LIKE 'Ssl_version'");
-        query("SELECT * FROM sample ORDER BY id");
+        queries("SELECT VERSION(), DATABASE(), CURRENT_USER()", "SHOW STATUS LIKE 'Ssl_version'",
+            "SELECT * FROM sample ORDER BY id", "SELECT nothing FROM nowhere", "THIS IS NO SQL");
         execute("SELECT * FROM sample WHERE id < ? ORDER BY id", 4);
-        query("SELECT nothing FROM nowhere");
-        query("THIS IS NO SQL");
         execute("INSERT INTO note (word, amount) VALUES (?, ?)", "één 東京", null);
-        query("INSERT INTO note (id) VALUES (1)");
+        queries("INSERT INTO note (id) VALUES (1)", "SELECT CAST('12x' AS SIGNED)");
         execute("SELECT id, word, ? AS given FROM note WHERE id > ? OR word <=> ? ORDER BY id", "Zoë", 0, null);
-        query("SELECT CAST('12x' AS SIGNED)");
         for (String call : List.of("CALL fetch_timeline_ids(7)", "call `fetch_timeline_ids2`( 7 , 6000 )",
-                "CALL fetch_timeline_ids(999)", "CALL fetch_timeline_ids(1, 2, 3)")) {
-            query(call);
-            query(TAIL);
-            query("SELECT COUNT(*), MIN(id), MAX(id) FROM fetch_timeline_tt");
-        }
+                "CALL fetch_timeline_ids(999)", "CALL fetch_timeline_ids(1, 2, 3)"))
+            queries(call, TAIL, "SELECT COUNT(*), MIN(id), MAX(id) FROM fetch_timeline_tt");
         execute("{CALL fetch_timeline_ids(?)}", 4);
         execute(TAIL);
         execute("{CALL fetch_timeline_ids2(?, ?)}", 7, 6000);
-        query(TAIL);
-        query("CALL fetch_timeline_ids(7)");
+        queries(TAIL, "CALL fetch_timeline_ids(7)");
         execute(TAIL);
         query("CALL fetch_timeline_ids(7); " + TAIL + "; SELECT 1");
         connection.setAutoCommit(false);
-        query("INSERT INTO message (id, user_id, body) VALUES (20000, 1, 'rolled back')");
-        query("CALL fetch_timeline_ids(7)");
-        query(TAIL);
+        queries("INSERT INTO message (id, user_id, body) VALUES (20000, 1, 'rolled back')", "CALL fetch_timeline_ids(7)", TAIL);
         connection.rollback();
         connection.setAutoCommit(true);
-        query("INSERT INTO message (id, user_id, body) VALUES (20001, 1, 'kept')");
-        query("CALL fetch_timeline_ids(7)");
-        query(TAIL);
-        query("SELECT id, word, amount FROM note ORDER BY id");
-        query(DIGITS);
+        queries("INSERT INTO message (id, user_id, body) VALUES (20001, 1, 'kept')", "CALL fetch_timeline_ids(7)", TAIL,
+            "SELECT id, word, amount FROM note ORDER BY id", DIGITS);
         execute("SELECT REPEAT('x', ?) AS long_one", 1000000);
     }
 }

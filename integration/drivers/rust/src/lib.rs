@@ -28,11 +28,7 @@ pub enum Given {
 
 pub fn given() -> Arguments {
     let mut words = std::env::args().skip(1);
-    let mut next = || {
-        words
-            .next()
-            .expect("HOST PORT USER PASSWORD DATABASE TLS CA")
-    };
+    let mut next = || words.next().expect("HOST PORT USER PASSWORD DATABASE TLS CA");
     Arguments {
         host: next(),
         port: next().parse().expect("a port"),
@@ -62,10 +58,7 @@ pub fn script() -> Vec<(&'static str, Option<Vec<Given>>)> {
         ("SELECT VERSION(), DATABASE(), CURRENT_USER()", None),
         ("SHOW STATUS LIKE 'Ssl_version'", None),
         ("SELECT * FROM sample ORDER BY id", None),
-        (
-            "SELECT * FROM sample WHERE id < ? ORDER BY id",
-            Some(vec![Number(4)]),
-        ),
+        ("SELECT * FROM sample WHERE id < ? ORDER BY id", Some(vec![Number(4)])),
         ("SELECT nothing FROM nowhere", None),
         ("THIS IS NO SQL", None),
         (
@@ -88,19 +81,13 @@ pub fn script() -> Vec<(&'static str, Option<Vec<Given>>)> {
         (TAIL, None),
         ("call `fetch_timeline_ids2`( 7 , 6000 ) -- page", None),
         (TAIL, None),
-        (
-            "SELECT COUNT(*), MIN(id), MAX(id) FROM fetch_timeline_tt",
-            None,
-        ),
+        ("SELECT COUNT(*), MIN(id), MAX(id) FROM fetch_timeline_tt", None),
         ("CALL fetch_timeline_ids(999)", None),
         (TAIL, None),
         ("CALL fetch_timeline_ids(1, 2, 3)", None),
         ("CALL fetch_timeline_ids(?)", Some(vec![Number(4)])),
         (TAIL, Some(vec![])),
-        (
-            "CALL fetch_timeline_ids2(?, ?)",
-            Some(vec![Number(7), Number(6000)]),
-        ),
+        ("CALL fetch_timeline_ids2(?, ?)", Some(vec![Number(7), Number(6000)])),
         (TAIL, None),
         ("CALL fetch_timeline_ids(7)", None),
         (TAIL, Some(vec![])),
@@ -123,9 +110,6 @@ pub fn script() -> Vec<(&'static str, Option<Vec<Given>>)> {
         (TAIL, None),
         ("SET autocommit = 1", None),
         ("SELECT id, word, amount FROM note ORDER BY id", None),
-        (
-            "SELECT REPEAT('x', ?) AS long_one",
-            Some(vec![Number(1_000_000)]),
-        ),
+        ("SELECT REPEAT('x', ?) AS long_one", Some(vec![Number(1_000_000)])),
     ]
 }

@@ -4,9 +4,7 @@ use std::fmt::Debug;
 
 use drivers::{DIGITS, Given, TAIL, given, script};
 use mysql_async::prelude::*;
-use mysql_async::{
-    BinaryProtocol, Conn, Error, OptsBuilder, Params, QueryResult, SslOpts, TextProtocol, Value,
-};
+use mysql_async::{BinaryProtocol, Conn, Error, OptsBuilder, Params, QueryResult, SslOpts, TextProtocol, Value};
 
 fn see(what: &impl Debug) {
     drivers::see(&format!("{what:?}"));
@@ -19,9 +17,7 @@ fn failed(error: &Error) {
     }
 }
 
-async fn show<P: mysql_async::prelude::Protocol>(
-    mut result: QueryResult<'_, 'static, P>,
-) -> Result<(), Error> {
+async fn show<P: mysql_async::prelude::Protocol>(mut result: QueryResult<'_, 'static, P>) -> Result<(), Error> {
     loop {
         let columns = result.columns();
         // In front of rows this would be the OK of the preparation, with the statement's number.
@@ -34,8 +30,7 @@ async fn show<P: mysql_async::prelude::Protocol>(
                 result.info()
             );
         }
-        let cells =
-            |row: mysql_async::Row| row.unwrap().iter().map(|cell| cell.as_sql(true)).collect();
+        let cells = |row: mysql_async::Row| row.unwrap().iter().map(|cell| cell.as_sql(true)).collect();
         let rows: Vec<Vec<String>> = result.map(cells).await?;
         for column in columns.iter().flat_map(|columns| columns.iter()) {
             println!(
@@ -122,9 +117,7 @@ async fn main() -> Result<(), Error> {
     transaction.query_drop("CALL fetch_timeline_ids(7)").await?;
     see(&transaction.query::<(u32, u32, String), _>(TAIL).await?);
     transaction.rollback().await?;
-    connection
-        .query_drop("CALL fetch_timeline_ids2(7, 6000)")
-        .await?;
+    connection.query_drop("CALL fetch_timeline_ids2(7, 6000)").await?;
     see(&connection.query::<(u32, u32, String), _>(TAIL).await?);
     query(&mut connection, DIGITS).await;
     connection.ping().await?;

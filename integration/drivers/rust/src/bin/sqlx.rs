@@ -3,9 +3,7 @@
 use drivers::{DIGITS, Given, TAIL, given, script};
 use futures_util::TryStreamExt;
 use sqlx::mysql::{MySqlArguments, MySqlConnectOptions, MySqlConnection, MySqlRow, MySqlSslMode};
-use sqlx::{
-    Arguments, Column, ConnectOptions, Connection, Either, Error, Executor, Row, TypeInfo, ValueRef,
-};
+use sqlx::{Arguments, Column, ConnectOptions, Connection, Either, Error, Executor, Row, TypeInfo, ValueRef};
 
 fn failed(error: &Error) {
     match error {
@@ -27,11 +25,7 @@ fn cells(row: &MySqlRow) -> Vec<Option<String>> {
     (0..row.len()).map(cell).collect()
 }
 
-async fn tell(
-    connection: &mut MySqlConnection,
-    sql: &'static str,
-    arguments: Option<MySqlArguments>,
-) {
+async fn tell(connection: &mut MySqlConnection, sql: &'static str, arguments: Option<MySqlArguments>) {
     println!("-- {sql}");
     let mut answers = match arguments {
         None => connection.fetch_many(sqlx::raw_sql(sql)),
@@ -41,11 +35,7 @@ async fn tell(
     loop {
         match answers.try_next().await {
             Ok(Some(Either::Left(done))) => {
-                println!(
-                    "affected {} id {}",
-                    done.rows_affected(),
-                    done.last_insert_id()
-                );
+                println!("affected {} id {}", done.rows_affected(), done.last_insert_id());
             }
             Ok(Some(Either::Right(row))) => {
                 if rows.is_empty() {
