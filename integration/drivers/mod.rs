@@ -35,7 +35,7 @@ const LIMITS: &[(&str, Kind, Limit, &str)] = &[
         "odbc",
         Kind::Mysql,
         Limit::NoCallsOwned,
-        "as on MariaDB; and what MySQL says to a prepared CALL is malformed to this driver, directly as well",
+        "it prepares whatever it is given, and prepared calls are relayed",
     ),
 ];
 

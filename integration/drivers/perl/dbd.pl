@@ -46,6 +46,8 @@ sub told {
         }
         print text('rows', $statement->rows, 'id', $statement->{"${prefix}_insertid"},
             'warnings', $statement->{"${prefix}_warning_count"}), "\n";
+        # DBD::MariaDB has one result only where the server prepares.
+        last if $which eq 'mariadb' && $db->{mariadb_server_prepare};
         last unless $statement->more_results;
     }
     print text('error', $statement->err, $statement->state, $statement->errstr), "\n" if $statement->err;

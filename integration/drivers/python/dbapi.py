@@ -49,7 +49,7 @@ class Teller:
             if not cursor.nextset():
                 break
 
-    def script(self, multi=True, callproc=True):
+    def script(self, callproc=True, warnings=True):
         run, connection = self.run, self.connection
         self.autocommit(True)
         run("SELECT VERSION(), DATABASE(), CURRENT_USER()")
@@ -62,7 +62,8 @@ class Teller:
         run("UPDATE note SET amount = 5 WHERE id < 3")
         run("SELECT id, word, ? AS given FROM note WHERE id > ? OR word <=> ? ORDER BY id", "Zoë", 1, None)
         run("SELECT CAST('12x' AS SIGNED)")
-        run("SHOW WARNINGS")
+        if warnings:
+            run("SHOW WARNINGS")
         for call in ("CALL fetch_timeline_ids(7)", "call `fetch_timeline_ids2`( 7 , 6000 ) -- page"):
             run(call)
             run(TAIL)
@@ -70,7 +71,8 @@ class Teller:
         run("CALL fetch_timeline_ids(?)", 4)
         run(TAIL)
         run("CALL fetch_timeline_ids(999)")
-        run("SHOW WARNINGS")
+        if warnings:
+            run("SHOW WARNINGS")
         run(TAIL)
         run("CALL fetch_timeline_ids(1, 2, 3)")
         if callproc:
@@ -78,8 +80,7 @@ class Teller:
             run(TAIL)
             self.call("fetch_timeline_ids2", 7, 6000)
             run(TAIL)
-        if multi:
-            run(f"CALL fetch_timeline_ids(7); {TAIL}; SELECT 1; SELECT nothing FROM nowhere; SELECT 2")
+        run(f"CALL fetch_timeline_ids(7); {TAIL}; SELECT 1; SELECT nothing FROM nowhere; SELECT 2")
         self.autocommit(False)
         run("INSERT INTO message (id, user_id, body) VALUES (20000, 1, 'rolled back')")
         run("CALL fetch_timeline_ids(7)")

@@ -3,6 +3,7 @@
 import MySQLdb
 import MySQLdb.cursors
 from dbapi import TAIL, Teller, arguments
+from MySQLdb.constants import CLIENT
 
 given = arguments()
 connection = MySQLdb.connect(
@@ -12,6 +13,7 @@ connection = MySQLdb.connect(
     password=given["password"],
     database=given["database"],
     charset="utf8mb4",
+    client_flag=CLIENT.MULTI_STATEMENTS,
     # No word of it at all without TLS: with `ssl=None` this driver asks for it too.
     **({"ssl": {"ca": given["ca"]}} if given["tls"] else {}),
 )
