@@ -10,13 +10,12 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/packages.sh"
 programs=$here/../integration/drivers
 run=$programs/run.sh
 private=${HEADWATER_DRIVERS:-$HOME/.cache/headwater/drivers}
 built=$here/../target/drivers
 
-say() { echo "setup: $*" >&2; }
-have() { command -v "$1" >/dev/null 2>&1; }
 lacks() { ! "$run" --has "$1"; }
 installed() { dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null | grep -q '^ii'; }
 
@@ -26,17 +25,6 @@ if [ "${1:-}" = --list ]; then
     done
     exit 0
 fi
-
-as_root() {
-    if [ "$(id -u)" -eq 0 ]; then
-        "$@"
-    elif have sudo; then
-        sudo "$@"
-    else
-        say "this needs root, and there is no sudo here: as root, run: $*"
-        return 1
-    fi
-}
 
 # Packages of the distribution that the drivers lacking here need.
 wanted() {
@@ -60,19 +48,6 @@ wanted() {
     for package in $packages; do
         installed "$package" || echo "$package"
     done | sort -u
-}
-
-install_packages() {
-    if ! have apt-get; then
-        say "$* missing, and this machine has no apt-get"
-        return 1
-    fi
-    say "installing" "$@" "from the distribution's packages"
-    as_root env DEBIAN_FRONTEND=noninteractive \
-        apt-get -qq -o Acquire::Retries=3 update >/dev/null || return 1
-    as_root env DEBIAN_FRONTEND=noninteractive \
-        apt-get -qq -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 \
-        install -y --no-install-recommends "$@" >/dev/null
 }
 
 # The distribution's Python, so that it sees the distribution's drivers too.

@@ -10,12 +10,11 @@
 set -eu
 
 here=$(dirname "$0")
+. "$here/packages.sh"
 mysql_prefix=${HEADWATER_MYSQL_PREFIX:-$HOME/.cache/headwater/mysql-9.7}
 # Servers live where an ordinary user's PATH often does not look.
 PATH="$PATH:/usr/sbin:/usr/local/sbin"
 
-say() { echo "setup: $*" >&2; }
-have() { command -v "$1" >/dev/null 2>&1; }
 have_mariadb() { have mariadbd && have mariadb-install-db; }
 have_mysql() { [ -e "$mysql_prefix/.complete" ]; }
 
@@ -28,30 +27,6 @@ if [ "${1:-}" = --list ]; then
     fi
     exit 0
 fi
-
-as_root() {
-    if [ "$(id -u)" -eq 0 ]; then
-        "$@"
-    elif have sudo; then
-        sudo "$@"
-    else
-        say "this needs root, and there is no sudo here: as root, run: $*"
-        return 1
-    fi
-}
-
-install_packages() {
-    if ! have apt-get; then
-        say "$* missing, and this machine has no apt-get: install them and run this again"
-        exit 1
-    fi
-    say "installing $* from the distribution's packages"
-    as_root env DEBIAN_FRONTEND=noninteractive \
-        apt-get -qq -o Acquire::Retries=3 update >/dev/null
-    as_root env DEBIAN_FRONTEND=noninteractive \
-        apt-get -qq -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 \
-        install -y --no-install-recommends "$@" >/dev/null
-}
 
 if ! have_mariadb; then
     # The core packages of mariadb-server and mariadb-client: the programs without the service,
