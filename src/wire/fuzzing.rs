@@ -4,6 +4,7 @@
 
 use crate::wire::capability::Capabilities;
 use crate::wire::command::{Command, query_text};
+use crate::wire::compression::{Algorithm, Compressor, Packer, Unpacker, Unreadable};
 use crate::wire::cursor::Cursor;
 use crate::wire::frame::{Header, Splitter};
 use crate::wire::handshake::{ChangeUser, Greeting, Login, greeting_with_ssl, ssl_request};
@@ -29,6 +30,61 @@ pub fn frame(data: &[u8]) {
     let mut cut = LocalData::new();
     let total: usize = stream.chunks(pieces).map(|piece| cut.feed(piece)).sum();
     assert_eq!((total, cut.is_done()), (consumed, whole.is_done()));
+}
+
+/// Frames are read or refused however they are cut, and what is framed here is read again.
+pub fn compression(data: &[u8]) {
+    let [kind, size, stream @ ..] = data else {
+        return;
+    };
+    let algorithm = match kind % 2 {
+        0 => Algorithm::Zlib,
+        _ => Algorithm::Zstd(1),
+    };
+    let pieces = usize::from(*size).max(1);
+    let whole = unpacked(algorithm, stream, stream.len().max(1), 64);
+    let cut = unpacked(algorithm, stream, pieces, pieces);
+    // Where a frame is cut decides at which byte it is found to be wrong.
+    if let (Ok(whole), Ok(cut)) = (whole, cut) {
+        assert_eq!(whole, cut, "cut at {pieces}");
+    }
+
+    let (mut packer, mut framed) = (Packer::new(algorithm, kind % 4 > 1), Vec::new());
+    let mut compressor = Compressor::default();
+    for piece in stream.chunks(pieces * 16) {
+        packer.pack(piece, &mut compressor, &mut framed);
+    }
+    assert_eq!(
+        unpacked(algorithm, &framed, pieces, 1000),
+        Ok(stream.to_vec())
+    );
+}
+
+/// What frames in such pieces hold, read in such portions: at most as much as a fuzzer has patience for.
+fn unpacked(
+    algorithm: Algorithm,
+    frames: &[u8],
+    pieces: usize,
+    portion: usize,
+) -> Result<Vec<u8>, Unreadable> {
+    const PATIENCE: usize = 1 << 16;
+    let mut unpacker = Unpacker::new(algorithm);
+    let (mut plain, mut into) = (Vec::new(), vec![0; portion]);
+    for piece in frames.chunks(pieces) {
+        unpacker.feed(piece);
+        loop {
+            let len = unpacker.read(&mut into)?;
+            plain.extend_from_slice(into.get(..len).unwrap_or_default());
+            if plain.len() > PATIENCE {
+                plain.truncate(PATIENCE);
+                return Ok(plain);
+            }
+            if len == 0 {
+                break;
+            }
+        }
+    }
+    Ok(plain)
 }
 
 /// What opens a connection is read or refused, and masking a greeting changes nothing but flags.
@@ -233,6 +289,7 @@ mod tests {
             super::handshake(&data);
             super::reply(&data);
             super::collector(&data);
+            super::compression(&data);
         }
 
         #[test]
