@@ -28,7 +28,7 @@ pub enum ServerLeg {
 pub struct Legs {
     /// There is a certificate to show to clients (`tls.cert`, `tls.self_signed`).
     pub offered: bool,
-    /// Clients without TLS are refused (`tls.required`).
+    /// Clients without TLS are refused, but for those of the machine (`tls.required`).
     pub client_required: bool,
     /// No server without TLS will do (`upstream_tls.mode`).
     pub server_required: bool,
@@ -69,7 +69,7 @@ impl Legs {
     /// # Errors
     /// Text for the client: the setting that is in the way, and the way out.
     pub fn agree(&self, client: bool, server_can: bool) -> Result<Agreed, &'static str> {
-        if !client && self.client_required {
+        if !client && !self.local_client && self.client_required {
             return Err(
                 "Connections using insecure transport are prohibited while Headwater's tls.required = true: log in with TLS",
             );
@@ -204,6 +204,11 @@ mod tests {
         assert!(strict.agree(true, true).is_ok());
         let told = strict.agree(false, true).unwrap_err();
         assert!(told.contains("tls.required"), "{told}");
+        let local = Legs {
+            local_client: true,
+            ..strict
+        };
+        assert!(local.agree(false, true).is_ok());
         let verified = Legs {
             server_required: true,
             ..Legs::PLAIN

@@ -170,7 +170,7 @@ impl LoggingIn {
             if may_be_login_packet(input) {
                 return (ClientStep::Need, Then::Stay);
             }
-            return (ClientStep::Pass(input.len()), Then::Pump);
+            return self.unread(input, input.len());
         };
         let length = HEADER_BYTES + packet.len();
         let legs = self.ways.legs;
@@ -194,7 +194,7 @@ impl LoggingIn {
             _ => true,
         };
         if pump {
-            return (ClientStep::Pass(length), Then::Pump);
+            return self.unread(input, length);
         }
         let legs = match agreed {
             Some(agreed) => *agreed,
@@ -245,6 +245,31 @@ impl LoggingIn {
             answers: Answers::default(),
         };
         (step, Then::Stay)
+    }
+
+    /// What is no login goes on unread, unless that would evade TLS that has to be.
+    fn unread(&self, input: &[u8], length: usize) -> (ClientStep, Then) {
+        let pass = (ClientStep::Pass(length), Then::Pump);
+        let Stage::Login {
+            greeting,
+            agreed: None,
+        } = &self.stage
+        else {
+            return pass;
+        };
+        if self.ways.legs.passthrough {
+            return pass;
+        }
+        let server_can = greeting.capabilities.contains(Capabilities::SSL);
+        let why = match self.ways.legs.agree(false, server_can) {
+            Ok(agreed) if !agreed.server => return pass,
+            Ok(_) => {
+                "Headwater's upstream_tls.mode wants TLS to the server, and this is no login that could go there"
+            }
+            Err(why) => why,
+        };
+        let seq = Header::parse(input).map_or(2, |header| header.seq.wrapping_add(1));
+        (ClientStep::Refuse(refusal(seq, why)), Then::Stay)
     }
 
     fn dialogue(&mut self, input: &[u8], packet: &[u8]) -> (ServerStep, Then) {

@@ -17,7 +17,7 @@ pub struct TlsSection {
     pub self_signed: bool,
     /// Clients have to show a certificate that one of these CAs has signed (PEM).
     pub client_ca: Option<PathBuf>,
-    /// Clients that log in without TLS are refused.
+    /// Clients that log in without TLS are refused, but for those on the machine's socket.
     pub required: bool,
     /// TLS ends at the server, not here: then nothing can be answered here.
     pub passthrough: bool,

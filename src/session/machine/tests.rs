@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::session::legs::Legs;
+use crate::session::legs::{Legs, ServerLeg};
 use crate::statement::Classes;
 use crate::timeline::Definition;
 use crate::wire::frame::HEADER_BYTES;
@@ -310,6 +310,35 @@ fn frames_begin_behind_a_login_that_agrees_on_them() {
         assert_eq!(world.machine.take_compression(), agreed);
         assert_eq!(world.machine.take_compression(), None);
         assert!(world.machine.commands().is_some());
+    }
+}
+
+/// What is pumped unread would be said in clear.
+#[test]
+fn what_is_no_login_does_not_evade_tls() {
+    let plain = Legs {
+        offered: true,
+        ..Legs::PLAIN
+    };
+    let strict = Legs {
+        client_required: true,
+        ..plain
+    };
+    let apart = Legs {
+        server: ServerLeg::Always,
+        ..plain
+    };
+    for (legs, refused) in [(plain, false), (strict, true), (apart, true)] {
+        for first in [
+            encoded(1, b"\x05\0\0\0\0root\0\0"),
+            encoded(1, &login(LOGIN_FLAGS | 1 << 11)),
+            vec![0xff; 600],
+        ] {
+            let mut machine = Machine::new(LIMITS, Ways { legs, ..WAYS });
+            machine.server(&encoded(0, &greeting()));
+            let step = machine.client(&first, &mut |_| unreachable!("no statement"));
+            assert_eq!(matches!(step, ClientStep::Refuse(_)), refused, "{step:?}");
+        }
     }
 }
 
