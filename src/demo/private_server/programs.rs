@@ -73,6 +73,8 @@ impl Programs {
             .arg(option("--datadir", &folder.data()))
             .arg(option("--socket", &folder.socket()))
             .arg(option("--pid-file", &folder.pid_file()))
+            // A MariaDB that starts removes other servers' temporary tables from a folder that they share, and they crash.
+            .arg(option("--tmpdir", folder.path()))
             .arg(format!("--port={port}"))
             .args([
                 "--bind-address=127.0.0.1",
