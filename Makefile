@@ -2,12 +2,13 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo test soak check advisories setup servers drivers
+.PHONY: help demo test soak bench-relay check advisories setup servers relays drivers
 
 help:
 	@echo "make demo        a private MariaDB with a million messages, and Headwater in front"
 	@echo "make test        every story, against real servers"
 	@echo "make soak        200,000 answers from memory checked on each server while others write (about 30 minutes)"
+	@echo "make bench-relay relaying alone, beside HAProxy and MySQL Router on the same servers (about 10 minutes)"
 	@echo "make check       format, lints, documentation, licences of dependencies"
 	@echo "make advisories  known faults of dependencies (asks the network)"
 	@echo "make drivers     the drivers of other languages, whose programs the stories run through Headwater"
@@ -25,6 +26,10 @@ test: servers drivers
 # The stories of memory alone, as `make test` tells them but for the number of checks.
 soak: servers
 	HEADWATER_CHECKS=200000 $(CARGO) test --locked --test integration -- --nocapture memory::linear memory::snapshot
+
+# FLAGS="--server mysql --figures p99,cpu", for instance; FLAGS=--help lists them.
+bench-relay: servers relays
+	$(CARGO) bench --locked --bench relay -- $(FLAGS)
 
 check:
 	@setup/check.sh
@@ -44,6 +49,9 @@ setup: servers drivers
 
 servers:
 	@setup/servers.sh
+
+relays:
+	@setup/relays.sh
 
 # After the servers: some of their packages bring a driver.
 drivers: servers

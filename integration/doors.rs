@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use headwater::demo::private_server::PrivateServer;
 
+use crate::kit::database::classic_on;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE, headwater};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::{Login, WireClient};
@@ -30,17 +31,7 @@ fn local(server: &PrivateServer, path: &str) -> Command {
 }
 
 fn prepare(server: &PrivateServer) {
-    let mut root = WireClient::connect(server.addr());
-    root.ok("CREATE DATABASE tl");
-    root.ok("USE tl");
-    for script in [
-        headwater::demo::load::SCHEMA,
-        headwater::demo::load::PROCEDURES,
-    ] {
-        for statement in headwater::demo::script::statements(script) {
-            root.ok(&statement);
-        }
-    }
+    let mut root = WireClient::login(server.addr(), &classic_on(server.addr(), "tl"));
     root.ok("INSERT INTO follower (user_id, follower_id) VALUES (1, 2)");
     root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
 }
@@ -127,12 +118,7 @@ fn who_is_trusted_says_whom_it_speaks_for_and_the_server_is_told() {
                 }
                 let settings =
                     format!("[proxy_protocol]\ntrusted = ['127.0.0.0/8']\nsend = '{send}'\n");
-                let folder = tempfile::tempdir().unwrap();
-                let path = folder.path().join("settings.toml");
-                std::fs::write(&path, settings).unwrap();
-                let flags = ["--config", path.to_str().unwrap(), "--upstream"];
-                let addr = server.addr().to_string();
-                let proxy = Proxy::start_with(&[&flags[..], &[&addr]].concat(), &[]);
+                let proxy = Proxy::configured(server.addr(), &settings, &[]);
                 let unknown = b"PROXY UNKNOWN\r\n".to_vec();
                 let local = [V2, b"\x20\0\0\0"].concat();
                 for (header, told) in [
@@ -163,12 +149,7 @@ fn who_is_trusted_and_says_nothing_of_the_kind_is_let_go_and_nobody_else_is_aske
         |server| {
             let settings =
                 "[proxy_protocol]\ntrusted = ['127.0.0.1']\n[limits]\nconnect_ms = 700\n";
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("settings.toml");
-            std::fs::write(&path, settings).unwrap();
-            let addr = server.addr().to_string();
-            let flags = ["--config", path.to_str().unwrap(), "--upstream", &addr];
-            let proxy = Proxy::start_with(&flags, &[]);
+            let proxy = Proxy::configured(server.addr(), settings, &[]);
             let long = [&b"PROXY "[..], &[b'1'; 9_000]].concat();
             let endless = [V2, b"\x21\x11\xff\xff"].concat();
             for wrong in [

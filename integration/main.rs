@@ -10,8 +10,10 @@
     missing_docs
 )]
 
+mod bench_relay;
 mod check;
 mod compression;
+mod corpus;
 mod data;
 mod differential;
 mod doors;

@@ -15,7 +15,7 @@
 //! | [`feed`] | keeps the index as the server is: follows its log, loads what is missing, proves freshness | 1 |
 //! | [`shadow`] | has the real procedure run beside a share of the calls, and compares | 1 |
 //! | [`catalogue`] | definitions and the verdicts on them, shared by all sessions | 1 |
-//! | [`config`], [`server`], `listener` | the process | 2 |
+//! | [`config`], [`server`], `listener`, [`shards`] | the process | 2 |
 //! | [`check`], [`demo`], [`mod@bench`] | the subcommands that make it easy to trust, to try and to measure | 2 |
 //!
 //! Imports point inward only: ring 2 uses 1 and 0, ring 1 uses 0.
@@ -33,6 +33,7 @@ mod listener;
 pub mod server;
 pub mod session;
 pub mod shadow;
+pub mod shards;
 pub mod source;
 pub mod statement;
 pub mod timeline;

@@ -16,6 +16,8 @@ pub struct Limits {
     pub tail_bytes: usize,
     /// Commands that one client may have in flight.
     pub in_flight: usize,
+    /// Prepared statements of one session that are remembered; calls among further ones are relayed.
+    pub prepared_statements: usize,
     /// Classes of statement texts that are remembered, over all sessions.
     pub statements: usize,
     /// Authors of whom it is remembered where their newest ids lie.
@@ -42,6 +44,7 @@ impl Default for Limits {
             pending_ids: 20_000,
             tail_bytes: 1024 * 1024,
             in_flight: 64,
+            prepared_statements: 1_000,
             statements: 1_000,
             authors: 65_536,
             follow_edges: 1_000_000,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::{TcpListener, UnixListener};
 
-use crate::link::Socket;
+use crate::link::{self, Socket};
 
 /// As servers have theirs: who may connect is the login's affair.
 const MODE: u32 = 0o777;
@@ -35,13 +35,15 @@ impl Drop for Local {
 #[derive(Debug)]
 pub(crate) struct Accepted {
     pub(crate) socket: Socket,
-    /// Its address and the one that it connected to, over the network.
-    pub(crate) ends: Option<(SocketAddr, SocketAddr)>,
+    /// Its address, over the network.
+    pub(crate) source: Option<SocketAddr>,
 }
 
 impl Listener {
     pub(crate) async fn port(address: &str) -> io::Result<Listener> {
         let port = TcpListener::bind(address).await?;
+        // Whoever is accepted has what the port has.
+        link::prepare(&port)?;
         Ok(Listener { port, local: None })
     }
 
@@ -79,13 +81,10 @@ impl Listener {
         let accepted = tokio::select! {
             accepted = self.port.accept() => {
                 let (stream, source) = accepted?;
-                let destination = stream.local_addr()?;
-                Accepted { socket: Socket::Tcp(stream), ends: Some((source, destination)) }
+                Accepted { socket: Socket::Tcp(stream), source: Some(source) }
             }
-            accepted = local => Accepted { socket: Socket::Unix(accepted?.0), ends: None },
+            accepted = local => Accepted { socket: Socket::Unix(accepted?.0), source: None },
         };
-        // Whoever is gone already is noticed when something is said.
-        let _ = accepted.socket.prepare();
         Ok(accepted)
     }
 }

@@ -70,7 +70,11 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Serve(flags) => {
             let settings = Settings::load(&flags)?;
             log(settings.log);
-            runtime(settings.worker_threads())?.block_on(serve(&settings))?;
+            tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .context("cannot start the runtime")?
+                .block_on(serve(&settings))?;
         }
         Command::Check(flags) => return check(&flags),
         Command::Demo(flags) => {

@@ -12,13 +12,14 @@ use crate::backend::Backend;
 use crate::catalogue::{Catalogue, Service, ServiceError, account, host, in_own_session};
 use crate::config::{ProxyProtocolSection, Redirects, Settings};
 use crate::feed::{Feed, Inbox};
-use crate::link::{Link, proxy_header};
+use crate::link::{Link, Socket, proxy_header};
 use crate::listener::{Accepted, Listener};
 use crate::session::counts::Counts;
 use crate::session::driver::{Session, Shared, Transport};
 use crate::session::legs::{Legs, ServerLeg};
 use crate::session::login::Ways;
 use crate::shadow::{self, Shadow};
+use crate::shards::Shards;
 use crate::timeline::check::Verdict;
 use crate::tls::{Acceptor, Connector, TlsError, TlsMode};
 use crate::wire::frame;
@@ -38,6 +39,7 @@ pub struct Server {
     shared: Arc<Shared>,
     sessions: Arc<Semaphore>,
     permits: u32,
+    shards: Shards,
     proxy_protocol: Arc<ProxyProtocolSection>,
     inbox: Option<Inbox>,
     comparisons: Option<shadow::Inbox>,
@@ -78,6 +80,12 @@ pub enum ServeError {
     Socket {
         /// Its path.
         path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A thread cannot be started.
+    #[error("cannot start another thread (--threads, HEADWATER_THREADS, threads)")]
+    Threads {
         /// Why.
         source: io::Error,
     },
@@ -152,6 +160,8 @@ impl Server {
             }),
             sessions: Arc::new(Semaphore::new(permits as usize)),
             permits,
+            shards: Shards::start(settings.worker_threads())
+                .map_err(|source| ServeError::Threads { source })?,
             proxy_protocol: Arc::new(settings.proxy_protocol.clone()),
             inbox,
             comparisons,
@@ -217,11 +227,12 @@ impl Server {
                 },
             }
         }
+        // Who finds the port closed shall not find a session at rest that goes on.
+        let _ = drain.send(true);
         drop(self.listener);
         rechecks.abort();
         following.abort();
         comparing.abort();
-        let _ = drain.send(true);
         let limit = Duration::from_millis(self.shared.limits.drain_ms);
         if tokio::time::timeout(limit, self.sessions.acquire_many(self.permits))
             .await
@@ -235,19 +246,24 @@ impl Server {
     }
 
     fn admit(&self, accepted: Accepted, draining: watch::Receiver<bool>) {
-        let Accepted { socket, ends } = accepted;
-        let mut client = Link::new(socket);
+        let Accepted { socket, source } = accepted;
         let Ok(permit) = Arc::clone(&self.sessions).try_acquire_owned() else {
             let message = format!(
                 "Too many connections (Headwater's limits.sessions = {})",
                 self.permits
             );
+            let mut client = Link::new(socket);
             tokio::spawn(async move { refuse(&mut client, TOO_MANY_CONNECTIONS, &message).await });
+            return;
+        };
+        let Some(seat) = self.shards.seat() else {
             return;
         };
         let (upstream, shared) = (Arc::clone(&self.upstream), Arc::clone(&self.shared));
         let proxy_protocol = Arc::clone(&self.proxy_protocol);
-        tokio::spawn(async move {
+        seat.spawn(socket, move |socket| async move {
+            let ends = ends(&proxy_protocol, source, &socket);
+            let mut client = Link::new(socket);
             let limit = Duration::from_millis(shared.limits.connect_ms);
             let spoken =
                 tokio::time::timeout(limit, spoken_for(&mut client, ends, &proxy_protocol));
@@ -269,6 +285,14 @@ impl Server {
 }
 
 type Ends = Option<(SocketAddr, SocketAddr)>;
+
+/// Between whom a connection is, where that matters to somebody.
+fn ends(settings: &ProxyProtocolSection, source: Option<SocketAddr>, socket: &Socket) -> Ends {
+    if settings == &ProxyProtocolSection::default() {
+        return None;
+    }
+    Some((source?, socket.local_addr().ok()??))
+}
 
 /// Whom a connection speaks for, and what it has said behind that: who is trusted with it says so first.
 async fn spoken_for(

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, Weak};
 
 use headwater::demo::private_server::{Kind, PrivateServer};
-use headwater::demo::{load, script};
 
 use super::program;
 use crate::kit::certificates::{Authority, Identity, trust_anyone};
+use crate::kit::database::{fill, run};
 use crate::kit::servers;
 use crate::kit::wire_client::{Answer, Login, WireClient};
 
@@ -48,11 +48,7 @@ impl Stage {
     fn new(kind: Kind) -> Stage {
         let authority = Authority::new();
         let (theirs, own) = (authority.sign("server"), authority.sign("headwater"));
-        let options = [
-            format!("--ssl-cert={}", theirs.cert()),
-            format!("--ssl-key={}", theirs.key()),
-            format!("--ssl-ca={}", authority.path().display()),
-        ];
+        let options = authority.server_options(&theirs);
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         let server = PrivateServer::start(kind, &options).unwrap();
         Stage {
@@ -75,11 +71,8 @@ impl Stage {
         root.ok(&format!("CREATE DATABASE {name}"));
         root.ok(&format!("USE {name}"));
         let (state, _) = parts();
-        for text in [load::SCHEMA, load::PROCEDURES, state] {
-            for statement in script::statements(text) {
-                root.ok(&statement);
-            }
-        }
+        fill(&mut root);
+        run(&mut root, state);
         // Plans, and with them the flags of columns, shall not hang on when the server counts by itself.
         let analyzed = root.query("ANALYZE TABLE message, follower");
         assert!(matches!(analyzed[..], [Answer::Rows(_)]), "{analyzed:?}");
@@ -111,9 +104,7 @@ impl Scene<'_> {
         let login = Login::default().database(name);
         let mut root = WireClient::login(stage.addr(), &login);
         let (_, again) = parts();
-        for statement in script::statements(again) {
-            root.ok(&statement);
-        }
+        run(&mut root, again);
         root.ok(&format!("DROP USER IF EXISTS {name}@'%'"));
         root.ok(&format!(
             "CREATE USER {name}@'%' IDENTIFIED BY '{PASSWORD}'"

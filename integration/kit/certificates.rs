@@ -66,6 +66,15 @@ impl Authority {
         identity
     }
 
+    /// With these a server has TLS by this certificate.
+    pub(crate) fn server_options(&self, identity: &Identity) -> Vec<String> {
+        vec![
+            format!("--ssl-cert={}", identity.cert()),
+            format!("--ssl-key={}", identity.key()),
+            format!("--ssl-ca={}", self.path().display()),
+        ]
+    }
+
     /// Trusts what this CA has signed, and shows a certificate of its own or none.
     pub(crate) fn trust(&self, own: Option<&Identity>) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();

@@ -1,11 +1,37 @@
 //! A database that belongs to one story, and accounts to use it with.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use headwater::demo::{load, script};
 
 use super::servers::Server;
 use super::wire_client::{Login, WireClient};
+
+/// Makes a database with the classic tables and procedures on a server of the story's own.
+#[track_caller]
+pub(crate) fn classic_on(server: SocketAddr, database: &str) -> Login {
+    WireClient::connect(server).ok(&format!("CREATE DATABASE {database}"));
+    let login = Login::default().database(database);
+    fill(&mut WireClient::login(server, &login));
+    login
+}
+
+/// The classic tables and procedures, in the current database.
+#[track_caller]
+pub(crate) fn fill(root: &mut WireClient) {
+    for text in [load::SCHEMA, load::PROCEDURES] {
+        run(root, text);
+    }
+}
+
+/// Runs the statements of a script.
+#[track_caller]
+pub(crate) fn run(root: &mut WireClient, text: &str) {
+    for statement in script::statements(text) {
+        root.ok(&statement);
+    }
+}
 
 /// Made empty, dropped with the value.
 #[derive(Debug)]
@@ -40,12 +66,7 @@ impl Database {
     #[track_caller]
     pub(crate) fn classic(server: &'static Server, story: &str) -> Database {
         let database = Database::empty(server, story);
-        let mut root = database.connect();
-        for text in [load::SCHEMA, load::PROCEDURES] {
-            for statement in script::statements(text) {
-                root.ok(&statement);
-            }
-        }
+        fill(&mut database.connect());
         database
     }
 

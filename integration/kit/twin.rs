@@ -7,7 +7,7 @@ use super::wire_client::answer::{answers, ends_rows};
 use super::wire_client::packet::{Packet, Values};
 use super::wire_client::{
     Answer, COM_CHANGE_USER, COM_INIT_DB, COM_PING, COM_QUERY, COM_RESET_CONNECTION,
-    COM_STMT_EXECUTE, Login, Reply, WireClient, capability,
+    COM_STMT_EXECUTE, Login, Param, Reply, WireClient, capability,
 };
 
 /// Status bits that tell of the plan (no index used) or are left over from a cursor inside the
@@ -187,6 +187,33 @@ impl Twin {
             self.proxied.execute_payload(statement[1], params, 0),
         ];
         self.exchange(payloads, self.parse_warns, false)
+    }
+
+    /// Executes with parameters of any type, whose types come along or not.
+    #[track_caller]
+    pub(crate) fn execute_with(
+        &mut self,
+        statement: [u32; 2],
+        params: &[Param],
+        cursor: u8,
+        types: bool,
+    ) -> Reply {
+        self.told
+            .push(format!("execute {statement:?} {params:?} {cursor} {types}"));
+        let payloads = [
+            self.direct.execution(statement[0], params, cursor, types),
+            self.proxied.execution(statement[1], params, cursor, types),
+        ];
+        self.exchange(payloads, self.parse_warns, false)
+    }
+
+    /// A command that begins with a statement's id, and has no reply but for COM_STMT_RESET.
+    #[track_caller]
+    pub(crate) fn of_statement(&mut self, command: u8, statement: [u32; 2], rest: &[u8]) {
+        self.told
+            .push(format!("command {command:02x} {statement:?} {rest:02x?}"));
+        let payload = |id: u32| [&[command][..], &id.to_le_bytes(), rest].concat();
+        self.exchange([payload(statement[0]), payload(statement[1])], false, false);
     }
 
     /// Says something to each server's side that is no part of the comparison.

@@ -7,7 +7,8 @@ use headwater::demo::private_server::Kind;
 
 use super::linear::numbers;
 use super::stage::{CALL, Stage, page};
-use super::{prepare, prepare_in, warm};
+use super::{prepare, warm};
+use crate::kit::database::classic_on;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::WireClient;
@@ -93,7 +94,7 @@ fn a_timeline_first_called_while_a_commit_waits_has_it_afterwards() {
         |_| &[],
         |server| {
             let login = prepare(server.addr());
-            let other = prepare_in(server.addr(), "other");
+            let other = classic_on(server.addr(), "other");
             let mut root = WireClient::login(server.addr(), &login);
             root.ok("INSERT INTO follower VALUES (1, 2)");
             root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");

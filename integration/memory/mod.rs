@@ -19,8 +19,7 @@ mod world;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use headwater::demo::{load, script};
-
+use crate::kit::database::classic_on;
 use crate::kit::proxy::Proxy;
 use crate::kit::wire_client::{Login, WireClient};
 
@@ -29,21 +28,7 @@ pub(crate) const CLASSIC: &str = "tl";
 
 /// Makes the classic tables and procedures on a server of the story's own.
 pub(crate) fn prepare(server: SocketAddr) -> Login {
-    prepare_in(server, CLASSIC)
-}
-
-/// The same in a database of this name.
-fn prepare_in(server: SocketAddr, database: &str) -> Login {
-    let mut root = WireClient::connect(server);
-    root.ok(&format!("CREATE DATABASE {database}"));
-    let login = Login::default().database(database);
-    let mut root = WireClient::login(server, &login);
-    for text in [load::SCHEMA, load::PROCEDURES] {
-        for statement in script::statements(text) {
-            root.ok(&statement);
-        }
-    }
-    login
+    classic_on(server, CLASSIC)
 }
 
 /// Calls until an answer comes from memory.

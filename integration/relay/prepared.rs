@@ -1,16 +1,16 @@
 //! Prepared statements: prepare, execute, cursors, long data, bulk.
 
+use std::io::Read;
+
 use super::talk::{Talk, same_with_and_without};
 use crate::kit::database::Database;
+use crate::kit::proxy::Proxy;
 use crate::kit::servers::on_each_server;
 use crate::kit::wire_client::{
-    COM_STMT_CLOSE, COM_STMT_EXECUTE, COM_STMT_PREPARE, Login, capability,
+    COM_PING, COM_QUIT, COM_STMT_BULK_EXECUTE, COM_STMT_CLOSE, COM_STMT_EXECUTE, COM_STMT_FETCH,
+    COM_STMT_PREPARE, COM_STMT_RESET, COM_STMT_SEND_LONG_DATA, Login, WireClient, capability,
 };
 
-const COM_STMT_SEND_LONG_DATA: u8 = 0x18;
-const COM_STMT_RESET: u8 = 0x1a;
-const COM_STMT_FETCH: u8 = 0x1c;
-const COM_STMT_BULK_EXECUTE: u8 = 0xfa;
 const CURSOR_READ_ONLY: u8 = 1;
 
 #[test]
@@ -179,4 +179,46 @@ fn bulk(statement: u32) -> Vec<u8> {
         statement,
         &[&types[..], rows].concat(),
     )
+}
+
+/// The values that a procedure gives back are one more result set, and MySQL marks it as if a cursor were open.
+#[test]
+fn a_procedure_that_gives_values_back_does_not_put_the_session_out_of_step() {
+    on_each_server(|server| {
+        let database = Database::empty(server, "relay_values");
+        database.connect().ok(
+            "CREATE PROCEDURE gives(OUT a int, INOUT b text) BEGIN \
+             DECLARE c CURSOR FOR SELECT 1; OPEN c; SELECT 5 INTO a; SET b = 'x'; SELECT 1; CLOSE c; END; \
+             CREATE PROCEDURE plainly(OUT a int) SET a = 5",
+        );
+        let proxy = Proxy::start(server.addr(), &[]);
+        for login in [
+            database.login(),
+            database.login().without(capability::DEPRECATE_EOF),
+        ] {
+            for (call, params) in [
+                ("CALL gives(?, ?)", &[None, Some("y")][..]),
+                ("CALL plainly(?)", &[None]),
+            ] {
+                for cursor in [0, CURSOR_READ_ONLY] {
+                    let [direct, through] = [server.addr(), proxy.addr()].map(|addr| {
+                        let mut client = WireClient::login(addr, &login);
+                        let statement = client.prepare(call);
+                        let execute = client.execute_payload(statement, params, cursor);
+                        client.send(&execute).unwrap();
+                        client.send(&[COM_PING]).unwrap();
+                        // What may be owned waits for the replies before it.
+                        let payload = client.query_payload(b"CALL fetch_timeline_ids(1)", &[]);
+                        client.send(&payload).unwrap();
+                        client.send(&[COM_QUIT]).unwrap();
+                        let mut told = Vec::new();
+                        let _ = client.stream.read_to_end(&mut told);
+                        told
+                    });
+                    assert!(direct.len() > 50, "{call} {direct:02x?}");
+                    assert_eq!(direct, through, "{call} {cursor}");
+                }
+            }
+        }
+    });
 }

@@ -3,9 +3,7 @@
 use crate::kit::database::Database;
 use crate::kit::proxy::Proxy;
 use crate::kit::servers::on_each_server;
-use crate::kit::wire_client::Login;
-
-const COM_BINLOG_DUMP: u8 = 0x12;
+use crate::kit::wire_client::{COM_BINLOG_DUMP, Login};
 
 #[test]
 fn a_replica_reads_the_binary_log_through_headwater() {

@@ -55,10 +55,13 @@ fn a_procedure_altered_through_headwater_is_relayed_from_the_next_call_on() {
         }
         twin.run("DROP PROCEDURE fetch_timeline_ids");
         twin.run(&newest);
-        twin.run(CALL);
-        twin.run(CALL);
+        for _ in 0..3 {
+            twin.run(CALL);
+        }
         twin.run(TAIL);
-        stage.owned(4);
+        // Where the altered one ran, it may have set a one-shot transaction: then the next call is relayed too.
+        let owned = stage.proxy.counts().of("calls_owned");
+        assert!((4..=5).contains(&owned), "{owned}");
     });
 }
 

@@ -56,6 +56,13 @@ pub(crate) fn on_each_stage_with(flags: &[&str], story: impl Fn(&mut Stage)) {
     });
 }
 
+/// What an owned call leaves behind, and the real one: by the tail, and from the table.
+#[track_caller]
+pub(crate) fn look(twin: &mut Twin) {
+    twin.run(TAIL);
+    twin.run("SELECT COUNT(*),SUM(id) FROM fetch_timeline_tt");
+}
+
 fn start(server: &Server, service: bool, flags: &[&str]) -> Proxy {
     let mut all = flags.to_vec();
     if service {

@@ -168,3 +168,28 @@ fn savepoints_xa_and_locking_reads_are_relayed() {
         twin.run(TAIL);
     });
 }
+
+/// Why calls are relayed even where a transaction has only read so far: nothing but the same reads leaves the same locks.
+#[test]
+fn a_call_in_a_transaction_reads_past_its_snapshot_and_keeps_what_it_read_locked() {
+    on_each_stage(|stage| {
+        let mut twin = stage.twin();
+        twin.run("SET autocommit = 0");
+        twin.run("SELECT COUNT(*) FROM message");
+        stage.aside("INSERT INTO {db}.message VALUES (1001, 2, 'later')");
+        twin.run("CALL fetch_timeline_ids(1)");
+        let newest = twin.rows("SELECT MAX(id) FROM fetch_timeline_tt");
+        assert_eq!(newest, [[Some("1001".to_owned())]]);
+        assert_eq!(twin.rows("SELECT id FROM message WHERE id = 1001").len(), 0);
+        stage.root.ok("SET SESSION innodb_lock_wait_timeout = 1");
+        for database in &stage.databases {
+            let delete = format!("DELETE FROM {}.message WHERE id = 1001", database.name());
+            let error = stage.root.error(&delete);
+            assert_eq!(error.code, 1205, "{error:?}");
+        }
+        twin.run("ROLLBACK");
+        stage.aside("DELETE FROM {db}.message WHERE id = 1001");
+        stage.owned(0);
+        assert!(stage.proxy.counts().of("calls_relayed[in_transaction]") > 0);
+    });
+}

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{Stage, cipher, enciphered, on_each_stage};
 use crate::kit::certificates::{read, trust_anyone};
+use crate::kit::database::classic_on;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::wire_client::{COM_PING, Login, WireClient};
 
@@ -58,18 +59,8 @@ fn the_servers_leg_has_tls_exactly_when_the_clients_has() {
 #[test]
 fn calls_are_owned_behind_tls() {
     on_each_stage(|stage| {
-        let mut root = stage.root();
-        for statement in ["CREATE DATABASE tl", "USE tl"] {
-            root.ok(statement);
-        }
-        for script in [
-            headwater::demo::load::SCHEMA,
-            headwater::demo::load::PROCEDURES,
-        ] {
-            for statement in headwater::demo::script::statements(script) {
-                root.ok(&statement);
-            }
-        }
+        let login = classic_on(stage.addr(), "tl");
+        let mut root = WireClient::login(stage.addr(), &login);
         root.ok("INSERT INTO follower (user_id, follower_id) VALUES (1, 2)");
         root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten'), (11, 2, 'eleven')");
         let proxy = stage.proxy("", ROOT_SERVICE);

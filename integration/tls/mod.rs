@@ -57,13 +57,8 @@ impl Stage<'_> {
 fn on_each_stage(story: impl Fn(&mut Stage<'_>)) {
     let authority = Authority::new();
     let (theirs, own) = (authority.sign("server"), authority.sign("headwater"));
-    let ca = authority.path();
-    let options = [
-        format!("--ssl-cert={}", theirs.cert()),
-        format!("--ssl-key={}", theirs.key()),
-        format!("--ssl-ca={}", ca.display()),
-        "--max-allowed-packet=1G".to_owned(),
-    ];
+    let mut options = authority.server_options(&theirs);
+    options.push("--max-allowed-packet=1G".to_owned());
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     on_servers_of_its_own(
         |_| &options,

@@ -9,7 +9,7 @@ use crate::wire::frame;
 pub struct Batch {
     bytes: Vec<u8>,
     count: usize,
-    attributes: bool,
+    capabilities: Capabilities,
 }
 
 impl Batch {
@@ -17,20 +17,14 @@ impl Batch {
     #[must_use]
     pub fn new(capabilities: Capabilities) -> Self {
         Batch {
-            attributes: capabilities.contains(Capabilities::QUERY_ATTRIBUTES),
+            capabilities,
             ..Batch::default()
         }
     }
 
     /// Adds a statement.
     pub fn query(&mut self, sql: &str) {
-        let mut payload = Vec::with_capacity(sql.len() + 3);
-        payload.push(Command::Query.byte());
-        if self.attributes {
-            // No attributes: a parameter count of 0 and the parameter set count, always 1.
-            payload.extend_from_slice(&[0, 1]);
-        }
-        payload.extend_from_slice(sql.as_bytes());
+        let payload = query_payload(sql.as_bytes(), self.capabilities);
         frame::encode(0, &payload, &mut self.bytes);
         self.count += 1;
     }
@@ -46,4 +40,17 @@ impl Batch {
     pub fn count(&self) -> usize {
         self.count
     }
+}
+
+/// The payload of a COM_QUERY, without query attributes.
+#[must_use]
+pub fn query_payload(sql: &[u8], capabilities: Capabilities) -> Vec<u8> {
+    let mut payload = Vec::with_capacity(sql.len() + 3);
+    payload.push(Command::Query.byte());
+    if capabilities.contains(Capabilities::QUERY_ATTRIBUTES) {
+        // No attributes: a parameter count of 0 and the parameter set count, always 1.
+        payload.extend_from_slice(&[0, 1]);
+    }
+    payload.extend_from_slice(sql);
+    payload
 }

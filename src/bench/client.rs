@@ -113,7 +113,27 @@ impl Client {
         if bytes.is_empty() {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
-        follow(&mut self.walk, bytes, rows)
+        follow(&mut self.walk, bytes, |row| rows.extend_from_slice(row))
+    }
+
+    /// Sends a statement, reads its answer to the end through this buffer, and drops its rows; returns how many bytes
+    /// they had, without headers of packets.
+    ///
+    /// # Errors
+    /// As [`Client::ask`] has them.
+    pub fn drain(&mut self, packet: &[u8], buffer: &mut [u8]) -> Result<u64, ClientError> {
+        self.begin(packet, &mut Vec::new())?;
+        let mut bytes = 0;
+        loop {
+            let read = self.stream.read(buffer)?;
+            let came = buffer.get(..read).unwrap_or_default();
+            if came.is_empty() {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
+            if follow(&mut self.walk, came, |row| bytes += row.len() as u64)? {
+                return Ok(bytes);
+            }
+        }
     }
 
     /// Runs a statement whose answer does not matter.
@@ -176,8 +196,9 @@ impl Client {
     }
 }
 
-/// Follows a reply through the bytes of one read, to the end of which they may reach; true when the reply ended.
-fn follow(walk: &mut Walk, bytes: &[u8], rows: &mut Vec<u8>) -> Result<bool, ClientError> {
+/// Follows a reply through the bytes of one read, to the end of which they may reach, and hands on its rows, of which one
+/// may come in parts; true when the reply ended.
+fn follow(walk: &mut Walk, bytes: &[u8], mut row: impl FnMut(&[u8])) -> Result<bool, ClientError> {
     let mut left = bytes;
     loop {
         let walked = walk.next(left);
@@ -190,7 +211,7 @@ fn follow(walk: &mut Walk, bytes: &[u8], rows: &mut Vec<u8>) -> Result<bool, Cli
             What::Event(_) => return Err(ClientError::Reply),
             // A row goes on in the next read: there is an empty part of it here.
             _ if walked.consumed == 0 => return Ok(false),
-            What::Row { body, .. } => rows.extend_from_slice(body),
+            What::Row { body, .. } => row(body),
             _ => {}
         }
     }
@@ -243,8 +264,10 @@ mod tests {
                 Vec::new(),
             );
             let (first, rest) = reply.split_at(at);
-            assert!(!follow(&mut walk, first, &mut rows).unwrap(), "at {at}");
-            assert!(follow(&mut walk, rest, &mut rows).unwrap(), "at {at}");
+            for (part, ends) in [(first, false), (rest, true)] {
+                let ended = follow(&mut walk, part, |row| rows.extend_from_slice(row)).unwrap();
+                assert_eq!(ended, ends, "at {at}");
+            }
             assert_eq!(numbers(&rows).unwrap(), [12, 345], "at {at}");
         }
     }

@@ -2,6 +2,7 @@
 
 use mysql_async::{ClientIdentity, OptsBuilder, SslOpts};
 
+use crate::link::is_path;
 use crate::tls::{TlsMode, UpstreamTlsSection};
 
 /// How an account connects to this server (`HOST:PORT`, or the path of its socket).
@@ -12,18 +13,14 @@ pub fn account(
     password: &str,
     tls: &UpstreamTlsSection,
 ) -> OptsBuilder {
-    if upstream.starts_with('/') {
-        return OptsBuilder::default()
-            .socket(Some(upstream))
-            .user(Some(user))
-            .pass(Some(password));
+    let account = OptsBuilder::default().user(Some(user)).pass(Some(password));
+    if is_path(upstream) {
+        return account.socket(Some(upstream));
     }
     let (_, port) = upstream.rsplit_once(':').unwrap_or((upstream, "3306"));
-    OptsBuilder::default()
+    account
         .ip_or_hostname(host(upstream))
         .tcp_port(port.parse().unwrap_or(3306))
-        .user(Some(user))
-        .pass(Some(password))
         .prefer_socket(false)
         .ssl_opts(service_tls(tls))
 }
@@ -31,7 +28,7 @@ pub fn account(
 /// The host of an address, without the brackets of IPv6.
 #[must_use]
 pub fn host(upstream: &str) -> &str {
-    if upstream.starts_with('/') {
+    if is_path(upstream) {
         return "localhost";
     }
     let host = upstream.rsplit_once(':').map_or(upstream, |(host, _)| host);

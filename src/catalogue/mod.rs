@@ -23,7 +23,7 @@ use crate::timeline::definition::Definition;
 #[derive(Debug)]
 pub struct Catalogue {
     definitions: Arc<[Definition]>,
-    classes: Mutex<Classes>,
+    classes: Classes,
     verdicts: Mutex<LruCache<(usize, Vec<u8>), Entry>>,
     hints: Mutex<Hints>,
     /// When the server was last seen to have no stored functions.
@@ -57,11 +57,11 @@ impl Catalogue {
         // The service account checks again every `recheck_ms`; a verdict may outlive one lost round.
         let rounds = if service.is_some() { 3 } else { 1 };
         Catalogue {
-            classes: Mutex::new(Classes::new(
+            classes: Classes::new(
                 Arc::clone(&definitions),
                 NonZeroUsize::new(limits.statements).unwrap_or(NonZeroUsize::MIN),
                 limits.statement_bytes,
-            )),
+            ),
             verdicts: Mutex::new(LruCache::new(
                 NonZeroUsize::new(databases).unwrap_or(NonZeroUsize::MIN),
             )),
@@ -80,7 +80,7 @@ impl Catalogue {
     #[must_use]
     pub fn classify(&self, text: &[u8]) -> Class {
         let no_functions = self.no_functions();
-        lock(&self.classes).classify(text, no_functions)
+        self.classes.classify(text, no_functions)
     }
 
     /// What earlier lookups saw.
@@ -107,10 +107,16 @@ impl Catalogue {
     /// The verdict on a definition in a database; `None` when a check is due.
     #[must_use]
     pub fn verdict(&self, number: usize, database: &[u8]) -> Option<Arc<Verdict>> {
+        let (verdict, fresh) = self.last_verdict(number, database)?;
+        fresh.then_some(verdict)
+    }
+
+    /// The verdict that was found last, and whether it still counts.
+    pub fn last_verdict(&self, number: usize, database: &[u8]) -> Option<(Arc<Verdict>, bool)> {
         let mut verdicts = lock(&self.verdicts);
         let entry = verdicts.get(&(number, database.to_vec()))?;
-        self.is_fresh(entry.checked, entry.epoch)
-            .then(|| Arc::clone(&entry.verdict))
+        let fresh = self.is_fresh(entry.checked, entry.epoch);
+        Some((Arc::clone(&entry.verdict), fresh))
     }
 
     /// What a verdict has to be given with: taken before its first question is asked, it tells

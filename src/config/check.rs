@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use super::Settings;
 use super::error::ConfigError;
+use crate::link::is_path;
 use crate::tls::TlsMode;
 
 /// More ids than these may not fit a MEMORY table of the smallest size that sessions are accelerated with.
@@ -154,7 +155,7 @@ impl Settings {
 }
 
 fn address(setting: &'static str, value: &str) -> Result<(), ConfigError> {
-    let valid = setting == "upstream" && value.starts_with('/')
+    let valid = setting == "upstream" && is_path(value)
         || value.parse::<SocketAddr>().is_ok()
         || value
             .rsplit_once(':')

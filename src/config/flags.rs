@@ -82,7 +82,7 @@ pub struct ServeFlags {
     /// Relay every call: nothing is answered by Headwater
     #[arg(long, env = "HEADWATER_RELAY_ONLY", value_parser = clap::builder::BoolishValueParser::new())]
     pub relay_only: bool,
-    /// Threads that move bytes; 0: half of the machine's processors, at least one [default: 0]
+    /// Threads that move bytes; 0: as many as the machine has processors [default: 0]
     #[arg(long, env = "HEADWATER_THREADS", value_name = "N")]
     pub threads: Option<usize>,
     /// How much to log

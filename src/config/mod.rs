@@ -42,7 +42,7 @@ pub struct Settings {
     pub redirect_url: Redirects,
     /// False: every call is relayed (`accelerate`).
     pub accelerate: bool,
-    /// Threads that move bytes (`threads`); 0: half of the machine's processors, at least one.
+    /// Threads that move bytes (`threads`); 0: as many as the machine has processors.
     pub threads: usize,
     /// The timelines to accelerate (`definition`); the classic one when the file names none.
     pub definitions: Vec<Definition>,
@@ -61,13 +61,12 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// How many threads move bytes. Measured on two cores shared with the server, one does better than
-    /// two: with fewer threads fewer of them have to be woken.
+    /// How many threads move bytes.
     #[must_use]
     pub fn worker_threads(&self) -> usize {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         match self.threads {
-            0 => (processors / 2).max(1),
+            0 => processors,
             threads => threads,
         }
     }

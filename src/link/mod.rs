@@ -8,8 +8,10 @@ pub mod proxy_header;
 mod socket;
 mod tls;
 
+use std::future::poll_fn;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
@@ -17,7 +19,7 @@ use rustls::{ClientConfig, ServerConfig};
 use crate::wire::compression::Algorithm;
 
 use compressed::Compressed;
-pub use socket::Socket;
+pub use socket::{Parked, Socket, is_path, prepare};
 use tls::Tls;
 
 /// Read at a time into a buffer of its own.
@@ -94,9 +96,9 @@ impl Link {
         loop {
             tls.flush(&mut self.socket)?;
             if !tls.is_clear() {
-                self.socket.writable().await?;
+                poll_fn(|context| self.socket.poll_writable(context)).await?;
             } else if tls.is_shaking_hands() {
-                self.socket.readable().await?;
+                poll_fn(|context| self.socket.poll_readable(context)).await?;
                 match tls.take(&mut self.socket) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     taken => taken?,
@@ -107,17 +109,33 @@ impl Link {
         }
     }
 
+    /// Ready when there may be something to read.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    pub fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let unpacked = self.compressed.as_deref();
+        match &self.tls {
+            _ if unpacked.is_some_and(Compressed::is_readable) => Poll::Ready(Ok(())),
+            Some(tls) if tls.is_readable() => Poll::Ready(Ok(())),
+            _ => self.socket.poll_readable(context),
+        }
+    }
+
+    /// Ready when there may be room to write.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    pub fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket.poll_writable(context)
+    }
+
     /// Waits until there may be something to read.
     ///
     /// # Errors
     /// As the operating system says.
     pub async fn readable(&self) -> io::Result<()> {
-        let unpacked = self.compressed.as_deref();
-        match &self.tls {
-            _ if unpacked.is_some_and(Compressed::is_readable) => Ok(()),
-            Some(tls) if tls.is_readable() => Ok(()),
-            _ => self.socket.readable().await,
-        }
+        poll_fn(|context| self.poll_readable(context)).await
     }
 
     /// Waits until there may be room to write.
@@ -125,7 +143,7 @@ impl Link {
     /// # Errors
     /// As the operating system says.
     pub async fn writable(&self) -> io::Result<()> {
-        self.socket.writable().await
+        poll_fn(|context| self.poll_writable(context)).await
     }
 
     /// Reads what is there: 0 bytes when the other side has said that no more will come.

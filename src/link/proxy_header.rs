@@ -34,19 +34,41 @@ pub async fn read(link: &mut Link) -> io::Result<(Option<SocketAddr>, Vec<u8>)> 
         if link.read_more(&mut bytes).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let header = HeaderResult::parse(&bytes);
-        if header.is_incomplete() && bytes.len() < MOST {
-            continue;
+        if let Some((source, length)) = parse(&bytes)? {
+            return Ok((source, bytes.split_off(length.min(bytes.len()))));
         }
-        let (source, length) = match header {
-            HeaderResult::V1(Ok(header)) => (source_v1(header.addresses), header.header.len()),
-            HeaderResult::V2(Ok(header)) => (source_v2(&header), header.len()),
-            HeaderResult::V1(Err(_)) | HeaderResult::V2(Err(_)) => {
-                let what = "no PROXY header from an address of proxy_protocol.trusted";
-                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
-            }
-        };
-        return Ok((source, bytes.split_off(length.min(bytes.len()))));
+    }
+}
+
+/// Whom a header speaks for, and its length; `None` while it is not all there.
+///
+/// # Errors
+/// `InvalidData` when it is something else, or too long.
+pub fn parse(bytes: &[u8]) -> io::Result<Option<(Option<SocketAddr>, usize)>> {
+    let header = HeaderResult::parse(bytes);
+    if header.is_incomplete() && bytes.len() < MOST {
+        return Ok(None);
+    }
+    match header {
+        HeaderResult::V1(Ok(header)) => {
+            Ok(Some((source_v1(header.addresses), header.header.len())))
+        }
+        HeaderResult::V2(Ok(header)) => Ok(Some((source_v2(&header), header.len()))),
+        HeaderResult::V1(Err(_)) | HeaderResult::V2(Err(_)) => {
+            let what = "no PROXY header from an address of proxy_protocol.trusted";
+            Err(io::Error::new(io::ErrorKind::InvalidData, what))
+        }
+    }
+}
+
+/// Body of the fuzz target `proxy_header`: any bytes are a header, the beginning of one, or refused; and what it is does not
+/// change with what stands behind it.
+#[doc(hidden)]
+pub fn fuzz(data: &[u8]) {
+    if let Ok(Some((source, length))) = parse(data) {
+        assert!(length <= data.len());
+        let alone = data.get(..length).unwrap_or_default();
+        assert!(matches!(parse(alone), Ok(Some(again)) if again == (source, length)));
     }
 }
 
@@ -111,6 +133,7 @@ fn alike(source: SocketAddr, destination: SocketAddr) -> (SocketAddr, SocketAddr
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn a_header_says_who_the_client_is() {
@@ -134,5 +157,26 @@ mod tests {
         let local = header(Send::V2, None);
         let read = v2::Header::try_from(&local[..]).unwrap();
         assert_eq!((source_v2(&read), read.len()), (None, 16));
+    }
+
+    proptest! {
+        #[test]
+        fn the_fuzz_target_holds_for_headers_that_are_nearly_right(
+            form in prop::sample::select(&[Send::V1, Send::V2][..]),
+            known in any::<bool>(),
+            begun in prop::collection::vec(any::<u8>(), 0..40),
+            at in any::<prop::sample::Index>(),
+            byte in any::<u8>(),
+        ) {
+            let ends = ("192.0.2.7:4000".parse().unwrap(), "127.0.0.1:3307".parse().unwrap());
+            let mut data = header(form, known.then_some(ends));
+            let length = data.len();
+            data.extend(begun);
+            prop_assert_eq!(parse(&data).unwrap(), Some((known.then_some(ends.0), length)));
+            if let Some(changed) = data.get_mut(at.index(length)) {
+                *changed = byte;
+            }
+            fuzz(&data);
+        }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice, Read, Write};
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -10,6 +12,23 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::unconstrained;
+
+/// True for an address that is the path of a socket, and not `HOST:PORT`.
+#[must_use]
+pub fn is_path(address: &str) -> bool {
+    address.starts_with('/')
+}
+
+/// Small packets go out at once, and a side that vanished without a word is noticed in the end: as servers do. What a listener
+/// has, those have that it accepts.
+///
+/// # Errors
+/// As the operating system says.
+pub fn prepare(socket: &impl AsFd) -> io::Result<()> {
+    let socket = SockRef::from(socket);
+    socket.set_tcp_nodelay(true)?;
+    socket.set_keepalive(true)
+}
 
 /// A connected socket.
 #[derive(Debug)]
@@ -20,50 +39,82 @@ pub enum Socket {
     Unix(UnixStream),
 }
 
+/// A socket that belongs to no runtime.
+#[derive(Debug)]
+pub enum Parked {
+    /// Over the network.
+    Tcp(std::net::TcpStream),
+    /// Within the machine.
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Parked {
+    /// Gives it to the current runtime.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    pub fn resume(self) -> io::Result<Socket> {
+        match self {
+            Parked::Tcp(stream) => TcpStream::from_std(stream).map(Socket::Tcp),
+            Parked::Unix(stream) => UnixStream::from_std(stream).map(Socket::Unix),
+        }
+    }
+}
+
 impl Socket {
+    /// Takes it from its runtime.
+    ///
+    /// # Errors
+    /// As the operating system says.
+    pub fn park(self) -> io::Result<Parked> {
+        match self {
+            Socket::Tcp(stream) => stream.into_std().map(Parked::Tcp),
+            Socket::Unix(stream) => stream.into_std().map(Parked::Unix),
+        }
+    }
+
     /// Connects to an address (`HOST:PORT`, or the path of a socket), within `limit`.
     ///
     /// # Errors
     /// As the operating system says; a timeout is `TimedOut`.
     pub async fn dial(address: &str, limit: Duration) -> io::Result<Socket> {
         let connecting = async {
-            match address.starts_with('/') {
+            match is_path(address) {
                 true => UnixStream::connect(address).await.map(Socket::Unix),
-                false => TcpStream::connect(address).await.map(Socket::Tcp),
+                false => {
+                    let stream = TcpStream::connect(address).await?;
+                    prepare(&stream)?;
+                    Ok(Socket::Tcp(stream))
+                }
             }
         };
-        let socket = tokio::time::timeout(limit, connecting)
+        tokio::time::timeout(limit, connecting)
             .await
-            .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-        socket.prepare()?;
-        Ok(socket)
+            .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
     }
 
-    /// Small packets go out at once, and a side that vanished without a word is noticed in the end: as servers do.
+    /// The address that a client connected to, over the network.
     ///
     /// # Errors
     /// As the operating system says.
-    pub fn prepare(&self) -> io::Result<()> {
+    pub fn local_addr(&self) -> io::Result<Option<SocketAddr>> {
         match self {
-            Socket::Tcp(stream) => {
-                stream.set_nodelay(true)?;
-                SockRef::from(stream).set_keepalive(true)
-            }
-            Socket::Unix(_) => Ok(()),
+            Socket::Tcp(stream) => stream.local_addr().map(Some),
+            Socket::Unix(_) => Ok(None),
         }
     }
 
-    pub(super) async fn readable(&self) -> io::Result<()> {
+    pub(super) fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
-            Socket::Tcp(stream) => stream.readable().await,
-            Socket::Unix(stream) => stream.readable().await,
+            Socket::Tcp(stream) => stream.poll_read_ready(context),
+            Socket::Unix(stream) => stream.poll_read_ready(context),
         }
     }
 
-    pub(super) async fn writable(&self) -> io::Result<()> {
+    pub(super) fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
-            Socket::Tcp(stream) => stream.writable().await,
-            Socket::Unix(stream) => stream.writable().await,
+            Socket::Tcp(stream) => stream.poll_write_ready(context),
+            Socket::Unix(stream) => stream.poll_write_ready(context),
         }
     }
 

@@ -1,16 +1,21 @@
 //! The command phase: what each command may see and change, and which replies are in flight.
 
+mod calls;
+
 use std::collections::VecDeque;
 
+use super::asked::{Asked, Dress, Wanted};
 use super::legs::{Agreed, refusal};
 use super::machine::{ClientStep, Limits, Server};
+use super::prepared::{PreparedCall, Statements, Text};
 use super::result_table::ResultTables;
 use super::standing::Standing;
-use crate::statement::{Class, Effects};
+use crate::statement::{Class, Dynamic, Effects};
 use crate::wire::capability::Capabilities;
 use crate::wire::command::{self, Command};
 use crate::wire::frame::{self, HEADER_BYTES, Header, MAX_BODY};
 use crate::wire::handshake::ChangeUser;
+use crate::wire::renumber::Renumber;
 use crate::wire::reply::{Event, LocalData, Outcome, Reply};
 use crate::wire::status;
 
@@ -28,7 +33,11 @@ pub struct Commands {
     pub tables: ResultTables,
     in_flight: VecDeque<InFlight>,
     passing: Option<Passing>,
-    prepared: Effects,
+    prepared: Statements,
+    /// Several statements in one command are taken; `None`: not known.
+    multi_statements: Option<bool>,
+    /// So many packets of the reply to the waiting command have gone to the client: it is the rest of one.
+    told: u8,
     /// A command in flight may change a definition.
     touching: bool,
     definition_touched: bool,
@@ -38,6 +47,8 @@ pub struct Commands {
 #[derive(Debug)]
 struct InFlight {
     reply: Reply,
+    /// It continues what the client was told of the same command.
+    renumber: Option<Renumber>,
     after: After,
     client_data: Option<LocalData>,
     /// COM_CHANGE_USER: what the client sends meanwhile belongs to its dialogue.
@@ -51,6 +62,8 @@ pub(super) enum Served {
     Pass(usize),
     /// The client is told this in their place, and no more.
     Refuse(Vec<u8>),
+    /// The client gets these in place of the first so many.
+    Replace(usize, Vec<u8>),
     /// They cannot be followed any more.
     Unfollowable,
 }
@@ -61,7 +74,15 @@ enum After {
     Nothing,
     ProcedureCall,
     InitDb(Vec<u8>),
-    Login { database: Option<Vec<u8>> },
+    Login {
+        database: Option<Vec<u8>>,
+    },
+    /// COM_STMT_PREPARE
+    Prepared(Box<Text>),
+    /// PREPARE name FROM a call
+    Named(String, Box<PreparedCall>),
+    /// COM_SET_OPTION
+    MultiStatements(Option<bool>),
 }
 
 /// A client packet that is passed on in parts.
@@ -78,7 +99,9 @@ impl Commands {
         capabilities: Capabilities,
         agreed: Agreed,
         standing: Standing,
+        limits: Limits,
     ) -> Self {
+        let mariadb = server.mariadb;
         Commands {
             server,
             capabilities,
@@ -87,7 +110,9 @@ impl Commands {
             tables: ResultTables::none(),
             in_flight: VecDeque::new(),
             passing: None,
-            prepared: Effects::NONE,
+            prepared: Statements::new(limits.prepared_statements, mariadb),
+            multi_statements: Some(capabilities.contains(Capabilities::MULTI_STATEMENTS)),
+            told: 0,
             touching: false,
             definition_touched: false,
         }
@@ -99,10 +124,10 @@ impl Commands {
         self.in_flight.is_empty() && self.passing.is_none()
     }
 
-    /// Notes that a procedure call goes on to the server, to be answered there.
-    pub fn relay_call(&mut self) {
-        self.tables.disturb();
-        self.begin(Command::Query, After::ProcedureCall);
+    /// True between commands, outside transactions.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        self.is_idle() && self.told == 0 && !self.standing.in_transaction
     }
 
     /// Notes that a tail goes on to the server: it changes nothing but the reply in flight.
@@ -144,14 +169,29 @@ impl Commands {
                 None => ClientStep::Need,
             },
             Command::StmtPrepare if whole => match body.get(..header.len) {
-                Some(payload) => self.prepare(payload, header, input, classify),
+                Some(payload) => {
+                    let class = classify(payload.get(1..).unwrap_or_default());
+                    self.prepare(class, header, input)
+                }
                 None => ClientStep::Need,
             },
-            Command::StmtPrepare => {
-                self.prepared = Effects::ALL;
-                self.other(Command::StmtPrepare, header, input)
+            Command::StmtPrepare => self.prepare(Class::Other(Effects::ALL), header, input),
+            command if names_statement(command) => {
+                let id = command::statement_id(body.get(..header.len).unwrap_or(body));
+                match id {
+                    None if body.len() < header.len => ClientStep::Need,
+                    Some(id) if whole && self.is_call(command, id) => {
+                        match body.get(..header.len) {
+                            Some(payload) => self.execute(id, payload),
+                            None => ClientStep::Need,
+                        }
+                    }
+                    _ => self.other(command, header, input),
+                }
             }
-            Command::ChangeUser | Command::InitDb if whole && body.len() < header.len => {
+            Command::ChangeUser | Command::InitDb | Command::SetOption
+                if whole && body.len() < header.len =>
+            {
                 ClientStep::Need
             }
             command => self.other(command, header, input),
@@ -160,50 +200,36 @@ impl Commands {
 
     fn query(&mut self, payload: &[u8], classify: &mut dyn FnMut(&[u8]) -> Class) -> ClientStep {
         let length = HEADER_BYTES + payload.len();
-        let class = match command::query_text(payload, self.capabilities) {
-            Some(range) => classify(payload.get(range).unwrap_or_default()),
+        let text = command::query_text(payload, self.capabilities);
+        let class = match &text {
+            Some(range) => classify(payload.get(range.clone()).unwrap_or_default()),
             None => Class::Other(Effects::ALL),
         };
+        let from = text.map_or(0, |range| range.start);
         match class {
-            Class::Call(_) | Class::Tail(_) if !self.is_idle() => ClientStep::Hold,
-            Class::Call(call) => ClientStep::Call(length, call),
-            Class::Tail(tail) if self.tables.pending.is_some() => ClientStep::Tail(length, tail),
-            Class::Tail(_) => {
-                // Without an owned call before it, its tables may be views that run anything.
-                self.disturb(Effects {
-                    stored_code: true,
-                    ..Effects::NONE
-                });
-                self.begin(Command::Query, After::Nothing);
-                ClientStep::Pass(length)
+            Class::Call(call) => self.ask(length, Wanted::Call(call), Dress::Text),
+            Class::Unbound(open) if open.parameters() == 0 => {
+                self.ask(length, Wanted::in_variables(open), Dress::Indirect)
             }
-            Class::Other(effects) => match self.settle_first(effects, Some(payload)) {
-                Some(step) => step,
-                None => {
-                    self.disturb(effects);
-                    self.begin(Command::Query, After::Nothing);
-                    ClientStep::Pass(length)
-                }
-            },
+            Class::Several(several, effects) => self.several(length, from, several, effects),
+            Class::Dynamic(dynamic) => self.dynamic(length, dynamic),
+            Class::Tail(_) if !self.is_idle() => ClientStep::Hold,
+            Class::Tail(tail) if self.tables.pending.is_some() => ClientStep::Tail(length, tail),
+            // Without an owned call before it, its tables may be views that run anything.
+            Class::Tail(_) => self.text(length, Effects::STORED_CODE, None),
+            Class::Unbound(_) => self.text(length, Effects::ALL, Some(payload)),
+            Class::Other(effects) => self.text(length, effects, Some(payload)),
         }
     }
 
-    fn prepare(
-        &mut self,
-        payload: &[u8],
-        header: Header,
-        input: &[u8],
-        classify: &mut dyn FnMut(&[u8]) -> Class,
-    ) -> ClientStep {
-        let class = classify(payload.get(1..).unwrap_or_default());
-        let step = self.other(Command::StmtPrepare, header, input);
-        if let (ClientStep::Pass(_), Class::Other(effects)) = (&step, class) {
-            // Which statement an execution runs is not kept: any of those prepared may be it.
-            self.prepared.one_shot |= effects.one_shot;
-            self.prepared.diagnostics |= effects.diagnostics;
-            self.prepared.definition |= effects.definition;
+    /// A text that goes on to the server, once what is pending is there.
+    fn text(&mut self, length: usize, effects: Effects, payload: Option<&[u8]>) -> ClientStep {
+        if let Some(step) = self.settle_first(effects, payload) {
+            return step;
         }
-        step
+        self.disturb(effects);
+        self.begin(Command::Query, After::Nothing);
+        ClientStep::Pass(length)
     }
 
     /// A command whose text is not looked at, or that has none.
@@ -223,9 +249,10 @@ impl Commands {
                     pending.pinged = true;
                 }
             }
-            _ if spares_result_tables(command) => {}
+            Command::SetOption => after = After::MultiStatements(multi_statements(payload)),
+            _ if spares_result_tables(command) => self.note(command, payload),
             _ => {
-                let effects = self.effects_of(command);
+                let effects = self.effects_of(command, payload);
                 if let Some(step) = self.settle_first(effects, None) {
                     return step;
                 }
@@ -236,6 +263,10 @@ impl Commands {
             }
         }
         self.begin(command, after);
+        self.pass(header, input)
+    }
+
+    fn pass(&mut self, header: Header, input: &[u8]) -> ClientStep {
         self.passing = Some(Passing {
             left: HEADER_BYTES + header.len,
             continued: header.len == MAX_BODY,
@@ -243,35 +274,27 @@ impl Commands {
         ClientStep::Pass(self.pass_rest(input))
     }
 
-    fn effects_of(&self, command: Command) -> Effects {
+    fn effects_of(&self, command: Command, payload: &[u8]) -> Effects {
         match command {
-            Command::StmtFetch | Command::FieldList => Effects::NONE,
+            Command::StmtFetch | Command::FieldList | Command::StmtPrepare => Effects::NONE,
             Command::InitDb => Effects {
                 settings: true,
+                database: true,
                 ..Effects::NONE
             },
             Command::StmtExecute | Command::StmtBulkExecute => {
-                let Effects {
-                    one_shot,
-                    diagnostics,
-                    definition,
-                    ..
-                } = self.prepared;
-                Effects {
-                    one_shot,
-                    diagnostics,
-                    definition,
-                    ..Effects::ALL
-                }
+                command::statement_id(payload).map_or(Effects::ALL, |id| self.execution_effects(id))
             }
-            Command::StmtPrepare => Effects::NONE,
             _ => Effects::ALL,
         }
     }
 
     fn reset(&mut self, command: Command, payload: &[u8]) -> After {
         self.tables = ResultTables::none();
-        self.prepared = Effects::NONE;
+        self.prepared.clear();
+        let allowed = self.capabilities.contains(Capabilities::MULTI_STATEMENTS);
+        // Whether an option outlives this differs by server.
+        self.multi_statements = self.multi_statements.filter(|now| *now == allowed);
         let database = if command == Command::ChangeUser {
             match ChangeUser::parse(payload, self.capabilities) {
                 Ok(change) => change.database.map(<[u8]>::to_vec),
@@ -310,6 +333,9 @@ impl Commands {
     fn disturb(&mut self, effects: Effects) {
         self.standing.disturb(effects);
         self.touching |= effects.definition;
+        if effects.dynamic {
+            self.prepared.forget_names();
+        }
         if effects.temp_tables || effects.stored_code || effects.result_table {
             self.tables.disturb();
         }
@@ -317,8 +343,10 @@ impl Commands {
 
     fn begin(&mut self, command: Command, after: After) {
         if Reply::expects_reply(command) {
+            let told = std::mem::take(&mut self.told);
             self.in_flight.push_back(InFlight {
                 reply: Reply::new(command, self.capabilities),
+                renumber: (told > 0).then(|| Renumber::new(told)),
                 after,
                 client_data: None,
                 authenticates: command == Command::ChangeUser,
@@ -373,7 +401,15 @@ impl Commands {
                     None => {}
                 }
             }
+            if front.renumber.is_some() && passed > 0 {
+                break;
+            }
             let step = front.reply.feed(rest);
+            let own = front.renumber.as_mut().map(|renumber| {
+                let mut own = rest.get(..step.consumed).unwrap_or_default().to_vec();
+                renumber.apply(&mut own);
+                own
+            });
             passed += step.consumed;
             match step.event {
                 None if step.consumed == 0 => break,
@@ -385,6 +421,9 @@ impl Commands {
                     }
                 }
                 Some(Event::Unfollowable) => return Served::Unfollowable,
+            }
+            if let Some(own) = own.filter(|own| !own.is_empty()) {
+                return Served::Replace(passed, own);
             }
         }
         Served::Pass(passed)
@@ -414,8 +453,11 @@ impl Commands {
                         self.standing.one_shot = false;
                     }
                     After::ProcedureCall => {}
-                    After::InitDb(database) => self.standing.database = Some(database),
+                    After::InitDb(database) => self.standing.enter(Some(database)),
                     After::Login { database } => self.standing = Standing::new(database),
+                    After::Named(name, call) => self.prepared.name(name, *call),
+                    After::MultiStatements(on) => self.multi_statements = on,
+                    After::Prepared(_) => {}
                 }
                 self.standing.observe(&ok);
             }
@@ -425,7 +467,12 @@ impl Commands {
                 }
                 self.standing.observe_error();
             }
-            Outcome::Prepared(_) | Outcome::Silent | Outcome::Text => {}
+            Outcome::Prepared(prepared) => {
+                if let After::Prepared(text) = after {
+                    self.prepared.insert(*text, prepared);
+                }
+            }
+            Outcome::Silent | Outcome::Text => {}
         }
     }
 }
@@ -445,11 +492,31 @@ fn spares_result_tables(command: Command) -> bool {
             | Command::StmtClose
             | Command::StmtReset
             | Command::StmtSendLongData
-            | Command::SetOption
             | Command::ProcessKill
             | Command::ProcessInfo
             | Command::Debug
     )
+}
+
+/// Commands that begin with a statement's id.
+fn names_statement(command: Command) -> bool {
+    matches!(
+        command,
+        Command::StmtExecute
+            | Command::StmtBulkExecute
+            | Command::StmtSendLongData
+            | Command::StmtReset
+            | Command::StmtClose
+    )
+}
+
+/// What COM_SET_OPTION says; `None`: something else.
+fn multi_statements(payload: &[u8]) -> Option<bool> {
+    match payload {
+        [_, 0, 0] => Some(true),
+        [_, 1, 0] => Some(false),
+        _ => None,
+    }
 }
 
 fn command_of(payload: &[u8]) -> Command {

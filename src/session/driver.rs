@@ -5,8 +5,11 @@
 //! a slow client slows the server, and the other way round) and the start of an unfinished packet.
 
 use std::cell::RefCell;
+use std::future::poll_fn;
 use std::io;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
@@ -117,6 +120,53 @@ pub(super) enum Inbound {
     Refused,
 }
 
+/// What can be done.
+enum Ready {
+    Server,
+    Client,
+    ClientRoom,
+    ServerRoom,
+    Alarm,
+}
+
+/// Tells that the process drains: once, and then no more.
+struct Alarm<'f, F> {
+    drain: watch::Receiver<bool>,
+    drains: Pin<&'f mut F>,
+    heard: Heard,
+}
+
+enum Heard {
+    /// Nobody has listened yet.
+    No,
+    /// It will wake the session.
+    Armed,
+    Yes,
+}
+
+impl<F: Future<Output = bool>> Alarm<'_, F> {
+    fn rings(&self) -> bool {
+        self.drain.has_changed().unwrap_or(true)
+    }
+
+    /// Listens once, so as to be woken, and from then on only looks whether there is something.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let ready = match self.heard {
+            Heard::Yes => false,
+            Heard::Armed => self.rings(),
+            Heard::No => {
+                self.heard = Heard::Armed;
+                self.drains.as_mut().poll(context).is_ready()
+            }
+        };
+        if !ready {
+            return Poll::Pending;
+        }
+        self.heard = Heard::Yes;
+        Poll::Ready(())
+    }
+}
+
 /// One client connection and its backend connection.
 #[derive(Debug)]
 pub struct Session {
@@ -146,6 +196,7 @@ impl Session {
         let limits = super::machine::Limits {
             statement_bytes: shared.limits.statement_bytes,
             in_flight: shared.limits.in_flight,
+            prepared_statements: shared.limits.prepared_statements,
         };
         let mut ways = shared.transport.ways;
         ways.legs.local_client = client.is_local();
@@ -167,15 +218,21 @@ impl Session {
     }
 
     /// Runs until either side ends, or until the session is at rest after `drain` became true.
-    pub async fn run(mut self, mut drain: watch::Receiver<bool>) -> Ended {
+    pub async fn run(mut self, drain: watch::Receiver<bool>) -> Ended {
+        let mut alarm = drain.clone();
+        let mut alarm = Alarm {
+            drains: pin!(async move { alarm.wait_for(|drains| *drains).await.is_ok() }),
+            drain,
+            heard: Heard::No,
+        };
         let ended = loop {
             if let Err(ended) = self.advance().await {
                 break ended;
             }
-            if *drain.borrow() && self.machine.is_at_rest() && self.client.is_clear() {
+            if alarm.rings() && self.machine.is_at_rest() && self.client.is_clear() {
                 break Ended::Drained;
             }
-            if let Err(ended) = self.wait(&mut drain).await {
+            if let Err(ended) = self.wait(&mut alarm).await {
                 break ended;
             }
         };
@@ -216,7 +273,7 @@ impl Session {
                     self.tell_client(&error)?;
                     return Err(Ended::Refused);
                 }
-                ClientStep::Call(length, call) => self.call(length, &call).await?,
+                ClientStep::Call(asked) => self.call(&asked).await?,
                 ClientStep::Tail(length, tail) => self.tail(length, &tail).await?,
                 ClientStep::Settle { diagnostics } => self.settle(diagnostics).await?,
             }
@@ -231,35 +288,60 @@ impl Session {
     }
 
     /// Waits until one of the sockets can be read or written, and does so once.
-    async fn wait(&mut self, drain: &mut watch::Receiver<bool>) -> Result<(), Ended> {
-        let read_client = match self.inbound {
-            Inbound::Open => self.backend.link.is_clear() && !self.holding,
-            Inbound::Closing | Inbound::Closed => false,
-            Inbound::Refused => true,
-        };
-        let read_server = self.client.is_clear();
-        tokio::select! {
-            ready = self.client.readable(), if read_client => {
-                ready.map_err(|_| Ended::Client)?;
-                self.read_client()
-            }
-            ready = self.backend.link.readable(), if read_server => {
-                ready.map_err(Ended::Server)?;
-                self.read_server()
-            }
-            ready = self.client.writable(), if !self.client.is_clear() => {
-                ready.map_err(|_| Ended::Client)?;
-                self.client.flush().map_err(|_| Ended::Client)
-            }
-            ready = self.backend.link.writable(), if !self.backend.link.is_clear() => {
-                ready.map_err(Ended::Server)?;
+    async fn wait<F>(&mut self, alarm: &mut Alarm<'_, F>) -> Result<(), Ended>
+    where
+        F: Future<Output = bool>,
+    {
+        // By hand, since this is all that most statements need: a `select!` of futures costs as much as what they lead to.
+        match poll_fn(|context| self.poll_ready(alarm, context)).await? {
+            Ready::Server => self.read_server(),
+            Ready::Client => self.read_client(),
+            Ready::ClientRoom => self.client.flush().map_err(|_| Ended::Client),
+            Ready::ServerRoom => {
                 if self.backend.link.flush().is_err() {
                     self.refuse_inbound();
                 }
                 Ok(())
             }
-            _ = drain.changed(), if !*drain.borrow() => Ok(()),
+            Ready::Alarm => Ok(()),
         }
+    }
+
+    fn poll_ready<F>(
+        &self,
+        alarm: &mut Alarm<'_, F>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Ready, Ended>>
+    where
+        F: Future<Output = bool>,
+    {
+        // First, so that no command is begun behind it.
+        if alarm.poll(context).is_ready() {
+            return Poll::Ready(Ok(Ready::Alarm));
+        }
+        let (client, server) = (&self.client, &self.backend.link);
+        let read_client = match self.inbound {
+            Inbound::Open => server.is_clear() && !self.holding,
+            Inbound::Closing | Inbound::Closed => false,
+            Inbound::Refused => true,
+        };
+        if client.is_clear() {
+            if let Poll::Ready(ready) = server.poll_readable(context) {
+                return Poll::Ready(ready.map(|()| Ready::Server).map_err(Ended::Server));
+            }
+        } else if let Poll::Ready(ready) = client.poll_writable(context) {
+            let ready = ready.map(|()| Ready::ClientRoom);
+            return Poll::Ready(ready.map_err(|_| Ended::Client));
+        }
+        if read_client && let Poll::Ready(ready) = client.poll_readable(context) {
+            return Poll::Ready(ready.map(|()| Ready::Client).map_err(|_| Ended::Client));
+        }
+        if !server.is_clear()
+            && let Poll::Ready(ready) = server.poll_writable(context)
+        {
+            return Poll::Ready(ready.map(|()| Ready::ServerRoom).map_err(Ended::Server));
+        }
+        Poll::Pending
     }
 
     fn read_client(&mut self) -> Result<(), Ended> {

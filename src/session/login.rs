@@ -5,7 +5,7 @@
 
 use super::commands::Commands;
 use super::legs::{Agreed, Legs, refusal};
-use super::machine::{ClientStep, Server, ServerStep};
+use super::machine::{ClientStep, Limits, Server, ServerStep};
 use super::standing::Standing;
 use crate::wire::capability::Capabilities;
 use crate::wire::compression::Algorithm;
@@ -41,6 +41,7 @@ pub struct Ways {
 #[derive(Debug)]
 pub(super) struct LoggingIn {
     ways: Ways,
+    limits: Limits,
     stage: Stage,
 }
 
@@ -88,9 +89,10 @@ impl Answers {
 }
 
 impl LoggingIn {
-    pub(super) fn new(ways: Ways) -> LoggingIn {
+    pub(super) fn new(ways: Ways, limits: Limits) -> LoggingIn {
         LoggingIn {
             ways,
+            limits,
             stage: Stage::Greeting,
         }
     }
@@ -302,7 +304,8 @@ impl LoggingIn {
                     let mut standing = Standing::new(login.database.take());
                     standing.observe(&ok);
                     let (server, capabilities) = (login.server.clone(), login.capabilities);
-                    let commands = Commands::new(server, capabilities, *agreed, standing);
+                    let commands =
+                        Commands::new(server, capabilities, *agreed, standing, self.limits);
                     Then::In(Box::new(commands), login.compression)
                 }
             }

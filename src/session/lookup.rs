@@ -46,7 +46,7 @@ impl Session {
     pub(super) async fn look_up(
         &mut self,
         call: &Call,
-        payload: &[u8],
+        payload: Vec<u8>,
         definition: &Definition,
         facts: &Facts,
         database: &[u8],
@@ -323,7 +323,7 @@ impl Session {
     fn conclude(
         &mut self,
         call: &Call,
-        payload: &[u8],
+        payload: Vec<u8>,
         facts: &Facts,
         found: Found,
     ) -> Result<Owned, Refusal> {
@@ -372,7 +372,7 @@ impl Session {
             pending: Pending {
                 definition: call.definition,
                 form: call.form,
-                call: payload.to_vec(),
+                call: payload,
                 ids: found.ids,
                 heads,
                 before,

@@ -18,9 +18,10 @@
 
 use std::sync::Arc;
 
+use super::asked::Asked;
 use super::commands::{Commands, Served};
 use super::login::{LoggingIn, Then, Ways};
-use crate::statement::{Call, Class, Tail};
+use crate::statement::{Class, Tail};
 use crate::wire::compression::Algorithm;
 
 /// Limits that a machine keeps to.
@@ -30,6 +31,8 @@ pub struct Limits {
     pub statement_bytes: usize,
     /// Commands that a client may have in flight before its next ones are left waiting.
     pub in_flight: usize,
+    /// Prepared statements of a session that are remembered, with an id or with a name.
+    pub prepared_statements: usize,
 }
 
 /// What to do with the bytes that wait from the client.
@@ -54,8 +57,8 @@ pub enum ClientStep {
     },
     /// Tell the client this, and end the session.
     Refuse(Vec<u8>),
-    /// A whole packet of so many bytes: a call that may be owned.
-    Call(usize, Call),
+    /// A whole packet with a call that may be owned.
+    Call(Box<Asked>),
     /// A whole packet of so many bytes: a tail, and its result table is pending.
     Tail(usize, Arc<Tail>),
     /// The pending ids must be on the server before the next packet may go on.
@@ -108,7 +111,7 @@ impl Machine {
         Machine {
             limits,
             compression: None,
-            phase: Phase::LoggingIn(Box::new(LoggingIn::new(ways))),
+            phase: Phase::LoggingIn(Box::new(LoggingIn::new(ways, limits))),
         }
     }
 
@@ -135,7 +138,7 @@ impl Machine {
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         match &self.phase {
-            Phase::Commands(commands) => commands.is_idle() && !commands.standing.in_transaction,
+            Phase::Commands(commands) => commands.is_at_rest(),
             Phase::LoggingIn(login) => login.is_at_rest(),
             // Nobody can tell.
             Phase::Pump => true,
@@ -166,6 +169,7 @@ impl Machine {
             Phase::Pump => return ServerStep::Pass(input.len()),
             Phase::Commands(commands) => match commands.server(input) {
                 Served::Pass(passed) => return ServerStep::Pass(passed),
+                Served::Replace(length, own) => return ServerStep::Replace(length, own),
                 Served::Refuse(error) => return ServerStep::Refuse(error),
                 Served::Unfollowable => (ServerStep::Pass(input.len()), Then::Pump),
             },

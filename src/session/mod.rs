@@ -1,4 +1,5 @@
 //! One client's session: its protocol state (pure), and the driver that moves the bytes.
+pub mod asked;
 pub mod commands;
 pub mod counts;
 pub mod driver;
@@ -8,6 +9,7 @@ pub mod login;
 mod lookup;
 pub mod machine;
 mod owned;
+pub mod prepared;
 pub mod probe;
 mod proof;
 pub mod reason;
@@ -16,3 +18,4 @@ mod secure;
 mod settle;
 pub mod standing;
 mod tail;
+mod values;

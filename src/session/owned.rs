@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
+use super::asked::{Asked, Dress, Wanted};
 use super::counts::Event;
 use super::driver::{Ended, Session};
 use super::reason::Reason;
 use super::result_table::Pending;
-use crate::statement::Call;
+use crate::backend::query_payload;
+use crate::statement::{Call, Effects};
 use crate::timeline::check::Verdict;
 use crate::wire::frame::{self, HEADER_BYTES};
 use crate::wire::response::{ErrPacket, OkPacket};
 use crate::wire::resultset::Limits;
+use crate::wire::status;
 
 /// ER_QUERY_INTERRUPTED: KILL QUERY, or Ctrl-C at a prompt.
 pub(super) const INTERRUPTED: u16 = 1317;
@@ -55,45 +58,43 @@ pub(super) struct Owned {
 
 impl Session {
     /// Answers the call whose packet waits, or has the server's procedure answer it.
-    pub(super) async fn call(&mut self, length: usize, call: &Call) -> Result<(), Ended> {
+    pub(super) async fn call(&mut self, asked: &Asked) -> Result<(), Ended> {
         let payload = self
             .client_in
-            .get(HEADER_BYTES..length)
+            .get(HEADER_BYTES..asked.length)
             .unwrap_or_default()
             .to_vec();
-        match self.own(call, &payload).await {
+        match self.own(asked, &payload).await {
             Ok(owned) => {
-                self.client_in.drain(..length);
+                self.client_in.drain(..asked.length);
                 self.shared.counts.add(Event::CallOwned);
-                self.answer_call(owned)
+                self.answer_call(asked, &payload, owned)
             }
             Err(Refusal::Relay(reason)) => {
                 self.shared.counts.relayed(reason);
                 tracing::debug!(reason = reason.label(), "a call is relayed");
                 // Its OK packet may count the rows it deletes.
                 self.settle(false).await?;
-                if let Some(commands) = self.machine.commands() {
-                    commands.relay_call();
-                }
-                self.pass_client(length)
+                self.relay_call(asked, &payload)
             }
             Err(Refusal::Interrupted(error)) => {
-                self.client_in.drain(..length);
+                self.client_in.drain(..asked.length);
                 self.shared.counts.add(Event::CallInterrupted);
-                if let Some(commands) = self.machine.commands() {
-                    commands.standing.observe_error();
-                }
                 let (mut bytes, mut packet) = (Vec::new(), Vec::new());
                 error.write(&mut bytes);
                 frame::encode(1, &bytes, &mut packet);
+                if let Some(commands) = self.machine.commands() {
+                    commands.standing.observe_error();
+                    commands.numbered(&mut packet);
+                }
                 self.tell_client(&packet)
             }
             Err(Refusal::Ended(ended)) => Err(ended),
         }
     }
 
-    fn answer_call(&mut self, owned: Owned) -> Result<(), Ended> {
-        let ok = OkPacket {
+    fn answer_call(&mut self, asked: &Asked, payload: &[u8], owned: Owned) -> Result<(), Ended> {
+        let mut ok = OkPacket {
             affected_rows: owned.affected_rows,
             status: owned.status,
             ..OkPacket::default()
@@ -101,13 +102,70 @@ impl Session {
         let (mut bytes, mut packet) = (Vec::new(), Vec::new());
         if let Some(commands) = self.machine.commands() {
             commands.tables.pending = Some(Box::new(owned.pending));
+            if let Some(rest) = asked.dress.rest(payload) {
+                ok.status |= status::MORE_RESULTS;
+                // It comes next, as a command of its own whose reply continues this one.
+                let mut next = Vec::new();
+                let rest = query_payload(rest, commands.capabilities);
+                frame::encode(0, &rest, &mut next);
+                self.client_in.splice(..0, next);
+            }
             ok.write(commands.capabilities, &mut bytes);
+            frame::encode(commands.owned_call(&asked.dress), &bytes, &mut packet);
         }
-        frame::encode(1, &bytes, &mut packet);
         self.tell_client(&packet)
     }
 
-    async fn own(&mut self, call: &Call, payload: &[u8]) -> Result<Owned, Refusal> {
+    fn relay_call(&mut self, asked: &Asked, payload: &[u8]) -> Result<(), Ended> {
+        let effects = self.unknown_effects(&asked.wanted);
+        let own = self
+            .machine
+            .commands()
+            .and_then(|commands| commands.relay_call(&asked.dress, payload, effects));
+        let Some(own) = own else {
+            return self.pass_client(asked.length);
+        };
+        let length = own.len();
+        self.client_in.splice(..asked.length, own);
+        self.pass_client(length)
+    }
+
+    /// What a procedure may do that is called by a name of ours; `None`: it was seen to be the known one.
+    fn unknown_effects(&mut self, wanted: &Wanted) -> Option<Effects> {
+        // Any may change definitions, but what is accepted was checked after that.
+        let refused = Effects {
+            definition: false,
+            ..Effects::ALL
+        };
+        // Nothing is known to be in the way of the next call.
+        let unchecked = Effects {
+            one_shot: false,
+            ..refused
+        };
+        // It was the known one until lately, and is being looked at again.
+        let lately = Effects {
+            dynamic: false,
+            database: false,
+            ..unchecked
+        };
+        let definitions = self.shared.catalogue.definitions();
+        let standing = &self.machine.commands()?.standing;
+        let place = wanted.place(definitions, standing.certain_database());
+        let Some((number, form, database)) = place else {
+            return Some(unchecked);
+        };
+        match self.shared.catalogue.last_verdict(number, database) {
+            None => Some(unchecked),
+            Some((verdict, fresh)) => match &*verdict {
+                Verdict::Accelerate(facts) if facts.form(form).is_ok() => {
+                    (!fresh).then_some(lately)
+                }
+                _ => Some(refused),
+            },
+        }
+    }
+
+    async fn own(&mut self, asked: &Asked, payload: &[u8]) -> Result<Owned, Refusal> {
         if !self.shared.accelerate {
             return Err(Reason::SwitchedOff.into());
         }
@@ -115,6 +173,8 @@ impl Session {
         if let Some(reason) = commands.standing.obstacle() {
             return Err(reason.into());
         }
+        let call = &self.bound(&asked.wanted).await?;
+        let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         if commands.standing.must_ask_first() || self.may_be_elsewhere(call) {
             self.ask_settings().await?;
         }
@@ -158,8 +218,22 @@ impl Session {
         if facts.form(call.form).is_err() {
             return Err(Reason::Definition.into());
         }
+        let payload = self.plain(&call, &asked.dress, payload)?;
         self.look_up(&call, payload, definition, facts, &database)
             .await
+    }
+
+    /// The payload by which the same call runs again, whatever the session's variables have become.
+    fn plain(&mut self, call: &Call, dress: &Dress, payload: &[u8]) -> Result<Vec<u8>, Refusal> {
+        if let Dress::Text = dress {
+            return Ok(payload.to_vec());
+        }
+        let text = call.written_out(self.shared.catalogue.definitions());
+        let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
+        Ok(query_payload(
+            text.ok_or(Reason::Unchecked)?.as_bytes(),
+            commands.capabilities,
+        ))
     }
 
     /// True when the database that this session was last heard to be in serves no such call, while a

@@ -40,7 +40,7 @@ impl Session {
         };
         commands.standing.observe(rows.end());
         let settings = probe::judge_settings(rows)?;
-        commands.standing.database = settings.database;
+        commands.standing.enter(settings.database);
         commands.standing.server = Some(settings.server);
         commands.standing.settings_proven = true;
         Ok(())

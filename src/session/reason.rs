@@ -12,6 +12,8 @@ pub enum Reason {
     OneShotTransaction,
     /// The client has locked tables.
     TableLocks,
+    /// An argument is not certainly a number (NULL, a fraction, a value that was sent in pieces).
+    Arguments,
     /// The session is in another database than the definition's, or in none.
     OtherDatabase,
     /// A session setting that changes what the procedure does is not at its default.
@@ -40,11 +42,12 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Reason; 16] = [
+    pub const ALL: [Reason; 17] = [
         Reason::AutocommitOff,
         Reason::InTransaction,
         Reason::OneShotTransaction,
         Reason::TableLocks,
+        Reason::Arguments,
         Reason::OtherDatabase,
         Reason::Settings,
         Reason::TemporaryTables,
@@ -67,6 +70,7 @@ impl Reason {
             Reason::InTransaction => "in_transaction",
             Reason::OneShotTransaction => "one_shot_transaction",
             Reason::TableLocks => "table_locks",
+            Reason::Arguments => "arguments",
             Reason::OtherDatabase => "other_database",
             Reason::Settings => "session_settings",
             Reason::TemporaryTables => "temporary_tables",

@@ -1,5 +1,6 @@
 //! What is known of a session's state on the server, from what was seen to pass.
 
+use super::prepared::Current;
 use super::reason::Reason;
 use crate::statement::{Effects, Locks};
 use crate::timeline::Form;
@@ -19,6 +20,10 @@ pub struct Standing {
     pub in_transaction: bool,
     /// The current database as last heard of; `None` when there is none, or it is not known.
     pub database: Option<Vec<u8>>,
+    /// Nothing since could have chosen another one.
+    database_proven: bool,
+    /// So many commands may have chosen another one.
+    database_changes: u64,
     /// Which server this connection leads to; `None` until it was asked.
     pub server: Option<Vec<u8>>,
     /// The settings that matter were asked for, and nothing since could have changed them.
@@ -46,6 +51,8 @@ impl Standing {
             status: None,
             in_transaction: false,
             database,
+            database_proven: true,
+            database_changes: 0,
             server: None,
             settings_proven: false,
             tables_proven: true,
@@ -64,6 +71,10 @@ impl Standing {
             Locks::Taken => self.locked = true,
             Locks::Released => self.locked = false,
             Locks::Kept => {}
+        }
+        if effects.database {
+            self.database_proven = false;
+            self.database_changes += 1;
         }
         if effects.settings || effects.stored_code {
             self.settings_proven = false;
@@ -84,9 +95,21 @@ impl Standing {
         self.in_transaction = ok.status & (status::IN_TRANS | status::IN_TRANS_READONLY) != 0;
         if ok.truncated {
             self.database = None;
-        } else if ok.schema.is_some() {
-            self.database = ok.schema.clone();
+        } else if let Some(schema) = &ok.schema {
+            self.enter(Some(schema.clone()));
         }
+    }
+
+    /// This is the current database now, or there is none.
+    pub fn enter(&mut self, database: Option<Vec<u8>>) {
+        self.database = database;
+        self.database_proven = true;
+    }
+
+    /// The current database, where it is certain.
+    #[must_use]
+    pub fn certain_database(&self) -> Option<&[u8]> {
+        self.database.as_deref().filter(|_| self.database_proven)
     }
 
     /// An ERR ended a reply: a transaction may have ended with it, or not; a `LOCK TABLES` may have
@@ -95,6 +118,21 @@ impl Standing {
         self.locked = false;
         self.conditions = true;
         self.status = None;
+    }
+
+    /// How many commands may have chosen another database.
+    #[must_use]
+    pub fn database_changes(&self) -> u64 {
+        self.database_changes
+    }
+
+    /// What a text means that is prepared now.
+    #[must_use]
+    pub fn current(&self) -> Current<'_> {
+        Current {
+            name: self.certain_database(),
+            changes: self.database_changes,
+        }
     }
 
     /// Why no call can be owned now, as far as can be said without asking the server.

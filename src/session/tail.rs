@@ -20,17 +20,19 @@ impl Session {
                 return self.pass_client(length);
             };
             let capabilities = commands.capabilities;
-            let read = self.backend.run(&own, capabilities, limit).await?;
+            let mut read = self.backend.run(&own, capabilities, limit).await?;
             // A page shorter than its limit may lack an id that the rest of the result set has.
             let full = whole || read.rows == tail.limit;
             // A warning is our form's own, or the server's and to be given with its place.
             let silent = matches!(&read.outcome, Some(Outcome::Ok(ok)) if ok.warnings == 0);
             let exact = full && silent;
-            if let (Some(Outcome::Ok(ok)), Some(bytes), true) = (&read.outcome, &read.bytes, exact)
+            if let (Some(Outcome::Ok(ok)), Some(bytes), true) =
+                (&read.outcome, &mut read.bytes, exact)
             {
                 let text = self.client_in.drain(..length).skip(HEADER_BYTES).collect();
                 if let Some(commands) = self.machine.commands() {
                     commands.standing.observe(ok);
+                    commands.numbered(bytes);
                     if let Some(pending) = &mut commands.tables.pending {
                         pending.tail = Some(text);
                         pending.spared = Vec::new();
@@ -40,11 +42,12 @@ impl Session {
                 self.shared.counts.add(Event::TailVirtual);
                 return self.tell_client(bytes);
             }
-            if let (Some(Outcome::Err(error)), Some(bytes)) = (&read.outcome, &read.bytes)
+            if let (Some(Outcome::Err(error)), Some(bytes)) = (&read.outcome, &mut read.bytes)
                 && error.code == INTERRUPTED
             {
                 if let Some(commands) = self.machine.commands() {
                     commands.standing.observe_error();
+                    commands.numbered(bytes);
                 }
                 self.client_in.drain(..length);
                 return self.tell_client(bytes);

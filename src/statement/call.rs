@@ -1,8 +1,9 @@
-//! `CALL [db.]procedure(reader[, bound])` with integer literals: the calls that may be answered.
+//! `CALL [db.]procedure(reader[, bound])`: the calls that may be answered, and what their arguments may be.
 
 use super::keyword::is_keyword;
 use super::lexer::{Kind, Lexer, Token, is_space};
 use crate::timeline::{Definition, Form};
+use crate::wire::command::digits;
 
 /// A call of a known timeline procedure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,59 +20,184 @@ pub struct Call {
     pub bound: Option<u64>,
 }
 
-/// Longer numbers are left to the server, leading zeros included.
-const MAX_DIGITS: usize = 20;
+/// A call as it is written: some of its values may have to be found elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallStatement {
+    /// Which procedure.
+    pub form: Form,
+    /// The database in front of the name, if there is one.
+    pub database: Option<String>,
+    procedure: String,
+    reader: Argument,
+    bound: Option<Argument>,
+}
+
+/// What stands for a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Argument {
+    /// A number, or a string of digits: the servers make the same number of it.
+    Number(u64),
+    /// `?`: a parameter of a prepared statement.
+    Parameter,
+    /// `@name`: a user variable.
+    Variable(String),
+}
 
 impl Call {
-    /// Reads a call; `None` is any other text, and any call whose meaning is not beyond doubt.
+    /// Reads a call whose values all stand in the text; `None` is any other one, and any whose meaning is not beyond doubt.
     pub fn parse(text: &[u8], definitions: &[Definition]) -> Option<Self> {
-        let mut lexer = Lexer::new(text);
-        if !lexer.next()?.is_word("CALL") {
-            return None;
-        }
-        let (database, procedure) = procedure_name(&mut lexer)?;
-        let (reader, bound) = arguments(&mut lexer)?;
-        end_of_statement(lexer)?;
-
-        let form = if bound.is_some() {
-            Form::Bounded
-        } else {
-            Form::Newest
-        };
-        let named = |definition: &Definition| {
-            definition.procedure(form).eq_ignore_ascii_case(&procedure)
-                && database
-                    .as_ref()
-                    .is_none_or(|database| definition.serves(database.as_bytes()))
-                && definition.user_type.holds(reader)
-                && bound.is_none_or(|bound| definition.id_type.holds(bound))
-        };
-        let definition = definitions.iter().position(named)?;
-        Some(Self {
-            definition,
-            form,
-            database,
-            reader,
-            bound,
-        })
+        CallStatement::parse(text, definitions)?.bind(definitions, &[])
     }
 
     /// The definition that answers it where the procedure is in `database`: the qualifier's, or else the current one.
     ///
     /// `None`: none is served there, or this call's arguments are not of its types.
     pub fn definition_in(&self, definitions: &[Definition], database: &[u8]) -> Option<usize> {
-        let procedure = definitions.get(self.definition)?.procedure(self.form);
-        let found = definitions.iter().position(|definition| {
-            definition
-                .procedure(self.form)
-                .eq_ignore_ascii_case(procedure)
-                && definition.serves(database)
-        })?;
+        let found = self.procedure_in(definitions, database)?;
         let types = definitions.get(found)?;
         let held = types.user_type.holds(self.reader)
             && self.bound.is_none_or(|bound| types.id_type.holds(bound));
         held.then_some(found)
     }
+
+    /// The definition that has such a procedure in `database`, whatever its types.
+    #[must_use]
+    pub fn procedure_in(&self, definitions: &[Definition], database: &[u8]) -> Option<usize> {
+        let procedure = definitions.get(self.definition)?.procedure(self.form);
+        procedure_in(definitions, self.form, procedure, database)
+    }
+
+    /// The same call in plain words: what it means hangs on nothing but the current database.
+    #[must_use]
+    pub fn written_out(&self, definitions: &[Definition]) -> Option<String> {
+        let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
+        let procedure = quoted(definitions.get(self.definition)?.procedure(self.form));
+        let database = self.database.as_deref();
+        let database = database.map_or_else(String::new, |name| format!("{}.", quoted(name)));
+        let bound = self.bound.map_or_else(String::new, |id| format!(",{id}"));
+        Some(format!(
+            "CALL {database}{procedure}({}{bound})",
+            self.reader
+        ))
+    }
+}
+
+impl CallStatement {
+    /// Reads a call and nothing behind it.
+    pub fn parse(text: &[u8], definitions: &[Definition]) -> Option<Self> {
+        let (statement, lexer) = Self::first(text, definitions)?;
+        end_of_statement(lexer)?;
+        Some(statement)
+    }
+
+    /// Reads a call that the text begins with, up to its closing parenthesis.
+    pub(super) fn first<'a>(
+        text: &'a [u8],
+        definitions: &[Definition],
+    ) -> Option<(Self, Lexer<'a>)> {
+        let mut lexer = Lexer::new(text);
+        if !lexer.next()?.is_word("CALL") {
+            return None;
+        }
+        let (database, procedure) = procedure_name(&mut lexer)?;
+        let (reader, bound) = arguments(&mut lexer)?;
+        let form = if bound.is_some() {
+            Form::Bounded
+        } else {
+            Form::Newest
+        };
+        let statement = Self {
+            form,
+            database,
+            procedure,
+            reader,
+            bound,
+        };
+        definitions
+            .iter()
+            .any(|definition| statement.names(definition))
+            .then_some((statement, lexer))
+    }
+
+    /// Puts values in the place of parameters and variables, in their order.
+    ///
+    /// `None`: there are not as many, or no definition's types hold them.
+    #[must_use]
+    pub fn bind(&self, definitions: &[Definition], values: &[u64]) -> Option<Call> {
+        let mut values = values.iter().copied();
+        let mut value = |argument: &Argument| match argument {
+            Argument::Number(number) => Some(*number),
+            Argument::Parameter | Argument::Variable(_) => values.next(),
+        };
+        let reader = value(&self.reader)?;
+        let bound = match &self.bound {
+            Some(argument) => Some(value(argument)?),
+            None => None,
+        };
+        if values.next().is_some() {
+            return None;
+        }
+        let definition = definitions.iter().position(|definition| {
+            self.names(definition)
+                && definition.user_type.holds(reader)
+                && bound.is_none_or(|bound| definition.id_type.holds(bound))
+        })?;
+        Some(Call {
+            definition,
+            form: self.form,
+            database: self.database.clone(),
+            reader,
+            bound,
+        })
+    }
+
+    /// The arguments, in their order.
+    pub fn arguments(&self) -> impl Iterator<Item = &Argument> {
+        [&self.reader].into_iter().chain(&self.bound)
+    }
+
+    /// The names of the variables among the arguments.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.arguments().filter_map(|argument| match argument {
+            Argument::Variable(name) => Some(name.as_str()),
+            Argument::Number(_) | Argument::Parameter => None,
+        })
+    }
+
+    /// How many parameters there are among the arguments.
+    #[must_use]
+    pub fn parameters(&self) -> usize {
+        let parameters = self.arguments();
+        parameters
+            .filter(|argument| matches!(argument, Argument::Parameter))
+            .count()
+    }
+
+    /// The definition that has such a procedure in `database`, whatever its types.
+    #[must_use]
+    pub fn procedure_in(&self, definitions: &[Definition], database: &[u8]) -> Option<usize> {
+        procedure_in(definitions, self.form, &self.procedure, database)
+    }
+
+    fn names(&self, definition: &Definition) -> bool {
+        let procedure = definition.procedure(self.form);
+        procedure.eq_ignore_ascii_case(&self.procedure)
+            && self
+                .database
+                .as_ref()
+                .is_none_or(|database| definition.serves(database.as_bytes()))
+    }
+}
+
+fn procedure_in(
+    definitions: &[Definition],
+    form: Form,
+    procedure: &str,
+    database: &[u8],
+) -> Option<usize> {
+    definitions.iter().position(|definition| {
+        definition.procedure(form).eq_ignore_ascii_case(procedure) && definition.serves(database)
+    })
 }
 
 fn procedure_name(lexer: &mut Lexer<'_>) -> Option<(Option<String>, String)> {
@@ -90,9 +216,9 @@ fn name(token: Token<'_>) -> Option<String> {
         .filter(|name| token.kind == Kind::Quoted || !(name.starts_with('_') || is_keyword(name)))
 }
 
-fn arguments(lexer: &mut Lexer<'_>) -> Option<(u64, Option<u64>)> {
+fn arguments(lexer: &mut Lexer<'_>) -> Option<(Argument, Option<Argument>)> {
     lexer.next().filter(|token| token.is_punct(b'('))?;
-    let reader = integer(lexer.next()?)?;
+    let reader = argument(lexer)?;
     let next = lexer.next()?;
     if next.is_punct(b')') {
         return Some((reader, None));
@@ -100,20 +226,36 @@ fn arguments(lexer: &mut Lexer<'_>) -> Option<(u64, Option<u64>)> {
     if !next.is_punct(b',') {
         return None;
     }
-    let bound = integer(lexer.next()?)?;
+    let bound = argument(lexer)?;
     lexer.next().filter(|token| token.is_punct(b')'))?;
     Some((reader, Some(bound)))
 }
 
-fn integer(token: Token<'_>) -> Option<u64> {
-    if token.kind != Kind::Number || token.text.len() > MAX_DIGITS {
-        return None;
+fn argument(lexer: &mut Lexer<'_>) -> Option<Argument> {
+    let token = lexer.next()?;
+    match token.kind {
+        Kind::Number => digits(token.text).map(Argument::Number),
+        // In double quotes it could be a name (ANSI_QUOTES).
+        Kind::Text => {
+            let string = token.text.strip_prefix(b"'")?.strip_suffix(b"'")?;
+            digits(string).map(Argument::Number)
+        }
+        Kind::Punct(b'?') => Some(Argument::Parameter),
+        Kind::Punct(b'@') => variable(token, lexer.next()?).map(Argument::Variable),
+        _ => None,
     }
-    std::str::from_utf8(token.text).ok()?.parse().ok()
+}
+
+/// The name of a user variable, behind its `@`.
+pub(super) fn variable(at: Token<'_>, name: Token<'_>) -> Option<String> {
+    let plain = name.kind == Kind::Word && name.at == at.at + at.text.len();
+    plain
+        .then(|| std::str::from_utf8(name.text).ok().map(str::to_owned))
+        .flatten()
 }
 
 /// Comments may close a statement, but only white space may follow its semicolon: more is a second statement.
-fn end_of_statement(mut lexer: Lexer<'_>) -> Option<()> {
+pub(super) fn end_of_statement(mut lexer: Lexer<'_>) -> Option<()> {
     match lexer.next() {
         None => Some(()),
         Some(token) => {
@@ -159,6 +301,33 @@ mod tests {
         };
         let text = b"CALL fetch_timeline_ids2(1, 18446744073709551615)";
         assert_eq!(Call::parse(text, &[wide]).unwrap().bound, Some(u64::MAX));
+    }
+
+    #[test]
+    fn values_are_numbers_strings_of_digits_parameters_and_variables() {
+        let statement =
+            |text: &str| CallStatement::parse(text.as_bytes(), &[Definition::classic()]);
+        assert_eq!(parse("CALL fetch_timeline_ids('007')").unwrap().reader, 7);
+        for refused in [
+            "\"7\"", "' 7'", "'7.0'", "''", "-7", "+7", "7.0", "0x7", "NULL", "@@x", "@ x", "@`x`",
+            "@1", "@a.b",
+        ] {
+            let text = format!("CALL fetch_timeline_ids({refused})");
+            assert_eq!(statement(&text), None, "{text}");
+        }
+        let asked = statement("CALL tl.fetch_timeline_ids2(?, @Bound)").unwrap();
+        assert_eq!(asked.parameters(), 1);
+        assert_eq!(asked.variables().collect::<Vec<_>>(), ["Bound"]);
+        let definitions = [Definition::classic()];
+        let call = asked.bind(&definitions, &[7, 99]).unwrap();
+        assert_eq!((call.reader, call.bound), (7, Some(99)));
+        assert_eq!(
+            call.written_out(&definitions).unwrap(),
+            "CALL `tl`.`fetch_timeline_ids2`(7,99)"
+        );
+        for values in [&[7][..], &[7, 99, 1], &[7, 1 << 32]] {
+            assert_eq!(asked.bind(&definitions, values), None, "{values:?}");
+        }
     }
 
     #[test]

@@ -17,6 +17,10 @@ pub struct Effects {
     pub stored_code: bool,
     /// Changed session settings, roles or the current database.
     pub settings: bool,
+    /// Changed the current database.
+    pub database: bool,
+    /// Prepared statements by name, or dropped some (no function and no trigger can).
+    pub dynamic: bool,
     /// Takes table locks or gives them back.
     pub locks: Locks,
     /// Asks for what the statement before it left: row counts, warnings, the last insert id, profiles; or how a result
@@ -50,6 +54,8 @@ impl Effects {
         temp_tables: false,
         stored_code: false,
         settings: false,
+        database: false,
+        dynamic: false,
         locks: Locks::Kept,
         diagnostics: false,
         definition: false,
@@ -63,6 +69,8 @@ impl Effects {
         temp_tables: true,
         stored_code: true,
         settings: true,
+        database: true,
+        dynamic: true,
         locks: Locks::Kept,
         diagnostics: true,
         definition: true,
@@ -77,7 +85,7 @@ impl Effects {
     };
 
     /// May run stored code: what any statement may do that reads or writes tables or calls functions.
-    const STORED_CODE: Self = Self {
+    pub const STORED_CODE: Self = Self {
         stored_code: true,
         ..Self::NONE
     };
@@ -115,15 +123,38 @@ impl Effects {
             one_shot: runs_another || has(TRANSACTION),
             diagnostics: runs_another || has(DIAGNOSTICS) || has(&["SHOW"]),
             definition: runs_another || has(DEFINES),
+            database: runs_another || holds_word(text, "USE") || has(&["DATABASE", "SCHEMA"]),
+            dynamic: runs_another || has(&["PREPARE"]),
             ..Self::ALL
         }
     }
 }
 
 /// Whether a text holds a word, in whatever case, even as a part of others.
-fn holds(text: &[u8], word: &str) -> bool {
+pub(super) fn holds(text: &[u8], word: &str) -> bool {
     text.windows(word.len().max(1))
         .any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// Whether a text holds a word as one of its own. A number may stand right before it: `/*!50000USE tl*/`.
+fn holds_word(text: &[u8], word: &str) -> bool {
+    let goes_on = |byte: Option<&u8>, digits: bool| {
+        byte.is_some_and(|&byte| {
+            byte.is_ascii_alphabetic() || byte == b'_' || (digits && byte.is_ascii_digit())
+        })
+    };
+    let ends = word.len()..=text.len();
+    ends.map(|end| (end - word.len(), end)).any(|(start, end)| {
+        let found = text
+            .get(start..end)
+            .is_some_and(|part| part.eq_ignore_ascii_case(word.as_bytes()));
+        found
+            && !goes_on(
+                start.checked_sub(1).and_then(|before| text.get(before)),
+                false,
+            )
+            && !goes_on(text.get(end), true)
+    })
 }
 
 /// What is kept of a statement while its tokens pass.
@@ -214,6 +245,7 @@ impl<'a> Outline<'a> {
             Verb::Set => self.set(),
             Verb::Use => Effects {
                 settings: true,
+                database: true,
                 ..calls
             },
             Verb::Show => Effects {
@@ -261,6 +293,12 @@ impl<'a> Outline<'a> {
             definition: !self.word(1, &["TEMPORARY"]),
             // DROP DATABASE leaves no current database; ALTER USER, RENAME USER and the like concern the session's rights.
             settings: !table,
+            database: self.word(0, &["CREATE", "ALTER", "DROP"])
+                && !table
+                && !self.word(
+                    1,
+                    &["PROCEDURE", "FUNCTION", "VIEW", "TRIGGER", "EVENT", "USER"],
+                ),
             ..Effects::STORED_CODE
         }
     }

@@ -10,7 +10,7 @@ use crate::timeline::Definition;
 pub fn text(data: &[u8]) {
     let definitions: Arc<[Definition]> = [Definition::classic()].into();
     let class = classify(data, &definitions, false);
-    let mut classes = Classes::new(Arc::clone(&definitions), NonZeroUsize::MIN, usize::MAX);
+    let classes = Classes::new(Arc::clone(&definitions), NonZeroUsize::MIN, usize::MAX);
     assert_eq!(classes.classify(data, false), class);
     assert_eq!(classes.classify(data, false), class);
     match class {
@@ -35,6 +35,27 @@ pub fn text(data: &[u8]) {
                 })
             ));
         }
-        Class::Other(_) => {}
+        Class::Several(several, _) => {
+            assert!(several.rest < data.len());
+            let alone = data.get(..several.rest).unwrap_or_default();
+            assert!(matches!(
+                classify(alone, &definitions, false),
+                Class::Call(_) | Class::Unbound(_) | Class::Other(_)
+            ));
+        }
+        Class::Unbound(statement) => {
+            let unknown = statement.variables().count() + statement.parameters();
+            assert!((1..=2).contains(&unknown));
+            let call = statement.bind(&definitions, &vec![7; unknown]);
+            // Written out, it is that call.
+            if let Some(call) = call {
+                let text = call.written_out(&definitions).unwrap_or_default();
+                assert_eq!(
+                    classify(text.as_bytes(), &definitions, false),
+                    Class::Call(call)
+                );
+            }
+        }
+        Class::Dynamic(_) | Class::Other(_) => {}
     }
 }

@@ -1,15 +1,17 @@
 //! Classes of texts that were dear to find out, remembered.
 
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 
-use super::call::Call;
-use super::classify::{Class, names_a_result, other};
+use super::classify::{Class, names_a_result, of_call, other};
 use super::effects::Effects;
 use super::tail::{MAX_TEXT_BYTES, Tail};
 use crate::timeline::Definition;
+
+/// What each text was found to be: a tail, or none.
+type Tails = LruCache<Box<[u8]>, Option<Arc<Tail>>>;
 
 /// Classifies texts as [`classify()`](super::classify()) does, and remembers of each that names a result table whether it is a tail.
 ///
@@ -18,7 +20,7 @@ use crate::timeline::Definition;
 #[derive(Debug)]
 pub struct Classes {
     definitions: Arc<[Definition]>,
-    tails: LruCache<Box<[u8]>, Option<Arc<Tail>>>,
+    tails: Mutex<Tails>,
     statement_bytes: usize,
 }
 
@@ -31,30 +33,32 @@ impl Classes {
     ) -> Self {
         Self {
             definitions,
-            tails: LruCache::new(entries),
+            tails: Mutex::new(LruCache::new(entries)),
             statement_bytes,
         }
     }
 
     /// What a text means on a server that is known to have `no_functions`, or may have some.
-    pub fn classify(&mut self, text: &[u8], no_functions: bool) -> Class {
+    pub fn classify(&self, text: &[u8], no_functions: bool) -> Class {
         if text.len() > self.statement_bytes {
             return Class::Other(Effects::ALL);
         }
-        if let Some(call) = Call::parse(text, &self.definitions) {
-            return Class::Call(call);
+        if let Some(class) = of_call(text, &self.definitions) {
+            return class;
         }
         if text.len() > MAX_TEXT_BYTES || !names_a_result(text, &self.definitions) {
             return other(text, &self.definitions, no_functions);
         }
-        let known = match self.tails.get(text) {
+        let mut tails = self.tails.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = match tails.get(text) {
             Some(known) => known.clone(),
             None => {
                 let found = Tail::parse(text, &self.definitions).map(Arc::new);
-                self.tails.push(text.into(), found.clone());
+                tails.push(text.into(), found.clone());
                 found
             }
         };
+        drop(tails);
         known.map_or_else(|| other(text, &self.definitions, no_functions), Class::Tail)
     }
 }

@@ -3,7 +3,7 @@
 //! They stand here so that tests run them too, with captured and with random bytes.
 
 use crate::wire::capability::Capabilities;
-use crate::wire::command::{Command, query_text};
+use crate::wire::command::{Command, Execute, query_text};
 use crate::wire::compression::{Algorithm, Compressor, Packer, Unpacker, Unreadable};
 use crate::wire::cursor::Cursor;
 use crate::wire::frame::{Header, Splitter};
@@ -128,6 +128,39 @@ pub fn handshake(data: &[u8]) {
             .filter(|_| capabilities.contains(Capabilities::SESSION_TRACK));
         assert_eq!(again, Ok((packet.info, schema)));
     }
+}
+
+/// The values of an execution are the same where its types come with an earlier one.
+pub fn execute(data: &[u8]) {
+    let (capabilities, rest) = with_capabilities(data);
+    let Some((count, payload)) = rest.split_first() else {
+        return;
+    };
+    let count = usize::from(count % 20);
+    let Ok(execute) = Execute::parse(payload, count, capabilities) else {
+        return;
+    };
+    let Some(types) = execute.types() else {
+        return;
+    };
+    let numbers = execute.numbers(types);
+    if let Ok(numbers) = &numbers {
+        assert_eq!(numbers.len(), count);
+    }
+    let whole = execute.with_types(payload, types).unwrap_or_default();
+    // Types that are there already come twice, and the values behind them are not those any more.
+    assert_eq!(whole.len(), payload.len() + types.len());
+    let mut bare = payload.to_vec();
+    let values = payload.len() - execute.values().len();
+    let flag = values - types.len() - 1;
+    bare.drain(flag + 1..values);
+    if let Some(bound) = bare.get_mut(flag) {
+        *bound = 0;
+    }
+    let again = Execute::parse(&bare, count, capabilities);
+    assert_eq!(again.and_then(|again| again.numbers(types)), numbers);
+    let filled = again.ok().and_then(|again| again.with_types(&bare, types));
+    assert_eq!(filled.as_deref(), Some(payload));
 }
 
 /// A reply has the same events in the same places however it is cut, and no byte is consumed twice.

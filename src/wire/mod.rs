@@ -11,6 +11,7 @@ pub mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod handshake;
+pub mod renumber;
 pub mod reply;
 pub mod response;
 pub mod resultset;

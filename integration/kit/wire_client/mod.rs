@@ -26,12 +26,23 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) const COM_QUIT: u8 = 0x01;
 pub(crate) const COM_INIT_DB: u8 = 0x02;
 pub(crate) const COM_QUERY: u8 = 0x03;
+pub(crate) const COM_FIELD_LIST: u8 = 0x04;
+pub(crate) const COM_STATISTICS: u8 = 0x09;
+pub(crate) const COM_PROCESS_INFO: u8 = 0x0a;
+pub(crate) const COM_PROCESS_KILL: u8 = 0x0c;
+pub(crate) const COM_DEBUG: u8 = 0x0d;
 pub(crate) const COM_PING: u8 = 0x0e;
 pub(crate) const COM_CHANGE_USER: u8 = 0x11;
+pub(crate) const COM_BINLOG_DUMP: u8 = 0x12;
 pub(crate) const COM_STMT_PREPARE: u8 = 0x16;
 pub(crate) const COM_STMT_EXECUTE: u8 = 0x17;
+pub(crate) const COM_STMT_SEND_LONG_DATA: u8 = 0x18;
 pub(crate) const COM_STMT_CLOSE: u8 = 0x19;
+pub(crate) const COM_STMT_RESET: u8 = 0x1a;
+pub(crate) const COM_SET_OPTION: u8 = 0x1b;
+pub(crate) const COM_STMT_FETCH: u8 = 0x1c;
 pub(crate) const COM_RESET_CONNECTION: u8 = 0x1f;
+pub(crate) const COM_STMT_BULK_EXECUTE: u8 = 0xfa;
 
 /// One logged-in connection.
 #[derive(Debug)]
@@ -67,6 +78,15 @@ impl WireClient {
         addr: SocketAddr,
         login: &Login,
     ) -> io::Result<Result<WireClient, ServerError>> {
+        WireClient::heard_login(addr, login, &mut Vec::new())
+    }
+
+    /// As [`WireClient::try_login`]; `heard` gets every byte of the server, whatever comes of it.
+    pub(crate) fn heard_login(
+        addr: SocketAddr,
+        login: &Login,
+        heard: &mut Vec<u8>,
+    ) -> io::Result<Result<WireClient, ServerError>> {
         let stream = TcpStream::connect(addr)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(READ_TIMEOUT))?;
@@ -74,6 +94,7 @@ impl WireClient {
         stream.write_packet(&login.header)?;
         let mut raw = Vec::new();
         Packet::read(&mut stream, &mut raw)?;
+        heard.extend(&raw);
         let greeting = match Greeting::parse(raw) {
             Ok(greeting) => greeting,
             Err(error) => return Ok(Err(error)),
@@ -85,7 +106,9 @@ impl WireClient {
             capabilities: 0,
             infile: Vec::new(),
         };
-        let authenticated = client.authenticate(login)?;
+        let authenticated = client.authenticate(login);
+        heard.extend(&client.login_raw);
+        let authenticated = authenticated?;
         if client.capabilities & (capability::COMPRESS | capability::ZSTD_COMPRESSION) != 0 {
             let zlib = client.capabilities & capability::COMPRESS != 0;
             client.stream.compress(!zlib);
@@ -213,32 +236,81 @@ impl WireClient {
         params: &[Option<&str>],
         cursor: u8,
     ) -> Vec<u8> {
+        let params: Vec<_> = params.iter().map(|text| Param::text(*text)).collect();
+        self.execution(statement, &params, cursor, true)
+    }
+
+    /// Executes with parameters of any type; their types come along with `types` only.
+    pub(crate) fn execution(
+        &self,
+        statement: u32,
+        params: &[Param],
+        cursor: u8,
+        types: bool,
+    ) -> Vec<u8> {
         let mut payload = vec![COM_STMT_EXECUTE];
         payload.extend(statement.to_le_bytes());
         payload.push(cursor);
         payload.extend(1_u32.to_le_bytes());
-        if !params.is_empty() {
-            // With query attributes a count comes first and each parameter has a name, here none.
-            let named = self.capabilities & capability::QUERY_ATTRIBUTES != 0;
-            if named {
-                put_lenenc(&mut payload, params.len());
-            }
-            let mut nulls = vec![0_u8; params.len().div_ceil(8)];
-            for (index, _) in params
-                .iter()
-                .enumerate()
-                .filter(|(_, param)| param.is_none())
-            {
-                nulls[index / 8] |= 1 << (index % 8);
-            }
-            payload.extend(nulls);
-            payload.push(1);
-            let type_and_name: &[u8] = if named { &[0xfe, 0, 0] } else { &[0xfe, 0] };
-            payload.extend(type_and_name.repeat(params.len()));
-            for param in params.iter().flatten() {
-                put_bytes(&mut payload, param.as_bytes());
-            }
+        if params.is_empty() {
+            return payload;
+        }
+        // With query attributes a count comes first and each parameter has a name, here none.
+        let named = self.capabilities & capability::QUERY_ATTRIBUTES != 0;
+        if named {
+            put_lenenc(&mut payload, params.len());
+        }
+        let mut nulls = vec![0_u8; params.len().div_ceil(8)];
+        for (index, param) in params.iter().enumerate() {
+            nulls[index / 8] |= u8::from(param.value.is_none()) << (index % 8);
+        }
+        payload.extend(nulls);
+        payload.push(u8::from(types));
+        for param in params.iter().filter(|_| types) {
+            payload.extend([param.code, param.sign]);
+            payload.extend(named.then_some(0));
+        }
+        for value in params.iter().filter_map(|param| param.value.as_ref()) {
+            payload.extend(value);
         }
         payload
+    }
+}
+
+/// A parameter of a prepared statement, as it is on the wire.
+#[derive(Debug, Clone)]
+pub(crate) struct Param {
+    pub(crate) code: u8,
+    /// 0x80: unsigned.
+    pub(crate) sign: u8,
+    /// `None` is NULL, or sent ahead as long data.
+    pub(crate) value: Option<Vec<u8>>,
+}
+
+impl Param {
+    pub(crate) fn new(code: u8, sign: u8, value: &[u8]) -> Param {
+        Param {
+            code,
+            sign,
+            value: Some(value.to_vec()),
+        }
+    }
+
+    /// A string.
+    pub(crate) fn text(text: Option<&str>) -> Param {
+        let value = text.map(|text| {
+            let mut value = Vec::new();
+            put_bytes(&mut value, text.as_bytes());
+            value
+        });
+        Param {
+            code: 0xfe,
+            sign: 0,
+            value,
+        }
+    }
+
+    pub(crate) fn long(value: i32) -> Param {
+        Param::new(3, 0, &value.to_le_bytes())
     }
 }

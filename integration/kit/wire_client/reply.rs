@@ -23,19 +23,25 @@ impl WireClient {
     /// `self.infile`.
     pub(crate) fn reply(&mut self, command: u8) -> io::Result<Reply> {
         let mut reply = Reply::default();
+        self.reply_into(command, &mut reply)?;
+        Ok(reply)
+    }
+
+    /// As [`WireClient::reply`]; what came before an error is kept.
+    pub(crate) fn reply_into(&mut self, command: u8, reply: &mut Reply) -> io::Result<()> {
         match command {
             // QUIT, STMT_SEND_LONG_DATA, STMT_CLOSE
             0x01 | 0x18 | 0x19 => {}
             // QUERY, PROCESS_INFO, STMT_EXECUTE, STMT_BULK_EXECUTE
-            0x03 | 0x0a | 0x17 | 0xfa => self.read_results(&mut reply)?,
+            0x03 | 0x0a | 0x17 | 0xfa => self.read_results(reply)?,
             // FIELD_LIST, STMT_FETCH
-            0x04 | 0x1c => while !self.next_ends_rows(&mut reply)? {},
-            0x16 => self.read_prepared(&mut reply)?,
+            0x04 | 0x1c => while !self.next_ends_rows(reply)? {},
+            0x16 => self.read_prepared(reply)?,
             _ => {
-                self.next(&mut reply)?;
+                self.next(reply)?;
             }
         }
-        Ok(reply)
+        Ok(())
     }
 
     fn read_results(&mut self, reply: &mut Reply) -> io::Result<()> {

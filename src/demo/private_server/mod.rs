@@ -1,12 +1,13 @@
 //! A database server of our own: private folder, private port, gone with us.
 //!
-//! The demo, the tests and nothing else use it. The server runs as the invoking user, listens on
+//! The demo, the tests and `make bench-relay` use it. The server runs as the invoking user, listens on
 //! loopback only, takes `root` with an empty password, and loses everything when it is dropped:
 //! it trades durability for speed and must never hold data that anybody needs.
 
 mod folder;
 mod programs;
 mod template;
+pub mod unpacked;
 mod watchdog;
 
 use std::fs::File;

@@ -9,6 +9,7 @@ use std::process::Command;
 use nix::unistd::Uid;
 
 use super::folder::Folder;
+use super::unpacked::Unpacked;
 use super::{Kind, PrivateServerError};
 
 /// The programs of one product that were found on this machine.
@@ -25,8 +26,8 @@ enum Layout {
         server: PathBuf,
         install_db: PathBuf,
     },
-    /// Unpacked by setup/mysql.sh: needs that folder's own loader and C library.
-    Mysql { prefix: PathBuf, loader: PathBuf },
+    /// Unpacked by setup/mysql.sh.
+    Mysql(Unpacked),
 }
 
 impl Programs {
@@ -37,14 +38,12 @@ impl Programs {
                 install_db: in_path("mariadb-install-db")?,
             },
             Kind::Mysql => {
-                let prefix = mysql_prefix();
-                let server = prefix.join("usr/sbin/mysqld");
-                let loader = mysql_loader(&prefix);
-                if !server.exists() || !loader.exists() {
-                    let what = format!("MySQL 9.7 in {}", prefix.display());
+                let folder = Unpacked::at("HEADWATER_MYSQL_PREFIX", "mysql-9.7");
+                if !folder.has("usr/sbin/mysqld") {
+                    let what = format!("MySQL 9.7 in {}", folder.prefix().display());
                     return Err(PrivateServerError::Missing { what });
                 }
-                Layout::Mysql { prefix, loader }
+                Layout::Mysql(folder)
             }
         };
         let mut programs = Programs {
@@ -119,7 +118,7 @@ impl Programs {
                     .args(["--skip-test-db", "--skip-name-resolve"]);
                 command
             }
-            Layout::Mysql { .. } => {
+            Layout::Mysql(_) => {
                 let mut command = self.bare_server();
                 command
                     .arg("--initialize-insecure")
@@ -140,7 +139,7 @@ impl Programs {
     pub(super) fn client(&self) -> Command {
         let mut command = match &self.layout {
             Layout::Mariadb { .. } => Command::new("mariadb"),
-            Layout::Mysql { prefix, loader } => run_unpacked(prefix, loader, "usr/bin/mysql"),
+            Layout::Mysql(folder) => folder.command("usr/bin/mysql"),
         };
         command.arg("--no-defaults");
         command
@@ -153,8 +152,9 @@ impl Programs {
                 command.arg("--no-defaults");
                 command
             }
-            Layout::Mysql { prefix, loader } => {
-                let mut command = run_unpacked(prefix, loader, "usr/sbin/mysqld");
+            Layout::Mysql(folder) => {
+                let prefix = folder.prefix();
+                let mut command = folder.command("usr/sbin/mysqld");
                 command
                     .arg("--no-defaults")
                     .arg(option("--basedir", &prefix.join("usr")))
@@ -183,51 +183,6 @@ impl Programs {
             }),
         }
     }
-}
-
-/// A program of the folder, with that folder's own C library.
-fn run_unpacked(prefix: &Path, loader: &Path, program: &str) -> Command {
-    let mut command = Command::new(loader);
-    command
-        .arg("--library-path")
-        .arg(library_path(prefix))
-        .arg(prefix.join(program));
-    command
-}
-
-/// `HEADWATER_MYSQL_PREFIX`, else the folder that `make setup` fills.
-fn mysql_prefix() -> PathBuf {
-    match env::var_os("HEADWATER_MYSQL_PREFIX") {
-        Some(prefix) if !prefix.is_empty() => PathBuf::from(prefix),
-        _ => cache_folder().join("mysql-9.7"),
-    }
-}
-
-/// The user's cache: what can be made again, and is worth keeping between runs.
-pub(super) fn cache_folder() -> PathBuf {
-    match env::var_os("HOME") {
-        Some(home) if !home.is_empty() => Path::new(&home).join(".cache/headwater"),
-        _ => env::temp_dir().join("headwater-cache"),
-    }
-}
-
-fn mysql_loader(prefix: &Path) -> PathBuf {
-    match env::consts::ARCH {
-        "aarch64" => prefix.join("usr/lib/ld-linux-aarch64.so.1"),
-        _ => prefix.join("usr/lib64/ld-linux-x86-64.so.2"),
-    }
-}
-
-fn library_path(prefix: &Path) -> OsString {
-    let system = format!("usr/lib/{}-linux-gnu", env::consts::ARCH);
-    let mut path = OsString::new();
-    for folder in [system.as_str(), "usr/lib/mysql/private", "usr/lib/mysql"] {
-        if !path.is_empty() {
-            path.push(":");
-        }
-        path.push(prefix.join(folder));
-    }
-    path
 }
 
 /// Servers refuse to run as root unless they are told to.

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use super::programs::{self, Programs};
+use super::programs::Programs;
+use super::unpacked;
 use super::{PrivateServerError, last_lines};
 
 /// Raised when templates of the same server version are to be made in another way.
@@ -30,7 +31,7 @@ fn template(programs: &Programs) -> Result<PathBuf, PrivateServerError> {
     static MAKING: Mutex<()> = Mutex::new(());
     let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
 
-    let templates = programs::cache_folder().join("templates");
+    let templates = unpacked::cache_folder().join("templates");
     let kind = programs.kind();
     let name = format!("{}-{}-{FORMAT}", kind.name(), programs.version());
     let finished = templates.join(&name);

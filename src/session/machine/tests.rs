@@ -17,6 +17,7 @@ use crate::wire::handshake::greeting_with_ssl;
 const LIMITS: Limits = Limits {
     statement_bytes: 1024,
     in_flight: 4,
+    prepared_statements: 2,
 };
 
 const WAYS: Ways = Ways {
@@ -108,10 +109,16 @@ impl World {
                     return true;
                 }
                 // The driver would try to own it; here the server answers.
-                ClientStep::Call(length, _) => {
+                ClientStep::Call(asked) => {
                     self.calls += 1;
-                    self.machine.commands().unwrap().relay_call();
-                    length
+                    let payload = &self.client_in[HEADER_BYTES..asked.length];
+                    let commands = self.machine.commands().unwrap();
+                    if let Some(own) = commands.relay_call(&asked.dress, payload, None) {
+                        self.client_in.drain(..asked.length);
+                        self.to_server.extend(own);
+                        return true;
+                    }
+                    asked.length
                 }
                 step => panic!("{step:?} without a pending call"),
             };

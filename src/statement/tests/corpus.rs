@@ -1,6 +1,6 @@
 //! The statements of `fixtures/statements`, each with the class that it has to have.
 
-use crate::statement::{Class, Effects, Locks, classify};
+use crate::statement::{Class, Dynamic, Effects, Locks, classify};
 use crate::timeline::Definition;
 
 #[test]
@@ -64,6 +64,20 @@ fn named(class: &Class, with_effects: bool) -> String {
                 .unwrap_or_default();
             format!("call{database}({}{bound})", call.reader)
         }
+        Class::Unbound(statement) => {
+            let variables: Vec<_> = statement.variables().collect();
+            let parameters = "?".repeat(statement.parameters());
+            format!("unbound({}{parameters})", variables.join(","))
+        }
+        Class::Several(several, _) => format!("several {}", several.rest),
+        Class::Dynamic(Dynamic::Prepare { call, .. }) => match call {
+            Some(_) => "prepare call".into(),
+            None => "prepare".into(),
+        },
+        Class::Dynamic(Dynamic::Execute { variables, .. }) => {
+            format!("execute({})", variables.join(","))
+        }
+        Class::Dynamic(Dynamic::Deallocate { .. }) => "deallocate".into(),
         Class::Tail(tail) => format!("tail {}", tail.limit),
         Class::Other(_) if !with_effects => "other".into(),
         Class::Other(Effects::ALL) => "other all".into(),
@@ -74,6 +88,8 @@ fn named(class: &Class, with_effects: bool) -> String {
                 (effects.temp_tables, " temp_tables"),
                 (effects.stored_code, " stored_code"),
                 (effects.settings, " settings"),
+                (effects.database, " database"),
+                (effects.dynamic, " dynamic"),
                 (effects.locks == Locks::Taken, " locks"),
                 (effects.locks == Locks::Released, " unlocks"),
                 (effects.diagnostics, " diagnostics"),

@@ -81,7 +81,7 @@ fn names_that_need_quotes_stay_quoted() {
 #[test]
 fn what_is_remembered_is_what_is_found() {
     let definitions: Arc<[Definition]> = Arc::new([Definition::classic()]);
-    let mut classes = Classes::new(definitions.clone(), NonZeroUsize::new(2).unwrap(), 1_000);
+    let classes = Classes::new(definitions.clone(), NonZeroUsize::new(2).unwrap(), 1_000);
     let texts = [
         CLASSIC,
         "SELECT 1",
@@ -103,7 +103,7 @@ fn what_is_remembered_is_what_is_found() {
 #[test]
 fn a_text_beyond_the_limit_may_do_anything() {
     let definitions: Arc<[Definition]> = Arc::new([Definition::classic()]);
-    let mut classes = Classes::new(definitions, NonZeroUsize::MIN, 30);
+    let classes = Classes::new(definitions, NonZeroUsize::MIN, 30);
     assert!(matches!(
         classes.classify(b"CALL fetch_timeline_ids(7)", false),
         Class::Call(_)

@@ -69,7 +69,7 @@ fn expect<'a>(
 }
 
 /// Skips a value of the binary protocol (manual, Binary Protocol Value).
-fn skip_value(cursor: &mut Cursor<'_>, code: u8) -> Result<(), Malformed> {
+pub(super) fn skip_value(cursor: &mut Cursor<'_>, code: u8) -> Result<(), Malformed> {
     let width = match code {
         // NULL
         6 => 0,

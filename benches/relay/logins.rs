@@ -1,0 +1,29 @@
+//! Connect, log in, quit, again and again, on several threads at a time.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use headwater::bench::client::{Client, ClientError};
+use headwater::bench::login::Account;
+use headwater::bench::measure::{Job, together};
+
+use crate::closed::STOP;
+
+/// Clients that come and go at a time.
+const CLIENTS: usize = 8;
+
+/// Does it for as long; returns how many sessions there were.
+pub(crate) fn turn(address: &str, account: &Account, length: Duration) -> Result<u64, ClientError> {
+    let until = Instant::now() + length;
+    let come_and_go = || {
+        let mut sessions = 0;
+        while Instant::now() < until && !STOP.load(Ordering::Relaxed) {
+            // Dropped, it says that it quits.
+            Client::connect(address, account)?;
+            sessions += 1;
+        }
+        Ok(sessions)
+    };
+    let jobs = (0..CLIENTS).map(|_| -> Job<'_, u64> { Box::new(come_and_go) });
+    Ok(together(jobs.collect())?.into_iter().sum())
+}

@@ -1,0 +1,251 @@
+//! Every figure on one server.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use headwater::demo::private_server::Kind;
+use indicatif::ProgressBar;
+use nix::sys::resource::{Resource, getrlimit};
+
+use crate::contenders::{OTHER_FILES, Running, Setup};
+use crate::flags::Flags;
+use crate::rounds::{Brought, Rounds, Sum};
+use crate::score::{Contender, Figure, Score};
+use crate::stage::{Stage, Statement};
+use crate::{closed, idle, logins, open};
+
+/// A turn of most figures.
+const TURN: Duration = Duration::from_millis(250);
+/// A turn in which latencies count: a contender is cold when it begins.
+const LATENCY_TURN: Duration = Duration::from_secs(1);
+/// About what the great result takes: a turn is one of them, however long.
+const GIGABYTE_TURN: Duration = Duration::from_secs(1);
+/// Connections of most figures.
+const CONNECTIONS: usize = 8;
+/// Connections of the figure with many.
+const MANY: usize = 64;
+/// What is read at a time of the great result.
+const BUFFER_BYTES: usize = 256 * 1024;
+const SERVER_OPTIONS: &[&str] = &["--innodb-buffer-pool-size=256M"];
+
+/// What was measured on one server, and what has to be known beside it.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) scores: Vec<Score>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) version: String,
+}
+
+/// Measures everything that the flags name.
+pub(crate) fn run(kind: Kind, flags: &Flags, bar: &ProgressBar) -> anyhow::Result<Outcome> {
+    let mut outcome = Outcome::default();
+    if flags.figures.iter().any(|figure| *figure != Figure::Idle) {
+        bar.set_message(format!("starting {}", kind.name()));
+        let stage = Stage::start(kind, SERVER_OPTIONS)?;
+        stage.server.version().clone_into(&mut outcome.version);
+        let setup = setup(&stage, flags)?;
+        let field = flags
+            .contenders
+            .iter()
+            .map(|contender| Running::start(*contender, &setup, &stage.account))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        let name = kind.name();
+        Play {
+            name,
+            flags,
+            bar,
+            stage: &stage,
+            field: &field,
+        }
+        .all(&mut outcome)?;
+    }
+    if flags.figures.contains(&Figure::Idle) {
+        bar.set_message(format!("starting {} for idle sessions", kind.name()));
+        let options = idle::options(kind);
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let stage = Stage::start(kind, &options)?;
+        stage.server.version().clone_into(&mut outcome.version);
+        let setup = setup(&stage, flags)?;
+        let sessions = idle::SESSIONS.min(setup.sessions.saturating_sub(idle::SPARED));
+        let say = |contender: Contender| {
+            bar.set_message(format!(
+                "{}: {sessions} idle sessions, {}",
+                kind.name(),
+                contender.name()
+            ));
+        };
+        let score = idle::measure(&stage, &setup, &flags.contenders, sessions, say)?;
+        outcome.scores.push(score);
+        outcome
+            .notes
+            .push(note_on_idle(sessions, options.join(" "))?);
+    }
+    Ok(outcome)
+}
+
+/// What relays are started with: as many sessions as open files allow, and no more than idle ones need.
+fn setup(stage: &Stage, flags: &Flags) -> anyhow::Result<Setup> {
+    let files = usize::try_from(open_files()?).unwrap_or(usize::MAX);
+    let sessions = files.saturating_sub(OTHER_FILES / 2) / 2;
+    ensure!(
+        sessions > 2 * MANY,
+        "only {files} files may be open: too few for {MANY} sessions"
+    );
+    Ok(Setup {
+        upstream: stage.server.addr().to_string(),
+        sessions: sessions.min(idle::SESSIONS + 2 * idle::SPARED),
+        headwater: flags.headwater(),
+    })
+}
+
+fn open_files() -> anyhow::Result<u64> {
+    let (files, _) =
+        getrlimit(Resource::RLIMIT_NOFILE).context("cannot ask for the limit of open files")?;
+    Ok(files)
+}
+
+fn note_on_idle(sessions: usize, options: String) -> anyhow::Result<String> {
+    let fewer = match sessions < idle::SESSIONS {
+        true => format!(
+            ", and not {}: a relay needs two files for each, and may have {} open here (ulimit -Hn)",
+            idle::SESSIONS,
+            open_files()?
+        ),
+        false => String::new(),
+    };
+    Ok(format!(
+        "idle: {sessions} sessions that asked once, then nothing for 5 s{fewer}; a server with {options}"
+    ))
+}
+
+/// The figures for which everybody stands in front of one server at the same time.
+struct Play<'a> {
+    name: &'static str,
+    flags: &'a Flags,
+    bar: &'a ProgressBar,
+    stage: &'a Stage,
+    field: &'a [Running],
+}
+
+impl Play<'_> {
+    fn all(&self, outcome: &mut Outcome) -> anyhow::Result<()> {
+        let wants = |figure| self.flags.figures.contains(&figure);
+        let scores = &mut outcome.scores;
+        // The rate of arrivals is half of what comes out of these.
+        let mut peak = None;
+        if wants(Figure::Points8) || wants(Figure::Cpu) || wants(Figure::P99) {
+            let rounds = self.closed("DO 1, 8 connections", CONNECTIONS, &self.stage.point)?;
+            let rates = rounds.score(Figure::Points8, Sum::rate);
+            peak = rates.of(Contender::Haproxy);
+            scores.push(rates);
+            scores.push(rounds.score(Figure::Cpu, Sum::cpu_a_million));
+        }
+        if wants(Figure::Points64) {
+            let rounds = self.closed("DO 1, 64 connections", MANY, &self.stage.point)?;
+            scores.push(rounds.score(Figure::Points64, Sum::rate));
+        }
+        if wants(Figure::Rows20) {
+            let rounds = self.closed("20 rows, 8 connections", CONNECTIONS, &self.stage.rows)?;
+            scores.push(rounds.score(Figure::Rows20, Sum::rate));
+        }
+        if wants(Figure::Gigabyte) {
+            scores.push(self.gigabyte()?);
+        }
+        if wants(Figure::P99) {
+            let peak = peak.context(
+                "p99 is taken at half of HAProxy's rate: it has to be among --contenders",
+            )?;
+            scores.push(self.p99(peak / 2.0)?);
+            outcome.notes.push(format!(
+                "p99: {:.0} DO 1 arrive a second, half of HAProxy's {peak:.0}, on {CONNECTIONS} connections; each counts from when it was due",
+                peak / 2.0
+            ));
+        }
+        if wants(Figure::Logins) {
+            scores.push(self.logins()?);
+        }
+        outcome.scores.sort_by_key(|score| {
+            Figure::ALL
+                .iter()
+                .position(|figure| *figure == score.figure)
+        });
+        Ok(())
+    }
+
+    fn closed(
+        &self,
+        what: &str,
+        connections: usize,
+        statements: &[Statement],
+    ) -> anyhow::Result<Rounds<'_>> {
+        let mut teams = self
+            .field
+            .iter()
+            .map(|running| running.connect(&self.stage.account, connections))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        self.play(what, TURN, |place, running| {
+            let team = teams.get_mut(place).context("no team")?;
+            let answers = closed::turn(team, statements, TURN)?;
+            let (wrong, name) = (answers.wrong, running.contender.name());
+            ensure!(
+                wrong == 0,
+                "{wrong} answers through {name} are not the server's own"
+            );
+            Ok((answers.right, Vec::new()))
+        })
+    }
+
+    fn gigabyte(&self) -> anyhow::Result<Score> {
+        let mut buffer = vec![0; BUFFER_BYTES];
+        let rounds = self.play("1 GiB", GIGABYTE_TURN, |_, running| {
+            let mut clients = running.connect(&self.stage.account, 1)?;
+            let client = clients.first_mut().context("no client")?;
+            Ok((self.stage.ask_gigabyte(client, &mut buffer)?, Vec::new()))
+        })?;
+        let megabytes = |sum: &Sum| Some(sum.rate()? / 1e6);
+        Ok(rounds.score(Figure::Gigabyte, megabytes))
+    }
+
+    fn p99(&self, rate: f64) -> anyhow::Result<Score> {
+        let statement = self.stage.point.first().context("no statement")?;
+        let mut teams = self
+            .field
+            .iter()
+            .map(|running| running.connect(&self.stage.account, CONNECTIONS))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        let rounds = self.play("p99, 8 connections", LATENCY_TURN, |place, _| {
+            let team = teams.get_mut(place).context("no team")?;
+            let latencies = open::turn(team, statement, rate, LATENCY_TURN)?;
+            Ok((latencies.len() as u64, latencies))
+        })?;
+        Ok(rounds.score(Figure::P99, Sum::p99_us))
+    }
+
+    fn logins(&self) -> anyhow::Result<Score> {
+        let rounds = self.play("logins", TURN, |_, running| {
+            let sessions = logins::turn(&running.address, &self.stage.account, TURN)?;
+            Ok((sessions, Vec::new()))
+        })?;
+        Ok(rounds.score(Figure::Logins, Sum::rate))
+    }
+
+    /// As many turns of a length as fill the time of a round.
+    fn play(
+        &self,
+        what: &str,
+        length: Duration,
+        mut turn: impl FnMut(usize, &Running) -> anyhow::Result<Brought>,
+    ) -> anyhow::Result<Rounds<'_>> {
+        let turns = self.flags.turns(length);
+        self.bar
+            .set_length((self.flags.rounds * turns * self.field.len()) as u64);
+        self.bar.set_position(0);
+        self.bar.set_message(format!("{}: {what}", self.name));
+        let named = |place, running: &Running| {
+            turn(place, running).with_context(|| format!("{what} by {}", running.contender.name()))
+        };
+        Rounds::play(self.field, self.flags.rounds, turns, named, || {
+            self.bar.inc(1)
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! The server in front of which all take their turns, its rows, and what is asked.
+
+use anyhow::{Context, ensure};
+use headwater::bench::client::Client;
+use headwater::bench::login::Account;
+use headwater::bench::way::packet;
+use headwater::demo::private_server::{Kind, PrivateServer};
+
+const DATABASE: &str = "relay";
+/// Rows of the table.
+const ITEMS: u64 = 16_384;
+/// Bytes of a value in the great result: so many for each row make 1 GiB.
+const VALUE_BYTES: u64 = 65_536;
+/// In front of a value of that length stand as many bytes.
+const LENGTH_BYTES: u64 = 4;
+/// Different statements with 20 keys.
+const SELECTS: u64 = 64;
+const KEYS: u64 = 20;
+const ROWS_A_STATEMENT: usize = 1_024;
+
+/// A statement and its right answer.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    pub(crate) packet: Vec<u8>,
+    pub(crate) expected: Vec<u8>,
+}
+
+/// A private server with everything ready.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    pub(crate) server: PrivateServer,
+    pub(crate) account: Account,
+    pub(crate) point: Vec<Statement>,
+    pub(crate) rows: Vec<Statement>,
+    /// The statement that answers 1 GiB.
+    pub(crate) gigabyte: Vec<u8>,
+}
+
+impl Stage {
+    pub(crate) fn start(kind: Kind, options: &[&str]) -> anyhow::Result<Stage> {
+        let server = PrivateServer::start(kind, options)?;
+        let mut account = Account {
+            user: "root".to_owned(),
+            password: String::new(),
+            database: String::new(),
+        };
+        let address = server.addr().to_string();
+        let mut client = Client::connect(&address, &account)?;
+        load(&mut client).context("cannot load the rows")?;
+        DATABASE.clone_into(&mut account.database);
+        let mut client = Client::connect(&address, &account)?;
+        let point = vec![Statement::new("DO 1", &mut client)?];
+        let rows = (0..SELECTS)
+            .map(|number| Statement::new(&select(number), &mut client))
+            .collect::<anyhow::Result<_>>()?;
+        Ok(Stage {
+            server,
+            account,
+            point,
+            rows,
+            gigabyte: gigabyte(),
+        })
+    }
+
+    /// Asks for the great result, counts it, and returns its bytes.
+    pub(crate) fn ask_gigabyte(
+        &self,
+        client: &mut Client,
+        buffer: &mut [u8],
+    ) -> anyhow::Result<u64> {
+        let bytes = client.drain(&self.gigabyte, buffer)?;
+        let right = ITEMS * (VALUE_BYTES + LENGTH_BYTES);
+        ensure!(
+            bytes == right,
+            "the rows of 1 GiB had {bytes} bytes, and not {right}"
+        );
+        Ok(bytes)
+    }
+}
+
+impl Statement {
+    /// The server's own answer is the right one.
+    fn new(text: &str, direct: &mut Client) -> anyhow::Result<Statement> {
+        let packet = packet(text);
+        let mut expected = Vec::new();
+        direct
+            .ask(&packet, &mut expected)
+            .with_context(|| format!("cannot ask {text}"))?;
+        Ok(Statement { packet, expected })
+    }
+}
+
+fn load(client: &mut Client) -> anyhow::Result<()> {
+    client.run(&format!("CREATE DATABASE {DATABASE}"))?;
+    client.run(&format!("USE {DATABASE}"))?;
+    client.run(
+        "CREATE TABLE item (id INT PRIMARY KEY, author INT NOT NULL, body VARCHAR(200) NOT NULL)",
+    )?;
+    let rows: Vec<_> = (0..ITEMS).map(row).collect();
+    for rows in rows.chunks(ROWS_A_STATEMENT) {
+        client.run(&format!("INSERT INTO item VALUES {}", rows.join(",")))?;
+    }
+    Ok(())
+}
+
+/// Bodies are of 60 and 120 bytes.
+fn row(id: u64) -> String {
+    let body = "a message of ordinary length, ".repeat(if id.is_multiple_of(2) { 2 } else { 4 });
+    format!("({id},{},'{body}')", id % 100)
+}
+
+/// Repeats long texts: one letter again and again keeps the server busy, not the relay.
+fn gigabyte() -> Vec<u8> {
+    let repeated = "x".repeat(1_024);
+    packet(&format!(
+        "SELECT REPEAT('{repeated}', {}) FROM item",
+        VALUE_BYTES / 1_024
+    ))
+}
+
+/// Keys far from each other. Both factors are odd, so none comes twice.
+fn select(number: u64) -> String {
+    let key = |place: u64| ((number * 7_919 + place * 811) % ITEMS).to_string();
+    let keys: Vec<_> = (0..KEYS).map(key).collect();
+    format!(
+        "SELECT id, author, body FROM item WHERE id IN ({})",
+        keys.join(",")
+    )
+}

@@ -1,0 +1,4 @@
+//! See `headwater::wire::fuzzing::execute`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater::wire::fuzzing::execute(data));

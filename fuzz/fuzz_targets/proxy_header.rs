@@ -1,0 +1,4 @@
+//! See `headwater::link::proxy_header::fuzz`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater::link::proxy_header::fuzz(data));

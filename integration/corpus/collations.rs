@@ -1,0 +1,100 @@
+//! Every collation there is, and every byte that a login can name one with.
+
+use std::thread;
+
+use super::player::Player;
+use super::side::Side;
+use crate::kit::database::Database;
+use crate::kit::servers::{Server, on_each_server};
+use crate::kit::wire_client::Login;
+
+/// No client's charset.
+const WIDE: &[&str] = &["ucs2", "utf16", "utf16le", "utf32"];
+
+/// Their ids, names and charsets.
+fn collations(server: &Server) -> Vec<(u16, String, String)> {
+    let rows = server.connect().rows(
+        "SELECT id, collation_name, character_set_name FROM information_schema.collations \
+         WHERE id IS NOT NULL AND character_set_name IS NOT NULL ORDER BY id, collation_name",
+    );
+    rows.into_iter()
+        .map(|row| match <[_; 3]>::try_from(row).unwrap() {
+            [Some(id), Some(name), Some(charset)] => (id.parse().unwrap(), name, charset),
+            row => panic!("{row:?}"),
+        })
+        .collect()
+}
+
+#[test]
+fn a_login_with_each_byte_for_its_collation() {
+    on_each_server(|server| {
+        let player = Player::new(server);
+        for byte in 0..=255 {
+            let login = Login {
+                collation: byte,
+                ..Login::default()
+            };
+            player.try_play("a collation's byte", &login, said_in_it);
+        }
+        assert_eq!(player.compared().0, 256);
+    });
+}
+
+#[test]
+fn sessions_that_take_each_collation() {
+    on_each_server(|server| {
+        let database = Database::empty(server, "corpus_collations");
+        let player = Player::new(server);
+        let collations = collations(server);
+        assert!(collations.len() > 250, "{}", collations.len());
+        let highest = collations.iter().map(|(id, ..)| *id).max().unwrap();
+        assert!(highest > 255, "{highest}");
+        for some in collations.chunks(64) {
+            player.play("SET NAMES", &database.login(), |side| {
+                for (_, name, charset) in some {
+                    side.query(format!("SET NAMES {charset} COLLATE {name}"));
+                    said_in_it(side);
+                    // A charset that no client can speak is refused there, but columns can have it.
+                    side.query(format!(
+                        "CREATE TEMPORARY TABLE t (a char(3) CHARACTER SET {charset} COLLATE {name})"
+                    ));
+                    side.query("INSERT INTO t VALUES ('a'), (0x41)");
+                    side.query("SELECT a, COUNT(*) FROM t GROUP BY a ORDER BY a");
+                    side.query("DROP TEMPORARY TABLE t");
+                }
+            });
+            // Here a collation has two bytes.
+            player.play("CHANGE_USER", &database.login(), |side| {
+                for (id, _, charset) in some {
+                    if !WIDE.contains(&charset.as_str()) {
+                        side.change_user("root", "", *id);
+                        said_in_it(side);
+                    }
+                }
+            });
+        }
+        // Each refusal takes a second, so they are waited for together.
+        thread::scope(|scope| {
+            for wide in WIDE {
+                let id = collations.iter().find(|(.., charset)| charset == wide);
+                let id = id.unwrap().0;
+                let (player, login) = (&player, database.login());
+                scope.spawn(move || {
+                    player.play("CHANGE_USER to wide letters", &login, |side| {
+                        side.change_user("root", "", id);
+                        said_in_it(side);
+                    });
+                });
+            }
+        });
+    });
+}
+
+/// Bytes above 127 in a name, a value and a message, sent as they are whatever they mean.
+fn said_in_it(side: &mut Side) {
+    side.query(
+        b"SELECT 'caf\xe9', '\xc3\xa9' AS `\xc3\xa9`, _latin1'\xe9\xdf', @@collation_connection",
+    );
+    side.query(b"SELECT `\xe9\xe8`");
+    side.query("nonsense \u{e9}\u{4e2d}\u{1f980}");
+}

@@ -1,0 +1,85 @@
+//! The small conversation over every kind of connection: TLS on both legs, compressed frames, with a service account.
+
+use super::capabilities::small;
+use super::player::Player;
+use super::side::Side;
+use crate::kit::certificates::{Authority, trust_anyone};
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::servers::on_servers_of_its_own;
+use crate::kit::wire_client::capability::{
+    COMPRESS, DEPRECATE_EOF, SESSION_TRACK, ZSTD_COMPRESSION,
+};
+use crate::kit::wire_client::{Login, WireClient};
+
+const DATABASE: &str = "hw_corpus_legs";
+
+/// Tells a story on a server of each product that has TLS, with Headwater in front that has it, too.
+fn on_each_stage(service: &[&str], story: impl Fn(&Player)) {
+    let authority = Authority::new();
+    let (theirs, own) = (authority.sign("server"), authority.sign("headwater"));
+    let mut options = authority.server_options(&theirs);
+    // A thread that MariaDB keeps for the next connection goes on counting its statements.
+    options.push("--thread-cache-size=0".to_owned());
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    on_servers_of_its_own(
+        |_| &options,
+        |server| {
+            let mut root = WireClient::connect(server.addr());
+            root.ok(&format!("CREATE DATABASE {DATABASE}"));
+            root.ok(&format!("USE {DATABASE}"));
+            root.ok("CREATE TABLE t (id int PRIMARY KEY, word varchar(9))");
+            root.ok("INSERT INTO t VALUES (1, 'one'), (2, NULL)");
+            root.ok("CREATE PROCEDURE several(n int) BEGIN SELECT n; SELECT * FROM t; END");
+            let certificate = ["--tls-cert", own.cert(), "--tls-key", own.key()];
+            let proxy = Proxy::start(server.addr(), &[&certificate, service].concat());
+            if !service.is_empty() {
+                proxy.wait_for_log("no database has the tables");
+            }
+            story(&Player::with(server.addr(), proxy));
+        },
+    );
+}
+
+#[test]
+fn over_tls_and_in_frames() {
+    for service in [&[][..], ROOT_SERVICE] {
+        on_each_stage(service, |player| {
+            long_commands_are_answered_with_other_numbers(player);
+            for frames in [0, COMPRESS, ZSTD_COMPRESSION, COMPRESS | ZSTD_COMPRESSION] {
+                for tls in [false, true] {
+                    for other in [0, DEPRECATE_EOF, SESSION_TRACK] {
+                        let mut login = Login::default().database(DATABASE).with(frames);
+                        login.capabilities ^= other;
+                        if tls {
+                            login = login.tls(&trust_anyone());
+                        }
+                        let what = format!("frames {frames:#x}, TLS {tls}, {other:#x}");
+                        player.play(&what, &login, told);
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Servers number the packets of a reply by the frames that its command came in, and a long command is Headwater's to
+/// cut into frames: the one thing known to differ.
+fn long_commands_are_answered_with_other_numbers(player: &Player) {
+    let login = Login::default().with(COMPRESS);
+    let (outcome, _) = player.compare(&login, |side| {
+        side.query(format!("SELECT MD5('{}')", "i".repeat(300_000)));
+    });
+    let report = outcome.unwrap_err();
+    assert!(report.contains("packet 0, SequenceNumber"), "{report}");
+}
+
+fn told(side: &mut Side) {
+    small(side, DATABASE);
+    for length in [10, 49, 50, 51, 10_000, 60_000] {
+        side.query(format!(
+            "SELECT REPEAT('c', {length}), MD5('{}')",
+            "i".repeat(length)
+        ));
+    }
+    side.query("WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 900) SELECT i FROM n");
+}

@@ -1,0 +1,129 @@
+//! Plays conversations: twice straight to the server, once through Headwater.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::side::Side;
+use super::tape::Tape;
+use crate::kit::proxy::Proxy;
+use crate::kit::servers::Server;
+use crate::kit::wire_client::Login;
+
+/// A server that answers one conversation in this many ways, play by play, is not compared with anything.
+const PLAYS: usize = 3;
+
+/// A server, a way to it that must not be seen, and what was compared so far.
+#[derive(Debug)]
+pub(super) struct Player {
+    direct: SocketAddr,
+    through: SocketAddr,
+    /// Headwater, if that is the way; it ends with the player.
+    proxy: Option<Proxy>,
+    conversations: AtomicUsize,
+    packets: AtomicUsize,
+}
+
+impl Player {
+    /// With Headwater in front, which offers TLS as the server does.
+    #[track_caller]
+    pub(super) fn new(server: &Server) -> Player {
+        Player::with(
+            server.addr(),
+            Proxy::start(server.addr(), &["--tls-self-signed"]),
+        )
+    }
+
+    pub(super) fn with(direct: SocketAddr, proxy: Proxy) -> Player {
+        let mut player = Player::between(direct, proxy.addr());
+        player.proxy = Some(proxy);
+        player
+    }
+
+    /// With anything in front.
+    pub(super) fn between(direct: SocketAddr, through: SocketAddr) -> Player {
+        Player {
+            direct,
+            through,
+            proxy: None,
+            conversations: AtomicUsize::new(0),
+            packets: AtomicUsize::new(0),
+        }
+    }
+
+    /// Plays a conversation behind a login that succeeds.
+    #[track_caller]
+    pub(super) fn play(&self, what: &str, login: &Login, conversation: impl Fn(&mut Side)) {
+        let held = self.try_play(what, login, conversation);
+        assert!(held, "{what}: the server refused the login");
+    }
+
+    /// Plays it unless the login is refused, which is then all there is to compare. Returns whether it was played.
+    #[track_caller]
+    pub(super) fn try_play(
+        &self,
+        what: &str,
+        login: &Login,
+        conversation: impl Fn(&mut Side),
+    ) -> bool {
+        let (play, held) = self.compare(login, conversation);
+        if let Err(difference) = play {
+            panic!("{what}: {difference}");
+        }
+        held
+    }
+
+    /// What there is to report, and whether the conversation was held.
+    pub(super) fn compare(
+        &self,
+        login: &Login,
+        conversation: impl Fn(&mut Side),
+    ) -> (Result<(), String>, bool) {
+        let mut outcome = Err(String::new());
+        let mut held = false;
+        for _ in 0..PLAYS {
+            let (first, let_in) = hold(self.direct, login, &conversation);
+            let (again, _) = hold(self.direct, login, &conversation);
+            held = let_in;
+            if let Some(difference) = first.differs_from(&again) {
+                outcome = Err(format!("the server does not repeat itself in {difference}"));
+                continue;
+            }
+            drop(again);
+            let (through, _) = hold(self.through, login, &conversation);
+            self.conversations.fetch_add(1, Ordering::Relaxed);
+            self.packets.fetch_add(first.packets(), Ordering::Relaxed);
+            outcome = match first.differs_from(&through) {
+                None => Ok(()),
+                Some(difference) => Err(format!("what came through differs in {difference}")),
+            };
+            break;
+        }
+        (outcome, held)
+    }
+
+    /// Conversations and packets compared.
+    pub(super) fn compared(&self) -> (usize, usize) {
+        (
+            self.conversations.load(Ordering::Relaxed),
+            self.packets.load(Ordering::Relaxed),
+        )
+    }
+}
+
+impl Drop for Player {
+    fn drop(&mut self) {
+        // Shown with a failure, and with `--nocapture`.
+        let (conversations, packets) = self.compared();
+        eprintln!("compared {conversations} conversations, {packets} packets");
+    }
+}
+
+fn hold(addr: SocketAddr, login: &Login, conversation: impl Fn(&mut Side)) -> (Tape, bool) {
+    match Side::login(addr, login) {
+        Ok(mut side) => {
+            conversation(&mut side);
+            (side.into_tape(), true)
+        }
+        Err(tape) => (tape, false),
+    }
+}

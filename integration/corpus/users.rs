@@ -1,0 +1,102 @@
+//! Who logs in, and who a session becomes.
+
+use std::thread;
+
+use super::player::Player;
+use super::side::Side;
+use crate::kit::database::Database;
+use crate::kit::servers::on_each_server;
+use crate::kit::wire_client::{COM_CHANGE_USER, Login, capability};
+
+#[test]
+fn logins_that_are_refused() {
+    on_each_server(|server| {
+        let database = Database::empty(server, "corpus_logins");
+        let player = Player::new(server);
+        let account = database.account("SELECT", "secret");
+        for login in [
+            Login::default().user("hw_nobody"),
+            Login::default().user("hw_nobody").password("x"),
+            Login::default().user(""),
+            Login::default().user(&"u".repeat(300)),
+            Login::default().password("root has none"),
+            Login::default().database("no_such_database"),
+            Login::default().database(&"d".repeat(65)),
+            Login::default().database("d\u{e9}j\u{e0}"),
+            account.clone().password("wrong"),
+            account.clone().password(""),
+            account.clone().database("mysql"),
+        ] {
+            let held = player.try_play("a login", &login, |_| {});
+            // An anonymous account is the server's to have.
+            assert!(!held || login.user.is_empty(), "{login:?}");
+        }
+        // The first exchange is whole, the second from the server's cache.
+        for login in [&account, &account] {
+            player.play("an account", login, |side| {
+                side.query("SELECT CURRENT_USER(), DATABASE()");
+                side.query("CREATE TABLE t (id int)");
+                side.query("SELECT * FROM mysql.user");
+            });
+        }
+    });
+}
+
+#[test]
+fn sessions_change_their_user() {
+    on_each_server(|server| {
+        let database = Database::empty(server, "corpus_users");
+        let account = database.account("SELECT", "");
+        let player = Player::new(server);
+        for login in super::commands::logins(&Login::default().with(capability::CONNECT_ATTRS)) {
+            player.play("users", &login, |side| {
+                side.query("SET @x = 1");
+                side.change_user(&account.user, database.name(), 45);
+                who(side);
+                side.change_user("root", "", 8);
+                who(side);
+            });
+        }
+        // MariaDB takes a second for each refusal, so they are waited for together.
+        thread::scope(|scope| {
+            for (user, name) in [("root", "no_such_database"), ("hw_nobody", "")] {
+                let player = &player;
+                scope.spawn(move || {
+                    player.play("a user that may not", &Login::default(), |side| {
+                        side.query("SET @x = 1");
+                        side.change_user(user, name, 45);
+                        who(side);
+                    });
+                });
+            }
+            for body in BODIES {
+                let player = &player;
+                scope.spawn(move || {
+                    player.play("a user that is none", &Login::default(), |side| {
+                        side.change(&[&[COM_CHANGE_USER], *body].concat());
+                        who(side);
+                    });
+                });
+            }
+        });
+    });
+}
+
+/// Of COM_CHANGE_USER.
+const BODIES: &[&[u8]] = &[
+    b"",
+    b"root",
+    b"root\0",
+    b"root\0\0",
+    b"root\0\0\0",
+    b"root\0\x14too short",
+    b"root\0\0information_schema\0",
+    b"root\0\0\0\x2d",
+    b"root\0\0\0\x2d\0",
+    b"root\0\0\0\x2d\0no_such_plugin\0",
+    b"\0\0\0\x2d\0mysql_native_password\0\xff",
+];
+
+fn who(side: &mut Side) {
+    side.query("SELECT @x, DATABASE(), CURRENT_USER(), @@character_set_client");
+}

@@ -1,0 +1,174 @@
+//! Calls whose values are in user variables, and calls that are prepared by name.
+
+use super::stage::{look, on_each_stage};
+
+#[test]
+fn a_call_with_variables_is_owned_where_they_hold_numbers() {
+    on_each_stage(|stage| {
+        let mut twin = stage.twin();
+        twin.run("SET @reader = 1, @Bound = 300");
+        twin.run("CALL fetch_timeline_ids(@reader)");
+        look(&mut twin);
+        twin.run("CALL fetch_timeline_ids2(@READER, @bound)");
+        look(&mut twin);
+        twin.run("CALL fetch_timeline_ids2(2, @bound)");
+        look(&mut twin);
+        let mut calls = 3;
+        for value in [
+            "'1'",
+            "'002'",
+            "1e0",
+            "CAST(1 AS DECIMAL)",
+            "TRUE",
+            "x'31'",
+            "0x31",
+            "b'110001'",
+        ] {
+            twin.run(&format!("SET @reader = {value}"));
+            twin.run("CALL fetch_timeline_ids(@reader)");
+            twin.run("SHOW WARNINGS");
+            look(&mut twin);
+            calls += 1;
+        }
+        stage.owned(calls);
+    });
+}
+
+#[test]
+fn a_call_with_variables_that_hold_something_else_is_the_servers() {
+    on_each_stage(|stage| {
+        let mut twin = stage.twin();
+        twin.run("CALL fetch_timeline_ids(2)");
+        for value in [
+            "NULL",
+            "-1",
+            "1.0",
+            "1.5",
+            "'x'",
+            "''",
+            "' 1'",
+            "'1.0'",
+            "4294967296",
+            "1e20",
+            "x'00'",
+            "DATE'2026-01-01'",
+        ] {
+            twin.run(&format!("SET @reader = {value}"));
+            twin.run("CALL fetch_timeline_ids(@reader)");
+            twin.run("SHOW WARNINGS");
+            look(&mut twin);
+            twin.run("CALL fetch_timeline_ids2(1, @reader)");
+            twin.run("SELECT ROW_COUNT(), @@warning_count");
+            look(&mut twin);
+        }
+        twin.run("CALL fetch_timeline_ids(@never)");
+        look(&mut twin);
+        stage.owned(1);
+    });
+}
+
+#[test]
+fn what_a_variable_becomes_later_does_not_change_the_call() {
+    on_each_stage(|stage| {
+        let mut twin = stage.twin();
+        twin.run("SET @reader = 1");
+        twin.run("CALL fetch_timeline_ids(@reader)");
+        twin.run("SET @reader = 2");
+        look(&mut twin);
+        twin.run("SET @reader = 1");
+        twin.run("CALL fetch_timeline_ids(@reader)");
+        twin.run("SELECT @reader := 2, FOUND_ROWS()");
+        twin.run("SHOW WARNINGS");
+        look(&mut twin);
+        stage.owned(2);
+    });
+}
+
+#[test]
+fn a_call_prepared_by_name_is_owned() {
+    on_each_stage(|stage| {
+        let mut twin = stage.twin();
+        twin.run("PREPARE s FROM 'CALL fetch_timeline_ids(?)'");
+        twin.run("PREPARE `T` FROM 'CALL fetch_timeline_ids2(?, ?)'");
+        twin.run("PREPARE u FROM 'CALL fetch_timeline_ids(2);'");
+        twin.run("SET @a = 1, @b = 300");
+        for _ in 0..2 {
+            twin.run("EXECUTE S USING @a");
+            look(&mut twin);
+            twin.run("EXECUTE t USING @a, @b");
+            twin.run("SELECT ROW_COUNT()");
+            twin.run("SELECT COUNT(*) FROM max_ids_of_followers");
+            look(&mut twin);
+            twin.run("EXECUTE u");
+            look(&mut twin);
+        }
+        stage.owned(6);
+        // Too few and too many.
+        for wrong in [
+            "EXECUTE s",
+            "EXECUTE s USING @a, @b",
+            "EXECUTE u USING @a",
+            "EXECUTE t USING @a",
+        ] {
+            twin.run(wrong);
+            look(&mut twin);
+        }
+        stage.owned(6);
+    });
+}
+
+#[test]
+fn a_name_may_come_to_mean_something_else() {
+    on_each_stage(|stage| {
+        for other in [
+            "PREPARE s FROM 'SELECT ?, 2'",
+            "PREPARE s FROM \"SELECT ?, 3\"",
+            "PREPARE s FROM @text",
+            "PREPARE s FROM 'no such statement'",
+            "DEALLOCATE PREPARE s",
+            "DROP PREPARE s",
+            "CALL changes()",
+            "PREPARE other FROM 'SELECT 1'; PREPARE s FROM 'SELECT ?, 4'",
+        ] {
+            let mut twin = stage.twin();
+            twin.run("DROP PROCEDURE IF EXISTS changes");
+            twin.run("CREATE PROCEDURE changes() PREPARE s FROM 'SELECT ?, 5'");
+            twin.run("SET @a = 1, @text = 'SELECT ?, 6'");
+            twin.run("PREPARE s FROM 'CALL fetch_timeline_ids(?)'");
+            twin.run("EXECUTE s USING @a");
+            look(&mut twin);
+            twin.run(other);
+            twin.run("EXECUTE s USING @a");
+            look(&mut twin);
+        }
+        stage.owned(8);
+    });
+}
+
+#[test]
+fn a_statement_prepared_by_name_calls_what_was_meant_then() {
+    on_each_stage(|stage| {
+        let mut twin = stage.twin();
+        twin.run("SET @a = 1");
+        twin.run("CALL fetch_timeline_ids(2)");
+        twin.run("PREPARE s FROM 'CALL fetch_timeline_ids(?)'");
+        twin.run("USE information_schema");
+        twin.run("EXECUTE s USING @a");
+        twin.run("PREPARE t FROM 'CALL fetch_timeline_ids(?)'");
+        twin.run("SELECT COUNT(*) FROM {db}.fetch_timeline_tt");
+        twin.run("USE {db}");
+        twin.run("EXECUTE s USING @a");
+        look(&mut twin);
+        twin.run("BEGIN");
+        twin.run("EXECUTE s USING @a");
+        twin.run("COMMIT");
+        twin.run("EXECUTE s USING @a");
+        look(&mut twin);
+        stage.owned(3);
+        // A procedure that is not the known one may have prepared others by these names.
+        twin.run("EXECUTE t USING @a");
+        twin.run("EXECUTE s USING @a");
+        look(&mut twin);
+        stage.owned(3);
+    });
+}

@@ -1,0 +1,155 @@
+//! Threads that move bytes: each has a runtime of its own, and a session stays on one for life.
+//!
+//! A thread that waits for its own sockets wakes no other one, and none has to be woken for it.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+use crate::link::Socket;
+
+/// The calling thread's runtime and those of further threads.
+#[derive(Debug)]
+pub struct Shards {
+    all: Vec<Shard>,
+}
+
+#[derive(Debug)]
+struct Shard {
+    handle: Handle,
+    sessions: Arc<AtomicUsize>,
+    /// `None`: the thread that started the others.
+    thread: Option<Thread>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    /// It ends when this is gone.
+    stop: Option<oneshot::Sender<()>>,
+    handle: Option<JoinHandle<()>>,
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(handle) = self.handle.take() {
+            let _ = handle.join();
+        }
+    }
+}
+
+/// A session's place on a shard, counted as long as it is held.
+#[derive(Debug)]
+pub struct Seat {
+    handle: Handle,
+    sessions: Arc<AtomicUsize>,
+    /// On the thread that started the others.
+    first: bool,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.sessions.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Shards {
+    /// The current runtime, and so many more threads that there are `threads`.
+    ///
+    /// # Errors
+    /// When a thread or its runtime cannot be started.
+    pub fn start(threads: usize) -> io::Result<Shards> {
+        tokio::spawn(tick());
+        let mut all = vec![Shard {
+            handle: Handle::current(),
+            sessions: Arc::default(),
+            thread: None,
+        }];
+        for number in 1..threads {
+            all.push(Shard::start(number)?);
+        }
+        Ok(Shards { all })
+    }
+
+    /// A place where there are the fewest sessions.
+    #[must_use]
+    pub fn seat(&self) -> Option<Seat> {
+        let shard = self
+            .all
+            .iter()
+            .min_by_key(|shard| shard.sessions.load(Ordering::Relaxed))?;
+        shard.sessions.fetch_add(1, Ordering::Relaxed);
+        Some(Seat {
+            handle: shard.handle.clone(),
+            sessions: Arc::clone(&shard.sessions),
+            first: shard.thread.is_none(),
+        })
+    }
+}
+
+impl Seat {
+    /// Runs there what `session` makes of this socket.
+    pub fn spawn<F>(self, socket: Socket, session: impl FnOnce(Socket) -> F + Send + 'static)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let handle = self.handle.clone();
+        if self.first {
+            handle.spawn(async move {
+                session(socket).await;
+                drop(self);
+            });
+            return;
+        }
+        // It leaves the runtime that it was accepted on.
+        match socket.park() {
+            Ok(parked) => {
+                handle.spawn(async move {
+                    match parked.resume() {
+                        Ok(socket) => session(socket).await,
+                        Err(error) => tracing::warn!("a client is let go: {error}"),
+                    }
+                    drop(self);
+                });
+            }
+            Err(error) => tracing::warn!("a client is let go: {error}"),
+        }
+    }
+}
+
+impl Shard {
+    fn start(number: usize) -> io::Result<Shard> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = thread::Builder::new()
+            .name(format!("shard-{number}"))
+            .spawn(move || {
+                runtime.spawn(tick());
+                let _ = runtime.block_on(stopped);
+                // A name that is being looked up is not waited for.
+                runtime.shutdown_background();
+            })?;
+        Ok(Shard {
+            handle,
+            sessions: Arc::default(),
+            thread: Some(Thread {
+                stop: Some(stop),
+                handle: Some(thread),
+            }),
+        })
+    }
+}
+
+/// A timer that no other one is due before: a runtime without any wakes itself for each that is set, and each session sets
+/// one when it connects to the server.
+async fn tick() {
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
