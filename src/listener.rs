@@ -1,13 +1,16 @@
 //! Where clients connect: a port, and a socket of the machine beside it.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use tokio::net::{TcpListener, UnixListener};
+use rustix::net::{SocketAddrAny, SocketFlags, acceptfrom_with};
+use tokio::io::unix::AsyncFd;
 
-use crate::link::{self, Socket};
+use crate::link::{self, Parked};
 
 /// As servers have theirs: who may connect is the login's affair.
 const MODE: u32 = 0o777;
@@ -15,13 +18,13 @@ const MODE: u32 = 0o777;
 /// The open port, and the open socket if there is one.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    port: TcpListener,
+    port: AsyncFd<TcpListener>,
     local: Option<Local>,
 }
 
 #[derive(Debug)]
 struct Local {
-    listener: UnixListener,
+    listener: AsyncFd<UnixListener>,
     path: PathBuf,
 }
 
@@ -34,29 +37,32 @@ impl Drop for Local {
 /// A client that has connected.
 #[derive(Debug)]
 pub(crate) struct Accepted {
-    pub(crate) socket: Socket,
+    pub(crate) socket: Parked,
     /// Its address, over the network.
     pub(crate) source: Option<SocketAddr>,
 }
 
 impl Listener {
     pub(crate) async fn port(address: &str) -> io::Result<Listener> {
-        let port = TcpListener::bind(address).await?;
+        let port = tokio::net::TcpListener::bind(address).await?.into_std()?;
         // Whoever is accepted has what the port has.
         link::prepare(&port)?;
+        let port = watch(port)?;
         Ok(Listener { port, local: None })
     }
 
     /// Opens the socket too. A file that a process left behind that is gone is in nobody's way.
     pub(crate) fn and_socket(mut self, path: &Path) -> io::Result<Listener> {
         if std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket()) {
-            if std::os::unix::net::UnixStream::connect(path).is_ok() {
+            if UnixStream::connect(path).is_ok() {
                 return Err(io::ErrorKind::AddrInUse.into());
             }
             std::fs::remove_file(path)?;
         }
         let listener = UnixListener::bind(path)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(MODE))?;
+        listener.set_nonblocking(true)?;
+        let listener = watch(listener)?;
         let path = path.to_owned();
         self.local = Some(Local { listener, path });
         Ok(self)
@@ -68,23 +74,50 @@ impl Listener {
     }
 
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.port.local_addr()
+        self.port.get_ref().local_addr()
     }
 
     pub(crate) async fn accept(&self) -> io::Result<Accepted> {
         let local = async {
             match &self.local {
-                Some(local) => local.listener.accept().await,
+                Some(local) => accept(&local.listener).await,
                 None => std::future::pending().await,
             }
         };
         let accepted = tokio::select! {
-            accepted = self.port.accept() => {
-                let (stream, source) = accepted?;
-                Accepted { socket: Socket::Tcp(stream), source: Some(source) }
+            accepted = accept(&self.port) => {
+                let (socket, source) = accepted?;
+                let source = source.and_then(|source| source.try_into().ok());
+                Accepted { socket: Parked::Tcp(socket.into()), source }
             }
-            accepted = local => Accepted { socket: Socket::Unix(accepted?.0), source: None },
+            accepted = local => {
+                let (socket, _) = accepted?;
+                Accepted { socket: Parked::Unix(socket.into()), source: None }
+            }
         };
         Ok(accepted)
+    }
+}
+
+/// Tells when somebody has connected. Not the runtime's own listener: that gives whom it accepts to its own thread.
+#[expect(
+    deprecated,
+    reason = "what took its place is unsafe, for descriptors that change; a listener keeps its own"
+)]
+fn watch<L: AsRawFd>(listener: L) -> io::Result<AsyncFd<L>> {
+    AsyncFd::new(listener)
+}
+
+/// The next connection, which belongs to no runtime yet: a shard's takes it.
+async fn accept(
+    listener: &AsyncFd<impl AsFd + AsRawFd>,
+) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    loop {
+        let mut ready = listener.readable().await?;
+        let accepted = ready.try_io(|listener| Ok(acceptfrom_with(listener, flags)?));
+        if let Ok(accepted) = accepted {
+            return accepted;
+        }
     }
 }

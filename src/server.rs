@@ -252,8 +252,11 @@ impl Server {
                 "Too many connections (Headwater's limits.sessions = {})",
                 self.permits
             );
-            let mut client = Link::new(socket);
-            tokio::spawn(async move { refuse(&mut client, TOO_MANY_CONNECTIONS, &message).await });
+            tokio::spawn(async move {
+                if let Ok(socket) = socket.resume() {
+                    refuse(&mut Link::new(socket), TOO_MANY_CONNECTIONS, &message).await;
+                }
+            });
             return;
         };
         let Some(seat) = self.shards.seat() else {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-use crate::link::Socket;
+use crate::link::{Parked, Socket};
 
 /// The calling thread's runtime and those of further threads.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ struct Shard {
     handle: Handle,
     sessions: Arc<AtomicUsize>,
     /// `None`: the thread that started the others.
-    thread: Option<Thread>,
+    _thread: Option<Thread>,
 }
 
 #[derive(Debug)]
@@ -48,8 +48,6 @@ impl Drop for Thread {
 pub struct Seat {
     handle: Handle,
     sessions: Arc<AtomicUsize>,
-    /// On the thread that started the others.
-    first: bool,
 }
 
 impl Drop for Seat {
@@ -68,7 +66,7 @@ impl Shards {
         let mut all = vec![Shard {
             handle: Handle::current(),
             sessions: Arc::default(),
-            thread: None,
+            _thread: None,
         }];
         for number in 1..threads {
             all.push(Shard::start(number)?);
@@ -87,38 +85,23 @@ impl Shards {
         Some(Seat {
             handle: shard.handle.clone(),
             sessions: Arc::clone(&shard.sessions),
-            first: shard.thread.is_none(),
         })
     }
 }
 
 impl Seat {
     /// Runs there what `session` makes of this socket.
-    pub fn spawn<F>(self, socket: Socket, session: impl FnOnce(Socket) -> F + Send + 'static)
+    pub fn spawn<F>(self, socket: Parked, session: impl FnOnce(Socket) -> F + Send + 'static)
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let handle = self.handle.clone();
-        if self.first {
-            handle.spawn(async move {
-                session(socket).await;
-                drop(self);
-            });
-            return;
-        }
-        // It leaves the runtime that it was accepted on.
-        match socket.park() {
-            Ok(parked) => {
-                handle.spawn(async move {
-                    match parked.resume() {
-                        Ok(socket) => session(socket).await,
-                        Err(error) => tracing::warn!("a client is let go: {error}"),
-                    }
-                    drop(self);
-                });
+        self.handle.clone().spawn(async move {
+            match socket.resume() {
+                Ok(socket) => session(socket).await,
+                Err(error) => tracing::warn!("a client is let go: {error}"),
             }
-            Err(error) => tracing::warn!("a client is let go: {error}"),
-        }
+            drop(self);
+        });
     }
 }
 
@@ -138,7 +121,7 @@ impl Shard {
         Ok(Shard {
             handle,
             sessions: Arc::default(),
-            thread: Some(Thread {
+            _thread: Some(Thread {
                 stop: Some(stop),
                 handle: Some(thread),
             }),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::talk::{read_to_end, same_with_and_without};
 use crate::kit::database::Database;
 use crate::kit::proxy::Proxy;
-use crate::kit::servers::on_each_server;
+use crate::kit::servers::{on_each_server, on_servers_of_its_own};
 use crate::kit::wire_client::packet::encode;
 use crate::kit::wire_client::{COM_PING, COM_QUERY, Login, WireClient};
 
@@ -107,6 +107,52 @@ fn a_client_that_closes_its_side_still_gets_its_replies() {
             talk.read_to_its_end();
         });
     });
+}
+
+/// As drivers do with what they still have to say. The replies are of some size, so that they are under way when it ends.
+#[test]
+fn a_client_that_quits_and_closes_its_side_still_gets_its_replies() {
+    on_each_server(|server| {
+        same_with_and_without(server, &Login::default(), |talk| {
+            let last = talk
+                .client
+                .query_payload(b"SELECT REPEAT('the last word ', 500000)", &[]);
+            let commands = [encode(0, &last), encode(0, &[1])].concat();
+            talk.client.stream.write_all(&commands).unwrap();
+            talk.client.stream.tcp().shutdown(Shutdown::Write).unwrap();
+            talk.read_to_its_end();
+        });
+    });
+}
+
+/// A server counts whom it lost without a word.
+#[test]
+fn a_server_hears_those_quit_who_close_at_once() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let proxy = Proxy::start(server.addr(), &[]);
+            let mut root = WireClient::connect(server.addr());
+            let lost = "SHOW GLOBAL STATUS LIKE 'Aborted_clients'";
+            let sessions =
+                "SELECT COUNT(*) FROM information_schema.processlist WHERE command <> 'Daemon'";
+            let before = root.rows(lost);
+            for _ in 0..200 {
+                let mut client: WireClient = proxy.login(&Login::default());
+                client.send(&[1]).unwrap();
+            }
+            let client: WireClient = proxy.login(&Login::default());
+            while root.column(sessions) != ["2"] {
+                thread::sleep(Duration::from_millis(10));
+            }
+            assert_eq!(root.rows(lost), before);
+            // It can tell.
+            drop(client);
+            while root.rows(lost) == before {
+                thread::sleep(Duration::from_millis(10));
+            }
+        },
+    );
 }
 
 #[test]

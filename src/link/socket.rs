@@ -1,17 +1,15 @@
 //! A socket of either family that clients and servers meet on.
 
-use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
-use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use socket2::SockRef;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixStream};
-use tokio::task::unconstrained;
 
 /// True for an address that is the path of a socket, and not `HOST:PORT`.
 #[must_use]
@@ -62,17 +60,6 @@ impl Parked {
 }
 
 impl Socket {
-    /// Takes it from its runtime.
-    ///
-    /// # Errors
-    /// As the operating system says.
-    pub fn park(self) -> io::Result<Parked> {
-        match self {
-            Socket::Tcp(stream) => stream.into_std().map(Parked::Tcp),
-            Socket::Unix(stream) => stream.into_std().map(Parked::Unix),
-        }
-    }
-
     /// Connects to an address (`HOST:PORT`, or the path of a socket), within `limit`.
     ///
     /// # Errors
@@ -128,32 +115,45 @@ impl Socket {
     }
 }
 
+impl Socket {
+    /// Does `what` if the socket is ready for it, as far as the runtime knows.
+    fn attempt<T>(
+        &self,
+        interest: Interest,
+        what: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        match self {
+            Socket::Tcp(stream) => stream.try_io(interest, || what(stream.as_fd())),
+            Socket::Unix(stream) => stream.try_io(interest, || what(stream.as_fd())),
+        }
+    }
+}
+
 /// Reads what is there; `WouldBlock` when nothing is.
 impl Read for Socket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        // Not by `try_read`: this way the runtime knows that a read which left room has left nothing behind, and does not ask the
-        // system again before something has come. Who wants to be woken awaits `readable`.
-        // Unconstrained: a task that has read much would be told that nothing is there, and `readable` that there is, without end.
-        let mut into = ReadBuf::new(into);
-        let mut read = unconstrained(poll_fn(|context| match self {
-            Socket::Tcp(stream) => Pin::new(stream).poll_read(context, &mut into),
-            Socket::Unix(stream) => Pin::new(stream).poll_read(context, &mut into),
-        }));
-        let mut nobody = Context::from_waker(Waker::noop());
-        match Pin::new(&mut read).poll(&mut nobody) {
-            Poll::Ready(read) => read.map(|()| into.filled().len()),
-            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
-        }
+        // A read that left room has left nothing behind: to the runtime it is one that found nothing, so that it does not ask the
+        // system again before something has come.
+        let mut left_room = None;
+        let room = into.len();
+        let read = self.attempt(Interest::READABLE, |socket| {
+            let (read, _) = recv(socket, into, RecvFlags::empty())?;
+            if (1..room).contains(&read) {
+                left_room = Some(read);
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            Ok(read)
+        });
+        left_room.map_or(read, Ok)
     }
 }
 
 /// Writes what the system takes; `WouldBlock` when it takes nothing.
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Socket::Tcp(stream) => stream.try_write(bytes),
-            Socket::Unix(stream) => stream.try_write(bytes),
-        }
+        self.attempt(Interest::WRITABLE, |socket| {
+            Ok(send(socket, bytes, SendFlags::NOSIGNAL)?)
+        })
     }
 
     fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {

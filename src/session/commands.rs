@@ -38,6 +38,8 @@ pub struct Commands {
     multi_statements: Option<bool>,
     /// So many packets of the reply to the waiting command have gone to the client: it is the rest of one.
     told: u8,
+    /// COM_QUIT was the last command.
+    quit: bool,
     /// A command in flight may change a definition.
     touching: bool,
     definition_touched: bool,
@@ -113,6 +115,7 @@ impl Commands {
             prepared: Statements::new(limits.prepared_statements, mariadb),
             multi_statements: Some(capabilities.contains(Capabilities::MULTI_STATEMENTS)),
             told: 0,
+            quit: false,
             touching: false,
             definition_touched: false,
         }
@@ -128,6 +131,12 @@ impl Commands {
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         self.is_idle() && self.told == 0 && !self.standing.in_transaction
+    }
+
+    /// True when the client has said good bye, and all that it asked for before is answered.
+    #[must_use]
+    pub fn has_quit(&self) -> bool {
+        self.quit && self.is_idle()
     }
 
     /// Notes that a tail goes on to the server: it changes nothing but the reply in flight.
@@ -342,6 +351,7 @@ impl Commands {
     }
 
     fn begin(&mut self, command: Command, after: After) {
+        self.quit = command == Command::Quit;
         if Reply::expects_reply(command) {
             let told = std::mem::take(&mut self.told);
             self.in_flight.push_back(InFlight {

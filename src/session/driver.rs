@@ -280,11 +280,20 @@ impl Session {
             self.take_server_inbox()?;
         }
         if self.inbound == Inbound::Closing && self.backend.link.is_clear() && !self.holding {
+            if self.has_left() {
+                return Err(Ended::Client);
+            }
             self.close_inbound().await;
         }
         release(&mut self.client_in);
         release(&mut self.backend.inbox);
         Ok(())
+    }
+
+    /// True when a client that has closed its side said before that it would, and nothing is to come for it.
+    fn has_left(&mut self) -> bool {
+        let quit = self.machine.commands().is_some_and(|it| it.has_quit());
+        quit && self.client_in.is_empty() && self.client.is_clear()
     }
 
     /// Waits until one of the sockets can be read or written, and does so once.
