@@ -22,6 +22,7 @@ mod kit;
 mod memory;
 mod process;
 mod relay;
+mod replication;
 mod sessions;
 mod tidy;
 mod tls;

@@ -8,6 +8,7 @@ pub(crate) mod peer;
 pub(crate) mod proxy;
 pub(crate) mod random;
 pub(crate) mod relay;
+pub(crate) mod replica;
 pub(crate) mod servers;
 mod stories;
 pub(crate) mod timeline;

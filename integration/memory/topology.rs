@@ -1,6 +1,5 @@
 //! The server among others: as a replica, and as one of two behind an address.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use headwater::demo::private_server::{Kind, PrivateServer};
@@ -9,64 +8,17 @@ use super::stage::{CALL, page, post};
 use super::{CLASSIC, prepare, warm};
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::relay::Relay;
+use crate::kit::replica::{another, follow, from_now_on, wait_for};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::{Login, WireClient};
 
-/// Another server of the same product.
-fn another(server: &PrivateServer, options: &[&str]) -> PrivateServer {
-    let options = [options, &["--server-id=2"]].concat();
-    match PrivateServer::start(server.kind(), &options) {
-        Ok(server) => server,
-        Err(error) => panic!("{error}"),
-    }
-}
-
 /// Has a server replicate another one from now on, and makes the tables on that one.
 fn replicate(source: &PrivateServer, replica: &PrivateServer) -> Login {
-    let (port, mut root) = (source.port(), WireClient::connect(source.addr()));
-    let mut copy = WireClient::connect(replica.addr());
-    let at = |row: &[Option<String>]| {
-        let text = |column: usize| row[column].clone().unwrap();
-        (text(0), text(1))
-    };
-    match source.kind() {
-        Kind::Mariadb => {
-            let (file, position) = at(&root.rows("SHOW MASTER STATUS")[0]);
-            copy.ok(&format!(
-                "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='root', MASTER_PASSWORD='', \
-                 MASTER_LOG_FILE='{file}', MASTER_LOG_POS={position}"
-            ));
-            copy.ok("START SLAVE");
-        }
-        Kind::Mysql => {
-            let (file, position) = at(&root.rows("SHOW BINARY LOG STATUS")[0]);
-            copy.ok(&format!(
-                "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, SOURCE_USER='root', \
-                 SOURCE_PASSWORD='', SOURCE_LOG_FILE='{file}', SOURCE_LOG_POS={position}, GET_SOURCE_PUBLIC_KEY=1"
-            ));
-            copy.ok("START REPLICA");
-        }
-    }
+    follow(replica, source.port(), "root", &from_now_on(source));
     let login = prepare(source.addr());
     let mut root = WireClient::login(source.addr(), &login);
     root.ok("INSERT INTO follower VALUES (1, 2)");
     login
-}
-
-/// Waits until a replica has what its source wrote.
-#[track_caller]
-fn wait_for(replica: &PrivateServer, select: &str) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    let mut root = WireClient::connect(replica.addr());
-    loop {
-        let answers = root.query_reply(select).unwrap();
-        let failed = answers.raw.get(4) == Some(&0xff);
-        if !failed && root.column(select) == ["1"] {
-            return;
-        }
-        assert!(Instant::now() < deadline, "the replica does not replicate");
-        thread::sleep(Duration::from_millis(1));
-    }
 }
 
 fn wait_for_follow(replica: &PrivateServer) {

@@ -1,0 +1,69 @@
+//! Servers that replicate another one.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use headwater::demo::private_server::{Kind, PrivateServer};
+
+use super::wire_client::WireClient;
+
+/// Another server of the same product, to become a replica.
+pub(crate) fn another(server: &PrivateServer, options: &[&str]) -> PrivateServer {
+    let options = [options, &["--server-id=2"]].concat();
+    match PrivateServer::start(server.kind(), &options) {
+        Ok(server) => server,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Has a server replicate the one on that port, as a user without a password, from where `options` say.
+pub(crate) fn follow(replica: &PrivateServer, port: u16, user: &str, options: &str) {
+    let mut root = WireClient::connect(replica.addr());
+    match replica.kind() {
+        Kind::Mariadb => {
+            root.ok(&format!(
+                "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='{user}', MASTER_PASSWORD='', {options}"
+            ));
+            root.ok("START SLAVE");
+        }
+        Kind::Mysql => {
+            root.ok(&format!(
+                "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, SOURCE_USER='{user}', \
+                 SOURCE_PASSWORD='', GET_SOURCE_PUBLIC_KEY=1, {options}"
+            ));
+            root.ok("START REPLICA");
+        }
+    }
+}
+
+/// The options of [`follow`] from what a server writes from now on.
+pub(crate) fn from_now_on(source: &PrivateServer) -> String {
+    let mut root = WireClient::connect(source.addr());
+    let (status, word) = match source.kind() {
+        Kind::Mariadb => ("SHOW MASTER STATUS", "MASTER"),
+        Kind::Mysql => ("SHOW BINARY LOG STATUS", "SOURCE"),
+    };
+    let rows = root.rows(status);
+    let [file, position] = [0, 1].map(|column: usize| rows[0][column].clone().unwrap());
+    format!("{word}_LOG_FILE='{file}', {word}_LOG_POS={position}")
+}
+
+/// Waits until a replica answers `select`, which fails or gives another answer before, with 1.
+#[track_caller]
+pub(crate) fn wait_for(replica: &PrivateServer, select: &str) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let mut root = WireClient::connect(replica.addr());
+    loop {
+        let answers = root.query_reply(select).unwrap();
+        let failed = answers.raw.get(4) == Some(&0xff);
+        if !failed && root.column(select) == ["1"] {
+            return;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "the replica does not replicate: {:?}",
+            root.rows("SHOW REPLICA STATUS")
+        );
+        thread::sleep(Duration::from_millis(1));
+    }
+}
