@@ -6,6 +6,7 @@ mod at_random;
 mod between;
 mod clients;
 mod definitions;
+mod hostile;
 mod leftovers;
 mod others;
 mod places;

@@ -23,6 +23,9 @@ pub struct Limits {
     pub max_bytes: usize,
 }
 
+/// MAX_FIELDS of both servers: no statement has more columns.
+const MAX_COLUMNS: usize = 4_096;
+
 /// Takes the reply to a COM_QUERY in any pieces and keeps it.
 #[derive(Debug)]
 pub struct Collector {
@@ -72,6 +75,9 @@ pub enum CollectError {
         /// The limit.
         max: usize,
     },
+    /// More columns than a statement can have.
+    #[error("more than {MAX_COLUMNS} columns")]
+    TooManyColumns,
     /// More bytes than [`Limits::max_bytes`].
     #[error("more than {max} bytes of columns and rows")]
     TooManyBytes {

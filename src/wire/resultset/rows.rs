@@ -1,6 +1,6 @@
 //! Rows of the text protocol in one buffer, with the place of each cell.
 
-use super::{CollectError, Limits};
+use super::{CollectError, Limits, MAX_COLUMNS};
 use crate::wire::cursor::Cursor;
 use crate::wire::frame::HEADER_BYTES;
 use crate::wire::response::OkPacket;
@@ -139,6 +139,9 @@ impl Builder {
         self.spend(body.len() + if end { HEADER_BYTES } else { 0 })?;
         self.column.extend_from_slice(body);
         if end {
+            if self.columns.len() == MAX_COLUMNS {
+                return Err(CollectError::TooManyColumns);
+            }
             self.columns.push(std::mem::take(&mut self.column));
         }
         Ok(())

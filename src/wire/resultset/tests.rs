@@ -162,6 +162,23 @@ fn beyond_a_limit_the_reply_is_followed_to_its_end_and_refused() {
 }
 
 #[test]
+fn columns_are_no_more_than_servers_have() {
+    let wide = Limits {
+        max_bytes: 1_000_000,
+        ..LIMITS
+    };
+    for (columns, refused) in [(4_096_u16, false), (4_097, true)] {
+        let count = [&b"\xfc"[..], &columns.to_le_bytes()].concat();
+        let definitions = vec![&b"\x03def"[..]; usize::from(columns)];
+        let packets = [&[&count[..]], &definitions[..], &[b"\xfe\0\0\x02\0\0\0"]].concat();
+        let collected = collect(&packets, DEPRECATE_EOF, wide);
+        let too_many = collected == Err(CollectError::TooManyColumns);
+        assert_eq!(too_many, refused, "{columns}: {collected:?}");
+        assert_eq!(collected.is_ok(), !refused);
+    }
+}
+
+#[test]
 fn several_results_and_wrong_rows_are_refused_in_step() {
     let several = [
         &b"\x01"[..],

@@ -1,0 +1,247 @@
+//! A server, or somebody on the way to it, that says what no server should in answer to what Headwater asks for itself:
+//! the session that asked may suffer, no other one does, and nothing grows.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::stage::TAIL;
+use crate::kit::database::Database;
+use crate::kit::peer::{Peer, Stage};
+use crate::kit::proxy::Proxy;
+use crate::kit::servers::on_each_server;
+use crate::kit::wire_client::WireClient;
+use crate::kit::wire_client::packet::encode;
+
+/// What an endless stream comes to before it ends all the same.
+const ENDLESS: usize = 192 * 1024 * 1024;
+/// How long a client waits for what becomes of its session.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What is said in place of an answer.
+#[derive(Clone, Copy, Debug)]
+enum Mischief {
+    Nothing,
+    HalfAHeader,
+    HalfAColumn,
+    OutOfSequence,
+    NoColumns,
+    ColumnsBeyondCounting,
+    EndlessColumns,
+    EndlessRows,
+    EndlessPacket,
+    EndlessResults,
+    ALongError,
+    AFile,
+    ATruncatedOk,
+    Noise,
+    SlowBytes,
+}
+
+const ALL: [Mischief; 15] = [
+    Mischief::Nothing,
+    Mischief::HalfAHeader,
+    Mischief::HalfAColumn,
+    Mischief::OutOfSequence,
+    Mischief::NoColumns,
+    Mischief::ColumnsBeyondCounting,
+    Mischief::EndlessColumns,
+    Mischief::EndlessRows,
+    Mischief::EndlessPacket,
+    Mischief::EndlessResults,
+    Mischief::ALongError,
+    Mischief::AFile,
+    Mischief::ATruncatedOk,
+    Mischief::Noise,
+    Mischief::SlowBytes,
+];
+
+/// A column `id` of type bigint.
+const COLUMN: &[u8] =
+    b"\x03def\x00\x00\x00\x02id\x00\x0c\x3f\x00\x14\x00\x00\x00\x08\x00\x00\x00\x00\x00";
+/// More results follow.
+const OK_AND_MORE: &[u8] = &[0, 0, 0, 10, 0, 0, 0];
+
+impl Mischief {
+    fn play(self, to: &mut TcpStream) -> io::Result<()> {
+        let again = |to: &mut TcpStream, piece: &[u8]| -> io::Result<()> {
+            let pieces = piece.repeat((64 * 1024 / piece.len()).max(1));
+            (0..ENDLESS / pieces.len()).try_for_each(|_| to.write_all(&pieces))
+        };
+        match self {
+            Mischief::Nothing => Ok(()),
+            Mischief::HalfAHeader => to.write_all(&[7, 0]),
+            Mischief::HalfAColumn => {
+                to.write_all(&[encode(1, &[1]), vec![0xff, 0, 0, 2, 3, b'd']].concat())
+            }
+            Mischief::OutOfSequence => {
+                to.write_all(&[encode(77, &[1]), encode(3, COLUMN)].concat())
+            }
+            Mischief::NoColumns => to.write_all(&encode(1, &[0xfe, 0, 0, 2, 0])),
+            Mischief::ColumnsBeyondCounting => to.write_all(&encode(
+                1,
+                &[0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+            )),
+            Mischief::EndlessColumns => {
+                to.write_all(&encode(1, &[0xfd, 0xff, 0xff, 0xff]))?;
+                again(to, &encode(2, COLUMN))
+            }
+            Mischief::EndlessRows => {
+                to.write_all(&[encode(1, &[1]), encode(2, COLUMN)].concat())?;
+                to.write_all(&encode(3, &[0xfe, 0, 0, 2, 0]))?;
+                again(to, &encode(4, b"\x0242"))
+            }
+            Mischief::EndlessPacket => {
+                to.write_all(&encode(1, &[1]))?;
+                let part = [&[0xff, 0xff, 0xff, 2][..], &vec![b'x'; 0xff_ffff]].concat();
+                (0..ENDLESS / part.len()).try_for_each(|_| to.write_all(&part))
+            }
+            Mischief::EndlessResults => again(to, &encode(1, OK_AND_MORE)),
+            Mischief::ALongError => {
+                let message = vec![b'e'; 8 * 1024 * 1024];
+                to.write_all(&encode(1, &[b"\xff\x51\x04#HY000", &message[..]].concat()))
+            }
+            Mischief::AFile => to.write_all(&encode(1, b"\xfb/etc/hostname")),
+            Mischief::ATruncatedOk => to.write_all(&encode(1, &[0, 0])),
+            Mischief::Noise => {
+                let mut state = 7_u64;
+                let noise = std::iter::repeat_with(|| {
+                    state = state
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(1);
+                    (state >> 56) as u8
+                });
+                to.write_all(&noise.take(100_000).collect::<Vec<u8>>())
+            }
+            Mischief::SlowBytes => encode(1, &[1])
+                .iter()
+                .chain(&encode(2, COLUMN))
+                .try_for_each(|byte| {
+                    thread::sleep(Duration::from_millis(50));
+                    to.write_all(&[*byte])
+                }),
+        }
+    }
+}
+
+/// What the next connection will do that says these words.
+type Armed = Arc<Mutex<Option<(Mischief, &'static str)>>>;
+
+/// The way to a server.
+fn road(server: SocketAddr, armed: &Armed) -> Peer {
+    let armed = Arc::clone(armed);
+    Peer::start(move |stage| carry(stage, server, &armed))
+}
+
+fn carry(stage: &mut Stage, server: SocketAddr, armed: &Armed) -> io::Result<()> {
+    let mut server = TcpStream::connect(server)?;
+    server.set_nodelay(true)?;
+    let (mut back, mut client) = (server.try_clone()?, stage.stream.try_clone()?);
+    let spoiled = Arc::new(AtomicBool::new(false));
+    let silent = Arc::clone(&spoiled);
+    thread::spawn(move || -> io::Result<()> {
+        let mut bytes = vec![0; 64 * 1024];
+        loop {
+            let count = back.read(&mut bytes)?;
+            if count == 0 || silent.load(Ordering::Acquire) {
+                return Ok(());
+            }
+            client.write_all(&bytes[..count])?;
+        }
+    });
+    let mut bytes = vec![0; 64 * 1024];
+    loop {
+        let count = stage.stream.read(&mut bytes)?;
+        if count == 0 {
+            return server.shutdown(std::net::Shutdown::Both);
+        }
+        let said = &bytes[..count];
+        let mut waiting = armed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mischief = waiting.take_if(|(_, words)| {
+            said.windows(words.len())
+                .any(|window| window == words.as_bytes())
+        });
+        drop(waiting);
+        if let Some((mischief, _)) = mischief {
+            spoiled.store(true, Ordering::Release);
+            let played = mischief.play(&mut stage.stream);
+            server.shutdown(std::net::Shutdown::Both)?;
+            stage.stream.shutdown(std::net::Shutdown::Both)?;
+            return played;
+        }
+        server.write_all(said)?;
+    }
+}
+
+/// A client whose call, or whose tail, meets each kind of mischief, beside one who is not to notice.
+fn each_kind(words: &'static str, before: &[&str], then: &str) {
+    on_each_server(|server| {
+        let database = Database::classic(server, "hostile");
+        let mut root = database.connect();
+        root.ok("INSERT INTO follower VALUES (1, 2), (1, 3)");
+        root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten'), (20, 3, 'twenty')");
+        let armed = Armed::default();
+        let road = road(server.addr(), &armed);
+        let proxy = Proxy::start(road.addr(), &[]);
+        let mut neighbour = proxy.login(&database.login());
+        let asks = |client: &mut WireClient| {
+            client.ok("CALL fetch_timeline_ids(1)");
+            client.column("SELECT id FROM fetch_timeline_tt ORDER BY id")
+        };
+        assert_eq!(asks(&mut neighbour), ["10", "20"]);
+        let resident = proxy.resident_kib();
+        for mischief in ALL {
+            eprintln!("{mischief:?}");
+            let mut victim = proxy.login(&database.login());
+            for statement in before {
+                victim.query(statement);
+            }
+            *armed.lock().unwrap_or_else(PoisonError::into_inner) = Some((mischief, words));
+            victim
+                .stream
+                .tcp()
+                .set_read_timeout(Some(PATIENCE))
+                .unwrap();
+            victim.send(&[b"\x03", then.as_bytes()].concat()).unwrap();
+            let begun = Instant::now();
+            // Whatever it is told: that there is an answer it is not.
+            let mut told = Vec::new();
+            let read = (&mut victim.stream)
+                .take(16 * 1024 * 1024)
+                .read_to_end(&mut told);
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{mischief:?}: it waits for ever"
+            );
+            assert!(
+                armed
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .is_none(),
+                "{mischief:?} was not played: {told:?}"
+            );
+            let _ = read;
+            assert_eq!(asks(&mut neighbour), ["10", "20"], "{mischief:?}");
+            let grown = proxy.peak_kib().saturating_sub(resident);
+            assert!(grown < 48 * 1024, "{mischief:?}: grew by {grown} KiB");
+        }
+        let counts = proxy.counts();
+        assert!(counts.of("calls_owned") > ALL.len() as u64, "{counts:?}");
+        let (status, log) = proxy.terminate();
+        assert!(status.success(), "{log}");
+    });
+}
+
+#[test]
+fn nonsense_in_answer_to_a_lookup_ends_its_session_alone() {
+    each_kind("message", &[], "CALL fetch_timeline_ids(1)");
+}
+
+#[test]
+fn nonsense_in_answer_to_a_tail_ends_its_session_alone() {
+    let call = "CALL fetch_timeline_ids(1)";
+    each_kind("message", &[call], TAIL);
+}
