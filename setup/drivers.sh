@@ -1,12 +1,14 @@
 #!/bin/sh
 # Gets the drivers whose programs integration/drivers holds: from the distribution's packages,
-# and from PyPI, npm and the crates in the versions that the lock files there name.
+# and from PyPI, npm and the crates in the versions that the lock files there name. And MariaDB 11.8,
+# whose clients log in as no older ones do.
 #
 # Says what it does, and nothing when there is nothing to do. What is not the distribution's goes
 # into a private folder, what is built into target/drivers.
 # Usage: setup/drivers.sh [--list]      --list names what is there, and installs nothing.
-# Environment: HEADWATER_DRIVERS        the private folder (default: ~/.cache/headwater/drivers)
-#              CI=true                  a driver that cannot be had is an error
+# Environment: HEADWATER_DRIVERS           the private folder (default: ~/.cache/headwater/drivers)
+#              HEADWATER_MARIADB11_PREFIX  that of MariaDB 11.8 (default: ~/.cache/headwater/mariadb-11.8)
+#              CI=true                     a driver that cannot be had is an error
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -15,6 +17,7 @@ programs=$here/../integration/drivers
 run=$programs/run.sh
 private=${HEADWATER_DRIVERS:-$HOME/.cache/headwater/drivers}
 built=$here/../target/drivers
+mariadb11=${HEADWATER_MARIADB11_PREFIX:-$HOME/.cache/headwater/mariadb-11.8}
 
 lacks() { ! "$run" --has "$1"; }
 installed() { dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null | grep -q '^ii'; }
@@ -101,6 +104,7 @@ fi
 build_rust || say "the Rust drivers' programs could not be built"
 
 missing=
+"$here/mariadb11.sh" "$mariadb11" || missing=" MariaDB 11.8"
 for driver in $("$run" --names); do
     lacks "$driver" && missing="$missing $driver"
 done

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair,
+};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::PemObject;
@@ -33,6 +35,13 @@ impl Identity {
     }
 }
 
+fn params(name: &str) -> CertificateParams {
+    let names = ["localhost", "127.0.0.1", "127.0.0.2"].map(str::to_owned);
+    let mut params = CertificateParams::new(names).unwrap();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params
+}
+
 impl Authority {
     pub(crate) fn new() -> Authority {
         let folder = tempfile::tempdir().unwrap();
@@ -50,13 +59,21 @@ impl Authority {
         self.folder.path().join("ca.pem")
     }
 
-    /// Signs a certificate for `localhost` and the loopback address.
+    /// Signs a certificate for `localhost` and addresses of the loopback network.
     pub(crate) fn sign(&self, name: &str) -> Identity {
-        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let mut params = CertificateParams::new(names).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
         let key = KeyPair::generate().unwrap();
-        let cert = params.signed_by(&key, &self.ca).unwrap();
+        let cert = params(name).signed_by(&key, &self.ca).unwrap();
+        self.write(name, &cert, &key)
+    }
+
+    /// A certificate that only its own key has signed.
+    pub(crate) fn sign_by_itself(&self, name: &str) -> Identity {
+        let key = KeyPair::generate().unwrap();
+        let cert = params(name).self_signed(&key).unwrap();
+        self.write(name, &cert, &key)
+    }
+
+    fn write(&self, name: &str, cert: &Certificate, key: &KeyPair) -> Identity {
         let identity = Identity {
             cert: self.folder.path().join(format!("{name}.pem")),
             key: self.folder.path().join(format!("{name}.key")),

@@ -21,7 +21,12 @@ pub(crate) struct Relay {
 
 impl Relay {
     pub(crate) fn start(server: SocketAddr) -> Relay {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        Relay::start_at(Ipv4Addr::LOCALHOST, server)
+    }
+
+    /// At an address of the loopback network.
+    pub(crate) fn start_at(at: Ipv4Addr, server: SocketAddr) -> Relay {
+        let listener = TcpListener::bind((at, 0)).unwrap();
         let addr = listener.local_addr().unwrap();
         let held = Arc::new(AtomicBool::new(false));
         let server = Arc::new(Mutex::new(server));

@@ -3,6 +3,7 @@
 mod certificates;
 mod hostile;
 mod legs;
+mod mariadb11;
 mod plugins;
 
 use std::net::SocketAddr;

@@ -120,7 +120,22 @@ impl PrivateServer {
     /// # Errors
     /// [`PrivateServerError::Missing`] when the product is not installed, the others as named.
     pub fn start(kind: Kind, options: &[&str]) -> Result<PrivateServer, PrivateServerError> {
-        let programs = Programs::find(kind)?;
+        PrivateServer::start_with(Programs::find(kind)?, options)
+    }
+
+    /// As [`PrivateServer::start`], MariaDB 11.8 as `setup/mariadb11.sh` unpacks it.
+    ///
+    /// # Errors
+    /// As [`PrivateServer::start`].
+    pub fn start_mariadb11(options: &[&str]) -> Result<PrivateServer, PrivateServerError> {
+        PrivateServer::start_with(Programs::mariadb11()?, options)
+    }
+
+    fn start_with(
+        programs: Programs,
+        options: &[&str],
+    ) -> Result<PrivateServer, PrivateServerError> {
+        let kind = programs.kind();
         let folder = Folder::create(kind)?;
         template::copy_into(&programs, &folder.data())?;
         let watchdog = Watchdog::start(folder.path()).map_err(PrivateServerError::io(

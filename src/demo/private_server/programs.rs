@@ -12,6 +12,22 @@ use super::folder::Folder;
 use super::unpacked::Unpacked;
 use super::{Kind, PrivateServerError};
 
+/// Where MariaDB 11.8 keeps messages, character sets, and what a data folder is made with.
+const SHARED_11: &str = "usr/share/mariadb";
+/// What mariadb-install-db does, whose programs need the loader of their own folder: of the data folder, the scripts' folder
+/// and the server's command line. No account is made for the machine's name.
+const BOOTSTRAP: &str = r#"
+    set -e
+    data=$1 scripts=$2
+    shift 2
+    mkdir -p "$data"
+    {
+        printf 'CREATE DATABASE mysql;\nUSE mysql;\n'
+        cat "$scripts/mariadb_system_tables.sql" "$scripts/mariadb_performance_tables.sql"
+        sed '/@current_hostname/d' "$scripts/mariadb_system_tables_data.sql"
+    } | "$@" --bootstrap --datadir="$data" --skip-name-resolve
+"#;
+
 /// The programs of one product that were found on this machine.
 #[derive(Debug)]
 pub(super) struct Programs {
@@ -26,6 +42,8 @@ enum Layout {
         server: PathBuf,
         install_db: PathBuf,
     },
+    /// Unpacked by setup/mariadb11.sh.
+    Mariadb11(Unpacked),
     /// Unpacked by setup/mysql.sh.
     Mysql(Unpacked),
 }
@@ -39,13 +57,20 @@ impl Programs {
             },
             Kind::Mysql => {
                 let folder = Unpacked::at("HEADWATER_MYSQL_PREFIX", "mysql-9.7");
-                if !folder.has("usr/sbin/mysqld") {
-                    let what = format!("MySQL 9.7 in {}", folder.prefix().display());
-                    return Err(PrivateServerError::Missing { what });
-                }
-                Layout::Mysql(folder)
+                Layout::Mysql(holding(folder, "usr/sbin/mysqld", "MySQL 9.7")?)
             }
         };
+        Programs::of(kind, layout)
+    }
+
+    /// Those of MariaDB 11.8, whatever release the distribution has.
+    pub(super) fn mariadb11() -> Result<Programs, PrivateServerError> {
+        let folder = Unpacked::at("HEADWATER_MARIADB11_PREFIX", "mariadb-11.8");
+        let folder = holding(folder, "usr/sbin/mariadbd", "MariaDB 11.8")?;
+        Programs::of(Kind::Mariadb, Layout::Mariadb11(folder))
+    }
+
+    fn of(kind: Kind, layout: Layout) -> Result<Programs, PrivateServerError> {
         let mut programs = Programs {
             kind,
             layout,
@@ -118,6 +143,17 @@ impl Programs {
                     .args(["--skip-test-db", "--skip-name-resolve"]);
                 command
             }
+            Layout::Mariadb11(folder) => {
+                let server = self.bare_server();
+                let mut command = Command::new("sh");
+                command
+                    .args(["-c", BOOTSTRAP, "bootstrap"])
+                    .arg(data)
+                    .arg(folder.prefix().join(SHARED_11))
+                    .arg(server.get_program())
+                    .args(server.get_args());
+                command
+            }
             Layout::Mysql(_) => {
                 let mut command = self.bare_server();
                 command
@@ -139,9 +175,16 @@ impl Programs {
     pub(super) fn client(&self) -> Command {
         let mut command = match &self.layout {
             Layout::Mariadb { .. } => Command::new("mariadb"),
+            Layout::Mariadb11(folder) => folder.command("usr/bin/mariadb"),
             Layout::Mysql(folder) => folder.command("usr/bin/mysql"),
         };
         command.arg("--no-defaults");
+        if let Layout::Mariadb11(folder) = &self.layout {
+            command.arg(option(
+                "--plugin-dir",
+                &folder.libraries().join("libmariadb3/plugin"),
+            ));
+        }
         command
     }
 
@@ -150,6 +193,18 @@ impl Programs {
             Layout::Mariadb { server, .. } => {
                 let mut command = Command::new(server);
                 command.arg("--no-defaults");
+                command
+            }
+            Layout::Mariadb11(folder) => {
+                let prefix = folder.prefix();
+                let shared = prefix.join(SHARED_11);
+                let mut command = folder.command("usr/sbin/mariadbd");
+                command
+                    .arg("--no-defaults")
+                    .arg(option("--basedir", &prefix.join("usr")))
+                    .arg(option("--lc-messages-dir", &shared))
+                    .arg(option("--character-sets-dir", &shared.join("charsets")))
+                    .arg(option("--plugin-dir", &prefix.join("usr/lib/mysql/plugin")));
                 command
             }
             Layout::Mysql(folder) => {
@@ -183,6 +238,15 @@ impl Programs {
             }),
         }
     }
+}
+
+/// The folder, if the program is there.
+fn holding(folder: Unpacked, program: &str, product: &str) -> Result<Unpacked, PrivateServerError> {
+    if folder.has(program) {
+        return Ok(folder);
+    }
+    let what = format!("{product} in {}", folder.prefix().display());
+    Err(PrivateServerError::Missing { what })
 }
 
 /// Servers refuse to run as root unless they are told to.

@@ -59,11 +59,17 @@ impl Unpacked {
             "aarch64" => "ld-linux-aarch64.so.1",
             _ => "ld-linux-x86-64.so.2",
         };
-        self.prefix.join(system_libraries()).join(name)
+        self.libraries().join(name)
+    }
+
+    /// Where the distribution's own libraries are.
+    #[must_use]
+    pub fn libraries(&self) -> PathBuf {
+        self.prefix.join(system_libraries())
     }
 
     fn library_path(&self) -> OsString {
-        let mut path = self.prefix.join(system_libraries()).into_os_string();
+        let mut path = self.libraries().into_os_string();
         for folder in LIBRARIES {
             path.push(":");
             path.push(self.prefix.join(folder));
