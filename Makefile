@@ -2,12 +2,13 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo test soak bench-relay check advisories setup servers relays drivers
+.PHONY: help demo test soak fuzz bench-relay check advisories setup servers relays drivers
 
 help:
 	@echo "make demo        a private MariaDB with a million messages, and Headwater in front"
 	@echo "make test        every story, against real servers"
-	@echo "make soak        200,000 answers from memory checked on each server while others write (about 30 minutes)"
+	@echo "make soak        200,000 answers from memory checked on each server while others write (about 30 minutes), then make fuzz"
+	@echo "make fuzz        ten minutes of each fuzz target, or FUZZ_SECONDS=60, as many at a time as processors"
 	@echo "make bench-relay relaying alone, beside HAProxy and MySQL Router on the same servers (about 10 minutes)"
 	@echo "make check       format, lints, documentation, licences of dependencies"
 	@echo "make advisories  known faults of dependencies (asks the network)"
@@ -26,6 +27,10 @@ test: servers drivers
 # The stories of memory alone, as `make test` tells them but for the number of checks.
 soak: servers
 	HEADWATER_CHECKS=200000 $(CARGO) test --locked --test integration -- --nocapture memory::linear memory::snapshot
+	@$(MAKE) --no-print-directory fuzz
+
+fuzz:
+	@CARGO="$(CARGO)" fuzz/run.sh $(FUZZ_SECONDS)
 
 # FLAGS="--server mysql --figures p99,cpu", for instance; FLAGS=--help lists them.
 bench-relay: servers relays
@@ -38,6 +43,7 @@ check:
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
 	$(CARGO) deny --locked check licenses bans sources
+	$(CARGO) fetch --locked --manifest-path fuzz/Cargo.toml
 
 # Apart from check, because its answer changes with the day and not with the code.
 advisories:

@@ -4,7 +4,7 @@ use super::player::Player;
 use super::side::Side;
 use super::statements::about;
 use crate::kit::database::Database;
-use crate::kit::servers::on_each_server;
+use crate::kit::servers::on_each_release;
 use crate::kit::wire_client::{COM_PING, COM_STMT_CLOSE, capability};
 
 /// Those that this client can do without, and those that it can live with.
@@ -53,7 +53,7 @@ const OPTIONAL: &[(&str, u64)] = &[
 
 #[test]
 fn each_capability_with_and_without() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let database = Database::empty(server, "corpus_capabilities");
         let mut root = database.connect();
         root.ok("CREATE TABLE t (id int PRIMARY KEY, word varchar(9))");

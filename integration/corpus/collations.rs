@@ -5,7 +5,7 @@ use std::thread;
 use super::player::Player;
 use super::side::Side;
 use crate::kit::database::Database;
-use crate::kit::servers::{Server, on_each_server};
+use crate::kit::servers::{Server, on_each_release};
 use crate::kit::wire_client::Login;
 
 /// No client's charset.
@@ -27,7 +27,7 @@ fn collations(server: &Server) -> Vec<(u16, String, String)> {
 
 #[test]
 fn a_login_with_each_byte_for_its_collation() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let player = Player::new(server);
         for byte in 0..=255 {
             let login = Login {
@@ -42,7 +42,7 @@ fn a_login_with_each_byte_for_its_collation() {
 
 #[test]
 fn sessions_that_take_each_collation() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let database = Database::empty(server, "corpus_collations");
         let player = Player::new(server);
         let collations = collations(server);

@@ -4,7 +4,7 @@ use super::mask;
 use super::player::Player;
 use super::side::Side;
 use crate::kit::database::Database;
-use crate::kit::servers::on_each_server;
+use crate::kit::servers::on_each_release;
 use crate::kit::wire_client::{
     COM_BINLOG_DUMP, COM_DEBUG, COM_FIELD_LIST, COM_INIT_DB, COM_PING, COM_PROCESS_INFO,
     COM_PROCESS_KILL, COM_RESET_CONNECTION, COM_SET_OPTION, COM_STATISTICS, Login, capability,
@@ -26,7 +26,7 @@ pub(super) fn logins(login: &Login) -> [Login; 4] {
 
 #[test]
 fn commands_that_leave_the_session_open() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let database = Database::empty(server, "corpus_commands");
         database
             .connect()
@@ -89,7 +89,7 @@ fn open(side: &mut Side, database: &str) {
 /// Followed by a statement: either the session goes on, or it ends the same way.
 #[test]
 fn commands_that_servers_do_not_know_or_take_from_nobody() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let player = Player::new(server);
         let known = [
             0x01, 0x02, 0x03, 0x04, 0x07, 0x08, 0x09, 0x0a, 0x0c, 0x11, 0x12, 0x16, 0x17, 0x18,
@@ -113,7 +113,7 @@ fn commands_that_servers_do_not_know_or_take_from_nobody() {
 
 #[test]
 fn who_may_not_shut_a_server_down_does_not() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let database = Database::empty(server, "corpus_shutdown");
         let player = Player::new(server);
         let login = database.account("SELECT", "");
@@ -129,7 +129,7 @@ fn who_may_not_shut_a_server_down_does_not() {
 
 #[test]
 fn sessions_that_end_themselves() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let player = Player::new(server);
         let login = Login::default();
         player.play("quit", &login, |side| {
@@ -163,7 +163,7 @@ fn sessions_that_end_themselves() {
 /// The log's first file, whose first events say which it is and how it is written, and files that are not there.
 #[test]
 fn logs_are_dumped() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let player = Player::new(server);
         let file = server.connect().column("SHOW BINARY LOGS").remove(0);
         let dump = |at: u32, flags: u16, file: &str| {

@@ -3,7 +3,7 @@
 use super::player::Player;
 use crate::kit::database::Database;
 use crate::kit::proxy::Proxy;
-use crate::kit::servers::{on_each_server, on_servers_of_its_own};
+use crate::kit::servers::{on_each_release, on_servers_of_its_own};
 use crate::kit::wire_client::{Login, WireClient};
 
 const TABLES: &[&str] = &[
@@ -87,7 +87,7 @@ const SUCCESSES: &[&str] = &[
 
 #[test]
 fn errors_and_warnings_in_each_language() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let database = Database::empty(server, "corpus_errors");
         let player = Player::new(server);
         for language in ["en_US", "de_DE", "ja_JP", "ru_RU", "fr_FR", "no_SUCH"] {
@@ -122,7 +122,7 @@ fn errors_and_warnings_in_each_language() {
 /// Rows, and then none but an error; the statements behind it are not run.
 #[test]
 fn errors_in_the_middle_of_rows() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let database = Database::empty(server, "corpus_rows_error");
         let player = Player::new(server);
         for login in super::commands::logins(&database.login()) {
@@ -146,7 +146,7 @@ fn errors_in_the_middle_of_rows() {
 
 #[test]
 fn waits_for_locks_that_end() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let database = Database::empty(server, "corpus_locks");
         let mut other = database.connect();
         other.ok("CREATE TABLE t (id int PRIMARY KEY) ENGINE = InnoDB");

@@ -9,7 +9,7 @@ use super::player::Player;
 use super::side::Side;
 use super::tape::{Place, Tape};
 use crate::kit::peer::OK;
-use crate::kit::servers::{Server, on_each_server};
+use crate::kit::servers::{Server, on_each_release};
 use crate::kit::wire_client::packet::encode;
 use crate::kit::wire_client::{COM_PING, Login};
 
@@ -36,7 +36,7 @@ fn conversation(side: &mut Side) {
 
 #[test]
 fn a_road_that_changes_nothing_is_not_seen() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let player = Player::between(server.addr(), road(server, Fault::None));
         player.play("a road", &Login::default(), conversation);
         let (conversations, packets) = player.compared();
@@ -48,7 +48,7 @@ fn a_road_that_changes_nothing_is_not_seen() {
 
 #[test]
 fn whatever_a_road_changes_is_reported_where_it_is() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         // The answer: 1 packet of 1 byte, which is the count of columns.
         for (fault, told) in [
             (
@@ -74,7 +74,7 @@ fn whatever_a_road_changes_is_reported_where_it_is() {
 /// What nobody asked for is read as the answer to what comes next.
 #[test]
 fn a_packet_too_many_is_reported() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let player = Player::between(server.addr(), road(server, Fault::Add));
         let (outcome, _) = player.compare(&Login::default(), conversation);
         let report = outcome.unwrap_err();
@@ -85,7 +85,7 @@ fn a_packet_too_many_is_reported() {
 
 #[test]
 fn a_server_that_does_not_repeat_itself_is_no_measure() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let player = Player::new(server);
         let (outcome, _) = player.compare(&Login::default(), |side| {
             side.query("SELECT CONNECTION_ID()");

@@ -3,14 +3,14 @@
 use super::player::Player;
 use super::side::Side;
 use crate::kit::database::Database;
-use crate::kit::servers::on_each_server;
+use crate::kit::servers::on_each_release;
 use crate::kit::wire_client::capability;
 
 const LOAD: &str = "LOAD DATA LOCAL INFILE 'any' INTO TABLE t";
 
 #[test]
 fn files_of_every_kind() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let database = Database::empty(server, "corpus_infile");
         let player = Player::new(server);
         for login in super::commands::logins(&database.login()) {
@@ -64,7 +64,7 @@ fn files(side: &mut Side) {
 /// The client has nothing to send, and says so in another number of packets than one.
 #[test]
 fn a_file_that_never_comes() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let database = Database::empty(server, "corpus_no_infile");
         let player = Player::new(server);
         player.play("half a file", &database.login(), |side| {

@@ -3,7 +3,7 @@
 use super::player::Player;
 use super::side::Side;
 use crate::kit::database::Database;
-use crate::kit::servers::on_each_server;
+use crate::kit::servers::on_each_release;
 use crate::kit::wire_client::{Login, capability};
 
 /// Lengths that are none, ids of nobody, bytes that end too early or not at all.
@@ -32,7 +32,7 @@ const COMMANDS: &[u8] = &[
 /// One command, then the client's half is closed: a reply of any length, or none, is heard to its end.
 #[test]
 fn bodies_that_are_none() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let player = Player::new(server);
         for &command in COMMANDS {
             for body in BODIES {
@@ -51,7 +51,7 @@ fn bodies_that_are_none() {
 /// The same to a session that has a statement with that id.
 #[test]
 fn executions_that_are_none() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let database = Database::empty(server, "corpus_malformed");
         let player = Player::new(server);
         let login = database.login().with(capability::MARIADB_BULK);
@@ -72,7 +72,7 @@ fn executions_that_are_none() {
 
 #[test]
 fn query_attributes_that_are_none() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let player = Player::new(server);
         let login = Login::default().with(capability::QUERY_ATTRIBUTES);
         for body in [

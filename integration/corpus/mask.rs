@@ -8,7 +8,8 @@ pub(super) type Mask = fn(&mut Vec<u8>);
 /// Nothing is covered.
 pub(super) fn none(_: &mut Vec<u8>) {}
 
-/// Thread id and scramble in the greeting, and the scramble of a plugin that the server asks for instead.
+/// Thread id and scramble in the greeting, the scramble of a plugin that the server asks for instead, and what MariaDB 11.8 makes of
+/// scramble, password and certificate at the end.
 pub(super) fn login(raw: &mut [u8]) {
     if raw.get(4) == Some(&10) {
         let mut values = Values(&raw[5..]);
@@ -21,7 +22,7 @@ pub(super) fn login(raw: &mut [u8]) {
     switch(raw);
 }
 
-/// The scramble of each AuthSwitchRequest.
+/// The scramble of each AuthSwitchRequest, the proof in each OK.
 fn switch(raw: &mut [u8]) {
     let mut at = 0;
     while at + 4 < raw.len() {
@@ -30,6 +31,12 @@ fn switch(raw: &mut [u8]) {
         if packet[4] == 0xfe && packet.len() > 5 {
             let name = packet[5..].iter().position(|&byte| byte == 0);
             packet[5 + name.unwrap_or_default()..].fill(0);
+        }
+        // In the place of a message, behind its length: 1, then SHA-256 in hexadecimal.
+        if packet[4] == 0
+            && let Some([65, 1, proof @ ..]) = packet.get_mut(11..)
+        {
+            proof[..64].fill(0);
         }
         at = end;
     }

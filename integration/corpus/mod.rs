@@ -1,4 +1,4 @@
-//! The corpus: conversations played straight to the server, twice, and through Headwater. Each packet of all three
+//! The corpus: conversations played straight to the server, twice, and through Headwater, on each release. Each packet of all three
 //! must be the same, header and payload, but for what [`mask`] names; that the server repeats itself shows that nothing
 //! else had to be named.
 

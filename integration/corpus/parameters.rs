@@ -3,13 +3,13 @@
 use super::player::Player;
 use super::side::Side;
 use super::statements::about;
-use crate::kit::servers::on_each_server;
+use crate::kit::servers::on_each_release;
 use crate::kit::wire_client::packet::put_bytes;
 use crate::kit::wire_client::{COM_STMT_EXECUTE, Login, capability};
 
 #[test]
 fn parameters_of_every_type() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let player = Player::new(server);
         for login in [
             Login::default(),

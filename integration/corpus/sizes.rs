@@ -2,7 +2,7 @@
 
 use super::player::Player;
 use super::side::Side;
-use crate::kit::servers::on_each_server;
+use crate::kit::servers::on_each_release;
 use crate::kit::wire_client::packet::MAX_PART;
 use crate::kit::wire_client::{Login, capability};
 
@@ -10,7 +10,7 @@ const WITH_EOF: u64 = capability::DEPRECATE_EOF;
 
 #[test]
 fn from_no_row_to_a_hundred_thousand() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let player = Player::new(server);
         for login in [Login::default(), Login::default().without(WITH_EOF)] {
             // Sequence numbers begin again at 256.
@@ -43,7 +43,7 @@ fn rows(side: &mut Side, count: usize) {
 
 #[test]
 fn from_one_column_to_more_than_there_can_be() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let player = Player::new(server);
         for login in [Login::default(), Login::default().without(WITH_EOF)] {
             player.play("columns", &login, |side| {
@@ -65,7 +65,7 @@ fn from_one_column_to_more_than_there_can_be() {
 /// Where the length before a value gets another width, and a packet another part.
 #[test]
 fn values_of_every_width_of_length() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let player = Player::new(server);
         for login in [Login::default(), Login::default().without(WITH_EOF)] {
             player.play("values", &login, |side| {
@@ -87,7 +87,7 @@ fn values_of_every_width_of_length() {
 /// Two parts end at 16 MiB, and one of nothing follows where nothing is left.
 #[test]
 fn packets_around_each_part() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let player = Player::new(server);
         let login = Login::default();
         for length in [

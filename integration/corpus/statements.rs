@@ -3,7 +3,7 @@
 use super::player::Player;
 use super::side::Side;
 use crate::kit::database::Database;
-use crate::kit::servers::on_each_server;
+use crate::kit::servers::on_each_release;
 use crate::kit::wire_client::packet::put_bytes;
 use crate::kit::wire_client::{
     COM_STMT_BULK_EXECUTE, COM_STMT_CLOSE, COM_STMT_EXECUTE, COM_STMT_FETCH, COM_STMT_RESET,
@@ -30,7 +30,7 @@ fn logins(login: &Login) -> Vec<Login> {
 
 #[test]
 fn statements_from_prepare_to_close() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let database = Database::empty(server, "corpus_statements");
         database.connect().ok(
             "CREATE TABLE t (id int PRIMARY KEY, word text); \
@@ -186,7 +186,7 @@ fn long_data(side: &mut Side) {
 
 #[test]
 fn bulks() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let database = Database::empty(server, "corpus_bulk");
         let player = Player::new(server);
         let usual = database.login();

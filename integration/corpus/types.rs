@@ -5,7 +5,7 @@ use super::player::Player;
 use super::side::Side;
 use super::statements::about;
 use crate::kit::database::Database;
-use crate::kit::servers::on_each_server;
+use crate::kit::servers::on_each_release;
 use crate::kit::wire_client::{COM_STMT_CLOSE, Login, capability};
 
 const MARIADB_EXTENDED_METADATA: u64 = 1 << 35;
@@ -34,7 +34,7 @@ fn logins(login: &Login) -> Vec<(&'static str, Login)> {
 
 #[test]
 fn columns_of_every_type() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let database = Database::empty(server, "corpus_types");
         let player = Player::new(server);
         let mut made = 0;

@@ -5,12 +5,12 @@ use std::thread;
 use super::player::Player;
 use super::side::Side;
 use crate::kit::database::Database;
-use crate::kit::servers::on_each_server;
+use crate::kit::servers::on_each_release;
 use crate::kit::wire_client::{COM_CHANGE_USER, Login, capability};
 
 #[test]
 fn logins_that_are_refused() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let database = Database::empty(server, "corpus_logins");
         let player = Player::new(server);
         let account = database.account("SELECT", "secret");
@@ -44,7 +44,7 @@ fn logins_that_are_refused() {
 
 #[test]
 fn sessions_change_their_user() {
-    on_each_server(|server| {
+    on_each_release(|server| {
         let database = Database::empty(server, "corpus_users");
         let account = database.account("SELECT", "");
         let player = Player::new(server);

@@ -1,4 +1,4 @@
-//! The two servers of the stories: each started once, on first use, and shared by all of them.
+//! The servers of the stories: each started once, on first use, and shared by all of them.
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -63,17 +63,32 @@ pub(crate) fn mariadb() -> &'static Server {
 pub(crate) fn mysql() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     SERVER
-        .get_or_init(|| match PrivateServer::start(Kind::Mysql, OPTIONS) {
-            Ok(server) => Some(Server(server)),
-            Err(error @ PrivateServerError::Missing { .. }) => {
-                let on_ci = std::env::var("CI").is_ok_and(|value| value == "true");
-                assert!(!on_ci, "{error}");
-                eprintln!("left out on MySQL: {error}");
-                None
-            }
-            Err(error) => panic!("{error}"),
-        })
+        .get_or_init(|| if_here(PrivateServer::start(Kind::Mysql, OPTIONS)).map(Server))
         .as_ref()
+}
+
+/// MariaDB 11.8; `None` as for [`mysql`].
+#[track_caller]
+fn mariadb11() -> Option<&'static Server> {
+    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+    SERVER
+        .get_or_init(|| if_here(PrivateServer::start_mariadb11(OPTIONS)).map(Server))
+        .as_ref()
+}
+
+/// `None` on a machine that could not get the programs. On CI (`CI=true`) that is a failure.
+#[track_caller]
+pub(crate) fn if_here(started: Result<PrivateServer, PrivateServerError>) -> Option<PrivateServer> {
+    match started {
+        Ok(server) => Some(server),
+        Err(error @ PrivateServerError::Missing { .. }) => {
+            let on_ci = std::env::var("CI").is_ok_and(|value| value == "true");
+            assert!(!on_ci, "{error}");
+            eprintln!("left out: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
 }
 
 /// A second MariaDB, for stories that follow a log and count on memory: nobody changes formats or rotates logs on it.
@@ -101,10 +116,7 @@ fn quiet_mysql() -> Option<&'static Server> {
 /// Tells a story on both quiet servers, one after the other.
 #[track_caller]
 pub(crate) fn on_each_quiet_server(story: impl Fn(&'static Server)) {
-    for server in [Some(quiet_mariadb()), quiet_mysql()].into_iter().flatten() {
-        eprintln!("on {} {}", server.0.kind().name(), server.0.version());
-        story(server);
-    }
+    on_each([Some(quiet_mariadb()), quiet_mysql()], story);
 }
 
 /// Tells a story on a server of each product that is the story's own, started with options that depend on whether it
@@ -131,7 +143,18 @@ pub(crate) fn on_servers_of_its_own<'a>(
 /// Tells a story on both servers, one after the other.
 #[track_caller]
 pub(crate) fn on_each_server(story: impl Fn(&'static Server)) {
-    for server in [Some(mariadb()), mysql()].into_iter().flatten() {
+    on_each([Some(mariadb()), mysql()], story);
+}
+
+/// Tells a story on both servers and on MariaDB 11.8, which says more at a login.
+#[track_caller]
+pub(crate) fn on_each_release(story: impl Fn(&'static Server)) {
+    on_each([Some(mariadb()), mariadb11(), mysql()], story);
+}
+
+#[track_caller]
+fn on_each<const N: usize>(servers: [Option<&'static Server>; N], story: impl Fn(&'static Server)) {
+    for server in servers.into_iter().flatten() {
         // Shown with the failure only; which server it was is the first question.
         eprintln!("on {} {}", server.0.kind().name(), server.0.version());
         story(server);

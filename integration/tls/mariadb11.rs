@@ -3,12 +3,13 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
 
-use headwater::demo::private_server::{PrivateServer, PrivateServerError};
+use headwater::demo::private_server::PrivateServer;
 
 use crate::kit::certificates::Authority;
 use crate::kit::database::classic_on;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::relay::Relay;
+use crate::kit::servers::if_here;
 use crate::kit::wire_client::WireClient;
 
 const DATABASE: &str = "eleven";
@@ -17,21 +18,6 @@ const PLUGINS: [&str; 3] = ["mysql_native_password", "ed25519", "parsec"];
 const SCRIPT: &str = "SELECT CURRENT_USER(); SHOW STATUS LIKE 'Ssl_cipher'; CALL fetch_timeline_ids(1); \
      SELECT message.id, user_id, body FROM message INNER JOIN fetch_timeline_tt USING(id) ORDER BY message.id DESC LIMIT 20; \
      CALL fetch_timeline_ids2(1, 20); SELECT COUNT(*) FROM fetch_timeline_tt; SHOW WARNINGS";
-
-/// `None` on a machine that could not get it. On CI (`CI=true`) that is a failure.
-fn start(options: &[String]) -> Option<PrivateServer> {
-    let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    match PrivateServer::start_mariadb11(&options) {
-        Ok(server) => Some(server),
-        Err(error @ PrivateServerError::Missing { .. }) => {
-            let on_ci = std::env::var("CI").is_ok_and(|value| value == "true");
-            assert!(!on_ci, "{error}");
-            eprintln!("left out: {error}");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
-}
 
 /// What its own client prints as this user, or the number of the error.
 fn told(
@@ -80,7 +66,8 @@ fn clients_that_verify_by_the_password_want_the_servers_own_certificate() {
     options.extend(
         ["auth_ed25519", "auth_parsec"].map(|plugin| format!("--plugin-load-add={plugin}")),
     );
-    let Some(server) = start(&options) else {
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let Some(server) = if_here(PrivateServer::start_mariadb11(&options)) else {
         return;
     };
     let mut root = WireClient::login(server.addr(), &classic_on(server.addr(), DATABASE));

@@ -98,7 +98,7 @@ impl OkPacket {
     }
 }
 
-/// The OK packet of a login without a `redirect_url`; `None` where it has none.
+/// The OK packet of a login without a `redirect_url`; `None` where it has none, or one that leads nowhere.
 #[must_use]
 pub fn without_redirect(payload: &[u8], capabilities: Capabilities) -> Option<Vec<u8>> {
     if !capabilities.contains(Capabilities::SESSION_TRACK) {
@@ -120,7 +120,7 @@ pub fn without_redirect(payload: &[u8], capabilities: Capabilities) -> Option<Ve
         let kind = trackers.u8().ok()?;
         let mut value = trackers.lenenc_bytes().ok()?.to_vec();
         if kind == TRACK_VARIABLE {
-            let others = variables_but(&value, REDIRECT).ok()?;
+            let others = variables_unset(&value, REDIRECT).ok()?;
             found |= others.len() < value.len();
             value = others;
         }
@@ -150,13 +150,13 @@ pub fn without_redirect(payload: &[u8], capabilities: Capabilities) -> Option<Ve
     Some(packet)
 }
 
-/// Pairs of name and value, without those of one name.
-fn variables_but(pairs: &[u8], name: &[u8]) -> Result<Vec<u8>, Malformed> {
+/// Pairs of name and value, without those of one name that have a value.
+fn variables_unset(pairs: &[u8], name: &[u8]) -> Result<Vec<u8>, Malformed> {
     let mut cursor = Cursor::new(pairs);
     let mut kept = Vec::new();
     while !cursor.is_empty() {
         let (one, value) = (cursor.lenenc_bytes()?, cursor.lenenc_bytes()?);
-        if one != name {
+        if one != name || value.is_empty() {
             put_lenenc_bytes(one, &mut kept);
             put_lenenc_bytes(value, &mut kept);
         }
@@ -284,7 +284,14 @@ mod tests {
         let tracker = [b"\x00\x27", &both[..]].concat();
         let left = without_redirect(&packet(&[&tracker], b""), TRACK);
         assert_eq!(left, Some(packet(&[other], b"")));
-        for untouched in [vec![], vec![&other[..]], vec![&schema[..]]] {
+        // MariaDB 11.8 tells of it at each login, set or not.
+        let unset = b"\x00\x0e\x0credirect_url\x00";
+        for untouched in [
+            vec![],
+            vec![&other[..]],
+            vec![&schema[..]],
+            vec![&unset[..]],
+        ] {
             assert_eq!(without_redirect(&packet(&untouched, b"x"), TRACK), None);
         }
         let mut cut = packet(&[redirect], b"");
