@@ -259,9 +259,7 @@ impl Server {
             });
             return;
         };
-        let Some(seat) = self.shards.seat() else {
-            return;
-        };
+        let seat = self.shards.seat();
         let (upstream, shared) = (Arc::clone(&self.upstream), Arc::clone(&self.shared));
         let proxy_protocol = Arc::clone(&self.proxy_protocol);
         seat.spawn(socket, move |socket| async move {

@@ -16,19 +16,20 @@ use crate::link::{Parked, Socket};
 /// The calling thread's runtime and those of further threads.
 #[derive(Debug)]
 pub struct Shards {
-    all: Vec<Shard>,
+    /// On the thread that started the others.
+    first: Shard,
+    others: Vec<Thread>,
 }
 
 #[derive(Debug)]
 struct Shard {
     handle: Handle,
     sessions: Arc<AtomicUsize>,
-    /// `None`: the thread that started the others.
-    _thread: Option<Thread>,
 }
 
 #[derive(Debug)]
 struct Thread {
+    shard: Shard,
     /// It ends when this is gone.
     stop: Option<oneshot::Sender<()>>,
     handle: Option<JoinHandle<()>>,
@@ -63,29 +64,29 @@ impl Shards {
     /// When a thread or its runtime cannot be started.
     pub fn start(threads: usize) -> io::Result<Shards> {
         tokio::spawn(tick());
-        let mut all = vec![Shard {
-            handle: Handle::current(),
-            sessions: Arc::default(),
-            _thread: None,
-        }];
-        for number in 1..threads {
-            all.push(Shard::start(number)?);
-        }
-        Ok(Shards { all })
+        let others = (1..threads).map(Thread::start);
+        Ok(Shards {
+            first: Shard::new(Handle::current()),
+            others: others.collect::<io::Result<_>>()?,
+        })
     }
 
     /// A place where there are the fewest sessions.
     #[must_use]
-    pub fn seat(&self) -> Option<Seat> {
-        let shard = self
-            .all
-            .iter()
-            .min_by_key(|shard| shard.sessions.load(Ordering::Relaxed))?;
+    pub fn seat(&self) -> Seat {
+        let others = self.others.iter().map(|thread| &thread.shard);
+        let shard = others.fold(&self.first, |fewest, other| {
+            if other.count() < fewest.count() {
+                other
+            } else {
+                fewest
+            }
+        });
         shard.sessions.fetch_add(1, Ordering::Relaxed);
-        Some(Seat {
+        Seat {
             handle: shard.handle.clone(),
             sessions: Arc::clone(&shard.sessions),
-        })
+        }
     }
 }
 
@@ -106,9 +107,22 @@ impl Seat {
 }
 
 impl Shard {
-    fn start(number: usize) -> io::Result<Shard> {
+    fn new(handle: Handle) -> Shard {
+        Shard {
+            handle,
+            sessions: Arc::default(),
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.sessions.load(Ordering::Relaxed)
+    }
+}
+
+impl Thread {
+    fn start(number: usize) -> io::Result<Thread> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let handle = runtime.handle().clone();
+        let shard = Shard::new(runtime.handle().clone());
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = thread::Builder::new()
             .name(format!("shard-{number}"))
@@ -118,13 +132,10 @@ impl Shard {
                 // A name that is being looked up is not waited for.
                 runtime.shutdown_background();
             })?;
-        Ok(Shard {
-            handle,
-            sessions: Arc::default(),
-            _thread: Some(Thread {
-                stop: Some(stop),
-                handle: Some(thread),
-            }),
+        Ok(Thread {
+            shard,
+            stop: Some(stop),
+            handle: Some(thread),
         })
     }
 }
