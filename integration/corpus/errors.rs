@@ -3,8 +3,8 @@
 use super::player::Player;
 use crate::kit::database::Database;
 use crate::kit::proxy::Proxy;
-use crate::kit::servers::{on_each_release, on_servers_of_its_own};
-use crate::kit::wire_client::{Login, WireClient};
+use crate::kit::servers::{full, on_each_release, on_servers_of_its_own};
+use crate::kit::wire_client::Login;
 
 const TABLES: &[&str] = &[
     "CREATE TEMPORARY TABLE t (id int AUTO_INCREMENT PRIMARY KEY, word varchar(5) NOT NULL UNIQUE, n tinyint CHECK (n < 100))",
@@ -179,11 +179,7 @@ fn a_server_that_is_full_or_takes_no_strangers() {
         |server| {
             let proxy = Proxy::start(server.addr(), &["--tls-self-signed"]);
             let player = Player::with(server.addr(), proxy);
-            let mut guests = Vec::new();
-            while let Ok(guest) = WireClient::try_login(server.addr(), &Login::default()).unwrap() {
-                guests.push(guest);
-                assert!(guests.len() < 20, "no limit in sight");
-            }
+            let (_guests, _) = full(server.addr());
             assert!(!player.try_play("no place", &Login::default(), |_| {}));
         },
     );

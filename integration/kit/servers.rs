@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use headwater::demo::private_server::{Kind, PrivateServer, PrivateServerError};
 
-use super::wire_client::WireClient;
+use super::wire_client::{Login, ServerError, WireClient};
 
 /// The server's largest, so that stories about big packets need no server of their own.
 const OPTIONS: &[&str] = &[
@@ -137,6 +139,34 @@ pub(crate) fn on_servers_of_its_own<'a>(
         };
         eprintln!("on {} {} with {options:?}", kind.name(), server.version());
         story(&mut server);
+    }
+}
+
+/// Takes every place of a server and keeps it. Returns who has them, and what the next one is told.
+///
+/// Who still had a place when the others were taken would give it back later: none may be left.
+#[track_caller]
+pub(crate) fn full(addr: SocketAddr) -> (Vec<WireClient>, ServerError) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let mut guests = Vec::new();
+    loop {
+        let refused = match WireClient::try_login(addr, &Login::default()).unwrap() {
+            Ok(guest) => {
+                guests.push(guest);
+                assert!(guests.len() < 20, "no limit in sight");
+                continue;
+            }
+            Err(refused) => refused,
+        };
+        let connected = guests[0].rows("SHOW GLOBAL STATUS LIKE 'Threads_connected'");
+        if connected[0][1] == Some(guests.len().to_string()) {
+            return (guests, refused);
+        }
+        assert!(
+            Instant::now() < deadline,
+            "somebody else stays: {connected:?}"
+        );
+        thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -8,7 +8,7 @@ use headwater::demo::private_server::{Kind, PrivateServer};
 use super::talk::{read_to_end, same_with_and_without};
 use crate::kit::peer::Peer;
 use crate::kit::proxy::{Proxy, free_addr};
-use crate::kit::servers::{Server, on_each_server};
+use crate::kit::servers::{Server, full, on_each_server};
 use crate::kit::wire_client::packet::encode;
 use crate::kit::wire_client::{Login, ServerError, WireClient};
 
@@ -100,14 +100,7 @@ fn too_big(small: &PrivateServer, proxy: &Proxy) {
 }
 
 fn too_many(small: &PrivateServer, proxy: &Proxy) {
-    let mut guests = Vec::new();
-    let refused = loop {
-        match WireClient::try_login(small.addr(), &Login::default()).unwrap() {
-            Ok(guest) => guests.push(guest),
-            Err(error) => break error,
-        }
-        assert!(guests.len() < 20, "no limit in sight");
-    };
+    let (guests, refused) = full(small.addr());
     assert_eq!(refused.code, 1040);
     let relayed = WireClient::try_login(proxy.addr(), &Login::default())
         .unwrap()
