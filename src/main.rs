@@ -13,8 +13,9 @@ use tracing::level_filters::LevelFilter;
 
 /// A MySQL proxy that gives pull-model timelines the read speed of push ones.
 ///
-/// Point any MySQL client at its port. It answers CALL fetch_timeline_ids(reader) and
-/// CALL fetch_timeline_ids2(reader, bound) itself, and relays every other byte unchanged.
+/// Point any MySQL client at its port. It answers CALL fetch_timeline_ids(reader),
+/// CALL fetch_timeline_ids2(reader, bound) and their helper, CALL build_max_ids_of_followers(reader, bound),
+/// itself, and relays every other byte unchanged.
 #[derive(Parser)]
 #[command(version, max_term_width = 100)]
 struct Arguments {

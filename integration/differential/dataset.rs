@@ -213,6 +213,10 @@ impl DataSet {
             _ if self.ids.is_empty() => 1,
             _ => random.pick(&self.ids).saturating_sub(random.below(2)),
         };
-        format!("CALL fetch_timeline_ids2({reader}, {bound})")
+        let procedure = match random.below(4) {
+            0 => "build_max_ids_of_followers",
+            _ => "fetch_timeline_ids2",
+        };
+        format!("CALL {procedure}({reader}, {bound})")
     }
 }

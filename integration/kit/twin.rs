@@ -293,7 +293,8 @@ impl Twin {
     /// made or dropped on the server: only then, out of the session's sight, does it warn.
     fn parses_procedure(&self, sql: &str) -> bool {
         let sql = sql.to_ascii_lowercase();
-        self.parse_warns && sql.contains("call") && sql.contains("fetch_timeline_ids")
+        let names = ["fetch_timeline_ids", "build_max_ids_of_followers"];
+        self.parse_warns && sql.contains("call") && names.iter().any(|name| sql.contains(name))
     }
 }
 

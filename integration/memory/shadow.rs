@@ -36,6 +36,8 @@ fn a_wrong_answer_is_found_named_and_not_repeated() {
         let mut client = proxy.login(&database.login());
         warm(&proxy, &mut client, "CALL fetch_timeline_ids(1)");
         warm(&proxy, &mut client, "CALL fetch_timeline_ids2(1, 50)");
+        let helper = "CALL build_max_ids_of_followers(1, 50)";
+        warm(&proxy, &mut client, helper);
         let counts = proxy.counts();
         until(&proxy, "shadow_same", counts.of("calls_from_memory"));
         assert_eq!(proxy.counts().of("shadow_different"), 0);

@@ -15,6 +15,8 @@ fn pages(twin: &mut Twin) {
         twin.run(TAIL);
         twin.run("SELECT COUNT(*) FROM fetch_timeline_tt");
         twin.run_unordered("SELECT * FROM max_ids_of_followers");
+        twin.run("CALL build_max_ids_of_followers(1, 200)");
+        twin.run_unordered("SELECT * FROM max_ids_of_followers");
     }
 }
 
@@ -49,6 +51,8 @@ fn without_execute_it_is_1370() {
         let mut twin = stage.twin_of(&login);
         assert_eq!(twin.error("CALL fetch_timeline_ids(1)"), 1370);
         assert_eq!(twin.error("CALL fetch_timeline_ids2(1, 20)"), 1370);
+        let helper = "CALL build_max_ids_of_followers(1, 20)";
+        assert_eq!(twin.error(helper), 1370);
         stage.owned(0);
     });
 }
@@ -65,6 +69,8 @@ fn execute_on_one_procedure_is_no_leave_for_the_other() {
         twin.run("CALL fetch_timeline_ids(1)");
         twin.run(TAIL);
         assert_eq!(twin.error("CALL fetch_timeline_ids2(1, 20)"), 1370);
+        let helper = "CALL build_max_ids_of_followers(1, 20)";
+        assert_eq!(twin.error(helper), 1370);
         twin.run("CALL fetch_timeline_ids(2)");
         twin.run(TAIL);
     });

@@ -74,7 +74,6 @@ const CORNERS: &[&str] = &[
     "LOCK TABLES message READ, follower READ",
     "LOCK TABLES note WRITE",
     "USE mysql",
-    "CALL build_max_ids_of_followers(1, 200)",
     "PREPARE p FROM 'CALL fetch_timeline_ids(2)'",
     "EXECUTE p",
     "SELECT 1; CALL fetch_timeline_ids(1); SELECT COUNT(*) FROM fetch_timeline_tt",
@@ -130,6 +129,15 @@ fn walk(twin: &mut Twin, random: &mut Random) {
             twin.run(&format!("CALL fetch_timeline_ids2({reader}, {bound})"));
             if random.one_in(2) {
                 twin.run(TAIL);
+            }
+        }
+        22 | 23 => {
+            let (reader, bound) = (1 + random.below(5), random.below(500));
+            twin.run(&format!(
+                "CALL build_max_ids_of_followers({reader}, {bound})"
+            ));
+            if random.one_in(2) {
+                twin.run_unordered("SELECT * FROM max_ids_of_followers");
             }
         }
         17 => drop(twin.command(&[COM_PING])),

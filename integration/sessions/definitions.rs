@@ -145,7 +145,10 @@ fn without_the_procedures_the_definition_is_served() {
                 .len(),
             1
         );
-        stage.owned(2);
+        client.ok("CALL build_max_ids_of_followers(2, 300)");
+        let heads = client.column("SELECT user_id FROM max_ids_of_followers ORDER BY user_id");
+        assert_eq!(heads, ["1", "5"]);
+        stage.owned(3);
     });
 }
 
@@ -201,6 +204,10 @@ fn negative_ids_are_left_to_the_server() {
                 let mut twin = Twin::new(server, &proxy, &database.login()).parse_is_silent();
                 let form = if bound.is_empty() { "" } else { "2" };
                 for _ in 0..2 {
+                    if !bound.is_empty() {
+                        twin.run(&format!("CALL build_max_ids_of_followers({reader}{bound})"));
+                        twin.run_unordered("SELECT * FROM max_ids_of_followers");
+                    }
                     twin.run(&format!("CALL fetch_timeline_ids{form}({reader}{bound})"));
                     twin.run(TAIL);
                     twin.run_unordered("SELECT id FROM fetch_timeline_tt");

@@ -28,6 +28,7 @@ fn after_a_call_the_counts_are_the_procedures() {
             for call in [
                 "CALL fetch_timeline_ids(1)",
                 "CALL fetch_timeline_ids2(1, 300)",
+                "CALL build_max_ids_of_followers(1, 300)",
             ] {
                 for _ in 0..3 {
                     twin.run(call);
@@ -54,6 +55,7 @@ fn after_a_tail_the_counts_are_the_tails() {
                 for call in [
                     "CALL fetch_timeline_ids(1)",
                     "CALL fetch_timeline_ids2(1, 300)",
+                    "CALL build_max_ids_of_followers(1, 300)",
                 ] {
                     twin.run(call);
                     twin.run(tail);

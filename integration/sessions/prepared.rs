@@ -16,13 +16,16 @@ fn integers_of_every_type_are_owned() {
         let mut twin = stage.twin();
         let newest = twin.prepare("CALL fetch_timeline_ids(?)");
         let bounded = twin.prepare("CALL fetch_timeline_ids2(?,?)");
+        let heads = twin.prepare("CALL build_max_ids_of_followers(?,?)");
+        twin.run("CALL build_max_ids_of_followers(3, 1)");
+        let read = twin.prepare("SELECT * FROM max_ids_of_followers ORDER BY max_id");
         let one = |code, sign| match code {
             1 => Param::new(code, sign, &[1]),
             2 => Param::new(code, sign, &[1, 0]),
             3 => Param::new(code, sign, &[1, 0, 0, 0]),
             _ => Param::new(code, sign, &[1, 0, 0, 0, 0, 0, 0, 0]),
         };
-        let mut calls = 0;
+        let mut calls = 1;
         for code in [1, 2, 3, 8] {
             for sign in [0, UNSIGNED] {
                 twin.execute_with(newest, &[one(code, sign)], 0, true);
@@ -30,7 +33,11 @@ fn integers_of_every_type_are_owned() {
                 let bound = Param::new(8, sign, &300_u64.to_le_bytes());
                 twin.execute_with(bounded, &[one(code, sign), bound], 0, true);
                 look(&mut twin);
-                calls += 2;
+                let bound = Param::new(2, sign, &200_u16.to_le_bytes());
+                twin.execute_with(heads, &[one(code, sign), bound], 0, true);
+                twin.execute(read, &[]);
+                look(&mut twin);
+                calls += 3;
             }
         }
         stage.owned(calls);

@@ -66,6 +66,11 @@ fn calls_in_a_row_are_one_chain() {
             "CALL fetch_timeline_ids(1); CALL fetch_timeline_ids2(1, 200); {TAIL}; CALL fetch_timeline_ids(2); {TAIL}"
         ));
         look(&mut twin);
+        twin.run(
+            "CALL build_max_ids_of_followers(1, 250); SELECT * FROM max_ids_of_followers ORDER BY user_id; CALL build_max_ids_of_followers(2, 90)",
+        );
+        twin.run_unordered("SELECT * FROM max_ids_of_followers");
+        look(&mut twin);
         twin.run("CALL fetch_timeline_ids(1); CALL fetch_timeline_ids(-1); SELECT 1");
         look(&mut twin);
         twin.run("CALL fetch_timeline_ids(1); CALL nothing(); SELECT 1");

@@ -13,6 +13,7 @@ fn a_call_in_any_dress_is_the_same_call() {
             "# first\nCALL {db}.fetch_timeline_ids(1)",
             "CALL `{db}` . `fetch_timeline_ids2`(1, 00300)",
             "CALL/**/fetch_timeline_ids2/**/(1/**/,/**/300)",
+            "call `BUILD_max_ids_of_followers` (1, 300) -- the helper",
         ];
         let mut twin = stage.twin();
         for dress in dresses {

@@ -97,6 +97,8 @@ fn a_heads_table_of_the_clients_own_keeps_its_form() {
             twin.run("CALL fetch_timeline_ids(1)");
             twin.run(TAIL);
             twin.run_unordered(HEADS);
+            twin.run("CALL build_max_ids_of_followers(1, 200)");
+            twin.run_unordered(HEADS);
         }
     });
 }
@@ -146,10 +148,12 @@ fn whatever_a_client_does_to_the_result_table_the_next_call_counts_it() {
             for next in [
                 "CALL fetch_timeline_ids(2)",
                 "CALL fetch_timeline_ids2(2, 300)",
+                "CALL build_max_ids_of_followers(2, 300)",
             ] {
                 for before in [
                     "CALL fetch_timeline_ids(1)",
                     "CALL fetch_timeline_ids2(1, 400)",
+                    "CALL build_max_ids_of_followers(1, 400)",
                 ] {
                     twin.run(before);
                     twin.run(change);
@@ -216,6 +220,49 @@ fn a_lock_between_call_and_tail_is_met_by_the_tail() {
             twin.run("UNLOCK TABLES");
             twin.run(TAIL);
         }
+    });
+}
+
+/// The helper fills one table and leaves the other; a page that comes next finds either.
+#[test]
+fn the_helper_called_by_itself_leaves_the_result_table_alone() {
+    on_each_stage(|stage| {
+        const CALLS: [&str; 5] = [
+            "CALL fetch_timeline_ids(1)",
+            "CALL fetch_timeline_ids2(1, 300)",
+            "CALL build_max_ids_of_followers(1, 200)",
+            "CALL build_max_ids_of_followers(2, 400)",
+            "CALL build_max_ids_of_followers(3, 400)",
+        ];
+        let mut twin = stage.twin();
+        twin.run(CALLS[2]);
+        twin.run_unordered(HEADS);
+        twin.run(IDS);
+        twin.run(TAIL);
+        let mut calls = 1;
+        // Each order of three, with nothing between that would have the tables written.
+        for first in CALLS {
+            for second in CALLS {
+                for third in CALLS {
+                    for call in [first, second, third] {
+                        twin.run(call);
+                    }
+                    twin.run(TAIL);
+                    twin.run_unordered(HEADS);
+                    twin.run_unordered(IDS);
+                    calls += 3;
+                }
+                // What is counted is the last one's, which runs again behind those it came after.
+                for call in [first, second] {
+                    twin.run(call);
+                }
+                twin.run("SELECT ROW_COUNT(), FOUND_ROWS()");
+                twin.run_unordered(HEADS);
+                twin.run_unordered(IDS);
+                calls += 2;
+            }
+        }
+        stage.owned(calls);
     });
 }
 

@@ -13,7 +13,13 @@ fn a_call_with_variables_is_owned_where_they_hold_numbers() {
         look(&mut twin);
         twin.run("CALL fetch_timeline_ids2(2, @bound)");
         look(&mut twin);
-        let mut calls = 3;
+        twin.run("CALL build_max_ids_of_followers(@reader, @bound)");
+        twin.run_unordered("SELECT * FROM max_ids_of_followers");
+        twin.run("PREPARE h FROM 'CALL build_max_ids_of_followers(?, 77)'");
+        twin.run("EXECUTE h USING @reader");
+        twin.run_unordered("SELECT * FROM max_ids_of_followers");
+        look(&mut twin);
+        let mut calls = 5;
         for value in [
             "'1'",
             "'002'",

@@ -10,7 +10,6 @@ use crate::feed::obstacles::Obstacle;
 use crate::feed::right::Right;
 use crate::feed::{Freshness, Mode};
 use crate::timeline::check::Product;
-use crate::timeline::definition::{Definition, Form};
 
 /// Writes a report part by part.
 #[derive(Debug)]
@@ -208,9 +207,14 @@ impl<'a> Report<'a> {
                     definition.follower.table, definition.message.table
                 )),
             }
+            let names = found
+                .calls
+                .iter()
+                .map(|(form, _)| definition.procedure(*form));
+            let width = "CALL ".len() + names.map(str::len).max().unwrap_or_default() + 2;
             let mut before = None;
             for (form, standing) in &found.calls {
-                let call = format!("CALL {}", procedure(definition, *form));
+                let call = format!("CALL {}", definition.procedure(*form));
                 let mut why = if before == Some(standing) && !standing.is_best() {
                     vec!["as the call above".to_owned()]
                 } else {
@@ -219,9 +223,9 @@ impl<'a> Report<'a> {
                 .into_iter();
                 before = Some(standing);
                 let first = why.next().unwrap_or_default();
-                self.item(&format!("    {call:<28}{:<8}{first}", standing.word()));
+                self.item(&format!("    {call:<width$}{:<8}{first}", standing.word()));
                 for more in why {
-                    self.item(&format!("    {:<28}{:<8}{more}", "", ""));
+                    self.item(&format!("    {:<width$}{:<8}{more}", "", ""));
                 }
             }
         }
@@ -238,13 +242,6 @@ impl<'a> Report<'a> {
 
     fn line(&mut self, text: &str) {
         let _ = writeln!(self.text, "{text}");
-    }
-}
-
-fn procedure(definition: &Definition, form: Form) -> &str {
-    match form {
-        Form::Newest => &definition.procedures.newest,
-        Form::Bounded => &definition.procedures.bounded,
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Found {
     pub(super) definition: Definition,
     /// `None` where no database was found that has its tables.
     pub(super) database: Option<String>,
-    /// How its calls stand: the newest page, the bounded one.
+    /// How its calls stand, in the order of [`Form::ALL`].
     pub(super) calls: Vec<(Form, Standing)>,
     /// Rights of the account that were seen to be missing.
     pub(super) missing: Vec<Right>,
@@ -80,6 +80,10 @@ impl Standing {
         }
     }
 }
+
+/// The tables themselves are asked for each answer, by the account that calls.
+const UNGUARDED: &str = "there is no procedure: the definition is served, by lookups, since nothing says who may have what is in memory; \
+     with the procedure it is answered from there";
 
 fn seen(procedure: Procedure) -> &'static str {
     match procedure {
@@ -202,7 +206,7 @@ fn judge(
     if look.bodies_hidden {
         missing.push(Right::Bodies(server.product));
     }
-    let calls = [Form::Newest, Form::Bounded].map(|form| {
+    let calls = Form::ALL.map(|form| {
         let procedure = procedure(&look.verdict, form, database);
         let standing = match procedure {
             Err(reason) => Standing::Relay(reason),
@@ -210,6 +214,7 @@ fn judge(
                 Standing::Relay("of settings with which sessions start: see above".to_owned())
             }
             Ok(procedure) if server.goal == Goal::Lookups => Standing::Lookups(procedure),
+            Ok(Procedure::Absent) => Standing::Pull(vec![UNGUARDED.to_owned()]),
             Ok(_) if !in_the_way.is_empty() => Standing::Pull(in_the_way.clone()),
             Ok(_) if server.lists_no_transactions() => Standing::MemoryLater,
             Ok(procedure) => Standing::Memory(procedure),
@@ -265,6 +270,7 @@ mod tests {
                 bounded: Err(Reason::NoHelper {
                     procedure: "helper".into(),
                 }),
+                heads: Ok(Procedure::Absent),
                 message_index: String::new(),
                 messages_per_author: None,
                 newest_id: None,
@@ -286,21 +292,21 @@ mod tests {
     #[test]
     fn each_call_has_a_verdict_of_its_own() {
         let fine = server(Vec::new());
-        assert_eq!(words(&fine, "app", false), ["memory", "relay"]);
-        assert_eq!(words(&fine, "app", true), ["pull", "relay"]);
-        assert_eq!(words(&fine, "für", false), ["relay", "relay"]);
+        assert_eq!(words(&fine, "app", false), ["memory", "relay", "pull"]);
+        assert_eq!(words(&fine, "app", true), ["pull", "relay", "pull"]);
+        assert_eq!(words(&fine, "für", false), ["relay"; 3]);
         let unfollowed = server(vec![Obstacle::Right(Right::FollowLog)]);
-        assert_eq!(words(&unfollowed, "app", false), ["pull", "relay"]);
+        assert_eq!(words(&unfollowed, "app", false), ["pull", "relay", "pull"]);
         let lookups = Server {
             goal: Goal::Lookups,
             ..server(Vec::new())
         };
-        assert_eq!(words(&lookups, "app", false), ["pull", "relay"]);
+        assert_eq!(words(&lookups, "app", false), ["pull", "relay", "pull"]);
         let odd = Server {
             sessions: vec![("sql_safe_updates", "1".into())],
             ..server(Vec::new())
         };
-        assert_eq!(words(&odd, "app", false), ["relay", "relay"]);
+        assert_eq!(words(&odd, "app", false), ["relay"; 3]);
     }
 
     #[test]

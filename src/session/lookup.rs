@@ -83,8 +83,9 @@ impl Session {
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         // Only MariaDB's OK packet counts the rows that the call deletes.
         let counts = facts.product == Product::Mariadb;
-        let count_result = counts && commands.tables.result.known().is_none();
-        let count_heads = counts && commands.tables.heads.known().is_none();
+        let unknown = |rows: result_table::Rows| counts && rows.known().is_none();
+        let count_result = call.form.fills_result() && unknown(commands.tables.result);
+        let count_heads = call.form.fills_heads() && unknown(commands.tables.heads);
         Ok(Plan {
             settings: !commands.standing.settings_proven,
             // What is counted must be the temporary table, not a permanent one of its name.
@@ -133,7 +134,10 @@ impl Session {
         self.sent = false;
         self.shared.counts.add(Event::CallFromMemory);
         Ok(Some(Found {
-            ids: page.ids,
+            ids: match lookup.call.form {
+                Form::Newest | Form::Bounded => page.ids,
+                Form::Heads => Vec::new(),
+            },
             heads: page.heads,
         }))
     }
@@ -327,38 +331,39 @@ impl Session {
         facts: &Facts,
         found: Found,
     ) -> Result<Owned, Refusal> {
-        if found.ids.len() + found.heads.len() > self.shared.limits.pending_ids {
+        let Found { ids, mut heads } = found;
+        let form = call.form;
+        let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
+        let tables = &mut commands.tables;
+        let kept = tables.pending.as_ref().map_or(0, |pending| {
+            let ids = pending.ids.as_ref().filter(|_| !form.fills_result());
+            let heads = pending.heads.as_ref().filter(|_| !form.fills_heads());
+            ids.map_or(0, Vec::len) + heads.map_or(0, Vec::len)
+        });
+        if ids.len() + heads.len() + kept > self.shared.limits.pending_ids {
             return Err(Reason::TooManyIds.into());
         }
-        let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
-        let before = commands.tables.pending.take();
-        let mut rows_before = match &before {
-            Some(pending) => pending.ids.len() as u64,
-            None => commands.tables.result.known().unwrap_or(0),
+        let (ids_before, heads_before, before) = match tables.pending.take() {
+            Some(mut pending) => (pending.ids.take(), pending.heads.take(), pending.history()),
+            None => (None, None, Vec::new()),
         };
-        let heads_before = before.as_ref().and_then(|pending| pending.heads.as_ref());
-        let heads_before = heads_before.map_or_else(
-            || commands.tables.heads.known().unwrap_or(0),
-            |heads| heads.len() as u64,
-        );
-        let (heads, before) = match before {
-            Some(mut pending) => (pending.heads.take(), pending.history()),
-            None => (None, Vec::new()),
-        };
-        let heads = match call.form {
-            Form::Newest => heads,
-            Form::Bounded => {
-                rows_before += heads_before;
-                Some(found.heads)
-            }
-        };
-        let new_heads = if call.form == Form::Bounded {
-            heads.as_ref().map_or(0, Vec::len)
+        let mut rows = 0;
+        let ids = if form.fills_result() {
+            rows += rows_before(ids_before.as_deref(), tables.result) + ids.len() as u64;
+            Some(ids)
         } else {
-            0
+            ids_before
+        };
+        let heads = if form.fills_heads() {
+            rows += rows_before(heads_before.as_deref(), tables.heads) + heads.len() as u64;
+            // As the procedure finds them, by the follower table's key.
+            heads.sort_unstable_by_key(|head| head.author);
+            Some(heads)
+        } else {
+            heads_before
         };
         let affected_rows = match facts.product {
-            Product::Mariadb => rows_before + (found.ids.len() + new_heads) as u64,
+            Product::Mariadb => rows,
             Product::Mysql => 0,
         };
         let flags = commands.standing.status.unwrap_or(status::AUTOCOMMIT);
@@ -373,7 +378,7 @@ impl Session {
                 definition: call.definition,
                 form: call.form,
                 call: payload,
-                ids: found.ids,
+                ids,
                 heads,
                 before,
                 tail: None,
@@ -401,6 +406,14 @@ impl Session {
             commands.standing.barred = Some(reason);
         }
         refusal
+    }
+}
+
+/// The rows that a call deletes from a table which it fills anew: those that are pending, or else the server's.
+fn rows_before<T>(pending: Option<&[T]>, there: result_table::Rows) -> u64 {
+    match pending {
+        Some(rows) => rows.len() as u64,
+        None => there.known().unwrap_or(0),
     }
 }
 

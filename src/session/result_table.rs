@@ -11,12 +11,12 @@ pub struct Pending {
     pub form: Form,
     /// The call's packet payload as the client sent it, to run the real procedure if all else fails.
     pub call: Vec<u8>,
-    /// The result set, descending.
-    pub ids: Vec<u64>,
-    /// Rows of the heads table, when a bounded call left some.
+    /// The result set, descending; `None`: the result table is what it is on the server.
+    pub ids: Option<Vec<u64>>,
+    /// Rows of the heads table, by author; `None`: it is what it is on the server.
     pub heads: Option<Vec<Head>>,
     /// The calls before it that are on the server no more than it is: run before it, they leave the
-    /// tables as it found them. At most two: the last bounded one and the last one.
+    /// tables as it found them. At most two: the last one to fill each table.
     pub before: Vec<(Form, Vec<u8>)>,
     /// The packet of the tail that was answered since: what it left behind (row counts) is the session's.
     pub tail: Option<Vec<u8>>,
@@ -30,10 +30,17 @@ impl Pending {
     /// What has to run before the call that replaces this one, if the procedures themselves run.
     #[must_use]
     pub fn history(self) -> Vec<(Form, Vec<u8>)> {
-        let mut history = self.before;
-        // Any call fills the result table anew, and only the bounded one the heads table.
-        history.retain(|(earlier, _)| self.form == Form::Newest && *earlier == Form::Bounded);
-        history.push((self.form, self.call));
+        let (mut result, mut heads) = (false, false);
+        let calls = self.before.into_iter().chain([(self.form, self.call)]);
+        let mut history: Vec<_> = calls.rev().collect();
+        // What a later one fills anew, it does not matter who had filled before.
+        history.retain(|(form, _)| {
+            let last = (form.fills_result() && !result) || (form.fills_heads() && !heads);
+            result |= form.fills_result();
+            heads |= form.fills_heads();
+            last
+        });
+        history.reverse();
         history
     }
 }
@@ -112,5 +119,43 @@ impl ResultTables {
     pub fn disturb(&mut self) {
         self.result = Rows::Unknown;
         self.heads = Rows::Unknown;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::Form::{Bounded, Heads, Newest};
+
+    /// What has to run before the next call, behind these ones that nothing was written between.
+    fn history(calls: &[Form]) -> Vec<Form> {
+        let mut before = Vec::new();
+        for form in calls {
+            let pending = Pending {
+                definition: 0,
+                form: *form,
+                call: Vec::new(),
+                ids: None,
+                heads: None,
+                before,
+                tail: None,
+                spared: Vec::new(),
+                pinged: false,
+            };
+            before = pending.history();
+        }
+        before.into_iter().map(|(form, _)| form).collect()
+    }
+
+    #[test]
+    fn the_last_call_to_fill_each_table_is_history_and_no_other() {
+        assert_eq!(history(&[]), []);
+        assert_eq!(history(&[Newest, Bounded]), [Bounded]);
+        assert_eq!(history(&[Bounded, Newest]), [Bounded, Newest]);
+        assert_eq!(history(&[Bounded, Newest, Newest]), [Bounded, Newest]);
+        assert_eq!(history(&[Bounded, Newest, Heads]), [Newest, Heads]);
+        assert_eq!(history(&[Bounded, Heads]), [Bounded, Heads]);
+        assert_eq!(history(&[Heads, Newest, Heads, Newest]), [Heads, Newest]);
+        assert_eq!(history(&[Bounded, Heads, Newest, Bounded]), [Bounded]);
     }
 }

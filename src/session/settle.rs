@@ -149,7 +149,9 @@ impl Session {
             commands.standing.barred = Some(Reason::WriteDenied);
             return Some(false);
         }
-        commands.tables.result = Rows::Counted(pending.ids.len() as u64);
+        if let Some(ids) = &pending.ids {
+            commands.tables.result = Rows::Counted(ids.len() as u64);
+        }
         if let Some(heads) = &pending.heads {
             commands.tables.heads = Rows::Counted(heads.len() as u64);
         }

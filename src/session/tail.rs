@@ -3,7 +3,6 @@
 use super::counts::Event;
 use super::driver::{Ended, Session};
 use super::owned::INTERRUPTED;
-use super::result_table::Pending;
 use crate::statement::{Tail, TailForm};
 use crate::timeline::check::{Facts, Product, Verdict};
 use crate::wire::command;
@@ -68,8 +67,9 @@ impl Session {
             return None;
         }
         let database = commands.standing.database.as_deref()?;
+        let all = pending.ids.as_deref()?;
         // Two ids at least, even for `LIMIT 1`: with a single one the server plans otherwise.
-        let ids = newest_ids(pending, tail.limit.max(2))?;
+        let ids = newest_ids(all, tail.limit.max(2))?;
         let verdict = self
             .shared
             .catalogue
@@ -77,7 +77,7 @@ impl Session {
         let Verdict::Accelerate(facts) = &*verdict else {
             return None;
         };
-        let form = form(facts, pending.ids.len() as u64)?;
+        let form = form(facts, all.len() as u64)?;
         if ids.len() >= LONG_LIST {
             return None;
         }
@@ -85,7 +85,7 @@ impl Session {
         let text = command::query_text(payload, commands.capabilities)?;
         let mut own = payload.get(..text.start)?.to_vec();
         own.extend_from_slice(tail.rewrite(form, ids)?.as_bytes());
-        Some((own, ids.len() == pending.ids.len()))
+        Some((own, ids.len() == all.len()))
     }
 }
 
@@ -117,8 +117,8 @@ fn form(facts: &Facts, rows: u64) -> Option<TailForm> {
 }
 
 /// The newest ids of the result set, as many as the tail can show; `None` when there are none.
-fn newest_ids(pending: &Pending, limit: u64) -> Option<&[u64]> {
+fn newest_ids(all: &[u64], limit: u64) -> Option<&[u64]> {
     let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
-    let ids = pending.ids.get(..wanted.min(pending.ids.len()))?;
+    let ids = all.get(..wanted.min(all.len()))?;
     (!ids.is_empty()).then_some(ids)
 }

@@ -22,29 +22,29 @@ pub(super) async fn answer(
         .await?;
     conn.query_drop(call(definition, form, reader, bound))
         .await?;
-    let result = &definition.result;
-    let ids = format!(
-        "SELECT {} FROM {}",
-        quoted(&result.id),
-        quoted(&result.table)
-    );
-    let ids: Vec<u64> = conn.query(ids).await?;
-    let heads = match form {
-        Form::Newest => Vec::new(),
-        Form::Bounded => {
-            let heads = &definition.heads;
-            let heads = format!(
-                "SELECT {}, {} FROM {}",
-                quoted(&heads.author),
-                quoted(&heads.head),
-                quoted(&heads.table)
-            );
-            let heads: Vec<(u64, u64)> = conn.query(heads).await?;
-            let heads = heads.into_iter();
-            heads.map(|(author, id)| Head { author, id }).collect()
-        }
-    };
-    Ok(Found { ids, heads })
+    let mut found = Found::default();
+    if form.fills_result() {
+        let result = &definition.result;
+        let ids = format!(
+            "SELECT {} FROM {}",
+            quoted(&result.id),
+            quoted(&result.table)
+        );
+        found.ids = conn.query(ids).await?;
+    }
+    if form.fills_heads() {
+        let heads = &definition.heads;
+        let heads = format!(
+            "SELECT {}, {} FROM {}",
+            quoted(&heads.author),
+            quoted(&heads.head),
+            quoted(&heads.table)
+        );
+        let heads: Vec<(u64, u64)> = conn.query(heads).await?;
+        let heads = heads.into_iter();
+        found.heads = heads.map(|(author, id)| Head { author, id }).collect();
+    }
+    Ok(found)
 }
 
 fn call(definition: &Definition, form: Form, reader: u64, bound: Option<u64>) -> String {
@@ -57,7 +57,7 @@ fn call(definition: &Definition, form: Form, reader: u64, bound: Option<u64>) ->
 
 /// The same rows in both tables, in whatever order.
 pub(super) fn same(form: Form, own: &Found, real: &Found) -> bool {
-    sorted(&own.ids) == sorted(&real.ids) && (form == Form::Newest || heads(own) == heads(real))
+    sorted(&own.ids) == sorted(&real.ids) && (!form.fills_heads() || heads(own) == heads(real))
 }
 
 fn sorted(ids: &[u64]) -> Vec<u64> {
@@ -87,7 +87,7 @@ pub(super) fn difference(
         own.ids,
         real.ids,
     );
-    if form == Form::Bounded {
+    if form.fills_heads() {
         text.push_str(&format!(
             "; heads, Headwater: {:?}; procedure: {:?}",
             heads(own),

@@ -19,7 +19,7 @@ use crate::wire::resultset::Rows;
 pub struct Heads {
     /// Every head when the call is bounded; the greatest n otherwise. Descending.
     pub heads: Vec<Head>,
-    /// The n authors with the greatest heads.
+    /// The n authors with the greatest heads; none where no page is wanted.
     pub top: Vec<TopAuthor>,
 }
 
@@ -49,7 +49,7 @@ impl Lookup<'_> {
         let most = self.most.saturating_add(1);
         match (self.facts.product, self.call.form) {
             (Product::Mariadb, Form::Newest) => format!("{heads} ORDER BY hw_h DESC LIMIT {n}"),
-            (Product::Mariadb, Form::Bounded) => format!("{heads} LIMIT {most}"),
+            (Product::Mariadb, Form::Bounded) | (_, Form::Heads) => format!("{heads} LIMIT {most}"),
             (Product::Mysql, Form::Newest) => format!(
                 "SELECT hw_t.hw_a,hw_t.hw_h,{} FROM ({heads} ORDER BY hw_h DESC LIMIT {n}) hw_t",
                 self.list_column()
@@ -130,7 +130,10 @@ impl Lookup<'_> {
     pub(super) fn rank(&self, mut authors: Vec<TopAuthor>) -> Heads {
         authors.sort_unstable_by_key(|author| std::cmp::Reverse(author.head.id));
         let heads = authors.iter().map(|author| author.head).collect();
-        authors.truncate(self.n());
+        authors.truncate(match self.call.form {
+            Form::Newest | Form::Bounded => self.n(),
+            Form::Heads => 0,
+        });
         Heads {
             heads,
             top: authors,

@@ -124,7 +124,7 @@ impl Lists {
             ids: merge::result_set(lists),
             heads: match call.form {
                 Form::Newest => Vec::new(),
-                Form::Bounded => self.heads,
+                Form::Bounded | Form::Heads => self.heads,
             },
         }
     }

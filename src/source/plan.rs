@@ -57,7 +57,7 @@ impl Lookup<'_> {
         let by_follows = match self.call.form {
             // On MariaDB the heads cost no more than the condition that makes a guess exact.
             Form::Newest => self.facts.product == Product::Mysql,
-            Form::Bounded => self.is_deep(),
+            Form::Bounded | Form::Heads => self.is_deep(),
         };
         if !by_follows {
             return self.heads();
@@ -104,7 +104,7 @@ impl Lookup<'_> {
             Form::Newest => self
                 .guess(authors, self.scope(), &mut hints.marks)
                 .map(Step::Guess),
-            Form::Bounded => self.each_head_query(authors).map(Step::EachHead),
+            Form::Bounded | Form::Heads => self.each_head_query(authors).map(Step::EachHead),
         };
         step.unwrap_or_else(|| self.heads())
     }

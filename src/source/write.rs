@@ -11,26 +11,30 @@ pub fn statements(
     result: Rows,
     heads: Rows,
 ) -> Vec<String> {
-    let table = quoted(&definition.result.table);
-    let id = quoted(&definition.result.id);
-    let id_type = definition.id_type.sql();
-    let mut statements = vec![format!(
-        "CREATE TEMPORARY TABLE IF NOT EXISTS {table} ({id} {id_type} NOT NULL PRIMARY KEY) \
-         ENGINE=heap DEFAULT CHARSET=utf8"
-    )];
-    if result != Rows::Absent {
-        statements.push(format!("DELETE FROM {table}"));
-    }
-    if !pending.ids.is_empty() {
-        statements.push(format!(
-            "INSERT INTO {table} VALUES {}",
-            values(&pending.ids)
-        ));
+    let mut statements = Vec::new();
+    if let Some(ids) = &pending.ids {
+        write_result(definition, ids, result, &mut statements);
     }
     if let Some(rows) = &pending.heads {
         write_heads(definition, rows, heads, &mut statements);
     }
     statements
+}
+
+fn write_result(definition: &Definition, ids: &[u64], result: Rows, statements: &mut Vec<String>) {
+    let table = quoted(&definition.result.table);
+    let id = quoted(&definition.result.id);
+    let id_type = definition.id_type.sql();
+    statements.push(format!(
+        "CREATE TEMPORARY TABLE IF NOT EXISTS {table} ({id} {id_type} NOT NULL PRIMARY KEY) \
+         ENGINE=heap DEFAULT CHARSET=utf8"
+    ));
+    if result != Rows::Absent {
+        statements.push(format!("DELETE FROM {table}"));
+    }
+    if !ids.is_empty() {
+        statements.push(format!("INSERT INTO {table} VALUES {}", values(ids)));
+    }
 }
 
 fn write_heads(definition: &Definition, rows: &[Head], heads: Rows, statements: &mut Vec<String>) {

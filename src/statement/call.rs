@@ -16,7 +16,7 @@ pub struct Call {
     pub database: Option<String>,
     /// The reader; the parameter's type holds it.
     pub reader: u64,
-    /// The greatest message id wanted; the parameter's type holds it. `Some` for [`Form::Bounded`] only.
+    /// The greatest message id wanted; the parameter's type holds it. `Some` for [bounded](Form::is_bounded) forms only.
     pub bound: Option<u64>,
 }
 
@@ -101,22 +101,26 @@ impl CallStatement {
         }
         let (database, procedure) = procedure_name(&mut lexer)?;
         let (reader, bound) = arguments(&mut lexer)?;
-        let form = if bound.is_some() {
-            Form::Bounded
-        } else {
-            Form::Newest
-        };
-        let statement = Self {
-            form,
+        let mut statement = Self {
+            form: Form::Newest,
             database,
             procedure,
             reader,
             bound,
         };
-        definitions
-            .iter()
-            .any(|definition| statement.names(definition))
-            .then_some((statement, lexer))
+        let mut forms = Form::ALL.into_iter().filter(|form| {
+            form.is_bounded() == statement.bound.is_some()
+                && definitions
+                    .iter()
+                    .any(|definition| statement.names(definition, *form))
+        });
+        let form = forms.next()?;
+        // One definition's page may have the name of another one's helper.
+        if forms.next().is_some() {
+            return None;
+        }
+        statement.form = form;
+        Some((statement, lexer))
     }
 
     /// Puts values in the place of parameters and variables, in their order.
@@ -138,7 +142,7 @@ impl CallStatement {
             return None;
         }
         let definition = definitions.iter().position(|definition| {
-            self.names(definition)
+            self.names(definition, self.form)
                 && definition.user_type.holds(reader)
                 && bound.is_none_or(|bound| definition.id_type.holds(bound))
         })?;
@@ -179,8 +183,8 @@ impl CallStatement {
         procedure_in(definitions, self.form, &self.procedure, database)
     }
 
-    fn names(&self, definition: &Definition) -> bool {
-        let procedure = definition.procedure(self.form);
+    fn names(&self, definition: &Definition, form: Form) -> bool {
+        let procedure = definition.procedure(form);
         procedure.eq_ignore_ascii_case(&self.procedure)
             && self
                 .database
@@ -328,6 +332,24 @@ mod tests {
         for values in [&[7][..], &[7, 99, 1], &[7, 1 << 32]] {
             assert_eq!(asked.bind(&definitions, values), None, "{values:?}");
         }
+    }
+
+    #[test]
+    fn a_name_that_means_a_page_here_and_a_helper_there_is_left_to_the_server() {
+        let mut definitions = [Definition::classic(), Definition::classic()];
+        definitions[1].procedures.bounded = "build_max_ids_of_followers".into();
+        definitions[1].procedures.heads = "helper".into();
+        let parse = |text: &str, definitions| Call::parse(text.as_bytes(), definitions);
+        let call = "CALL build_max_ids_of_followers(1, 9)";
+        assert_eq!(parse(call, &definitions), None);
+        assert_eq!(parse(call, &definitions[..1]).unwrap().form, Form::Heads);
+        assert_eq!(parse(call, &definitions[1..]).unwrap().form, Form::Bounded);
+        let helper = parse("CALL HELPER(1, 9)", &definitions).unwrap();
+        assert_eq!((helper.definition, helper.form), (1, Form::Heads));
+        assert_eq!(
+            helper.written_out(&definitions).unwrap(),
+            "CALL `helper`(1,9)"
+        );
     }
 
     #[test]

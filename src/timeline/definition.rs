@@ -109,13 +109,38 @@ pub enum IntType {
     BigIntUnsigned,
 }
 
-/// Which of a definition's two procedures.
+/// Which of a definition's procedures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// `fetch_timeline_ids(reader)`: the newest page.
     Newest,
     /// `fetch_timeline_ids2(reader, bound)`: the page at or below the bound.
     Bounded,
+    /// `build_max_ids_of_followers(reader, bound)`: each author's newest id at or below the bound, and no page.
+    Heads,
+}
+
+impl Form {
+    /// All of them.
+    pub const ALL: [Form; 3] = [Form::Newest, Form::Bounded, Form::Heads];
+
+    /// Whether its procedure fills the result table anew.
+    #[must_use]
+    pub fn fills_result(self) -> bool {
+        self != Form::Heads
+    }
+
+    /// Whether its procedure fills the heads table anew.
+    #[must_use]
+    pub fn fills_heads(self) -> bool {
+        self != Form::Newest
+    }
+
+    /// Whether its procedure has a second parameter, the greatest message id wanted.
+    #[must_use]
+    pub fn is_bounded(self) -> bool {
+        self != Form::Newest
+    }
 }
 
 /// A definition that cannot be used; the message names the key.
@@ -184,6 +209,7 @@ impl Definition {
         match form {
             Form::Newest => &self.procedures.newest,
             Form::Bounded => &self.procedures.bounded,
+            Form::Heads => &self.procedures.heads,
         }
     }
 
@@ -344,6 +370,7 @@ impl fmt::Display for Form {
         f.write_str(match self {
             Self::Newest => "newest",
             Self::Bounded => "bounded",
+            Self::Heads => "heads",
         })
     }
 }

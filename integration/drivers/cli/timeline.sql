@@ -20,6 +20,8 @@ CALL fetch_timeline_ids2(7, 6000);
 SELECT message.id,user_id,body FROM message
   INNER JOIN fetch_timeline_tt USING(id) ORDER BY message.id DESC LIMIT 20;
 SELECT COUNT(*), MIN(id), MAX(id) FROM fetch_timeline_tt;
+CALL build_max_ids_of_followers(7, 5000);
+SELECT * FROM max_ids_of_followers ORDER BY max_id DESC LIMIT 5;
 CALL fetch_timeline_ids(999);
 SHOW WARNINGS;
 SELECT message.id,user_id,body FROM message

@@ -48,6 +48,8 @@ func main() {
 		query(on, tail)
 		query(on, "SELECT COUNT(*), MIN(id), MAX(id) FROM fetch_timeline_tt")
 	}
+	exec(on, "CALL build_max_ids_of_followers(?, ?)", 7, 5000)
+	query(on, "SELECT * FROM max_ids_of_followers ORDER BY max_id DESC LIMIT 5")
 	exec(on, "CALL fetch_timeline_ids(?)", 4)
 	query(on, tail)
 	exec(on, "CALL fetch_timeline_ids2(?, ?)", 7, 6000)

@@ -68,6 +68,8 @@ class Teller:
             run(call)
             run(TAIL)
         run("SELECT COUNT(*), MIN(id), MAX(id) FROM fetch_timeline_tt")
+        run("CALL build_max_ids_of_followers(?, ?)", 7, 5000)
+        run("SELECT * FROM max_ids_of_followers ORDER BY max_id DESC LIMIT 5")
         run("CALL fetch_timeline_ids(?)", 4)
         run(TAIL)
         run("CALL fetch_timeline_ids(999)")

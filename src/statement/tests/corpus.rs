@@ -1,7 +1,7 @@
 //! The statements of `fixtures/statements`, each with the class that it has to have.
 
 use crate::statement::{Class, Dynamic, Effects, Locks, classify};
-use crate::timeline::Definition;
+use crate::timeline::{Definition, Form};
 
 #[test]
 fn calls_are_as_the_fixture_says() {
@@ -62,7 +62,11 @@ fn named(class: &Class, with_effects: bool) -> String {
                 .bound
                 .map(|bound| format!(",{bound}"))
                 .unwrap_or_default();
-            format!("call{database}({}{bound})", call.reader)
+            let form = match call.form {
+                Form::Newest | Form::Bounded => "call",
+                Form::Heads => "heads",
+            };
+            format!("{form}{database}({}{bound})", call.reader)
         }
         Class::Unbound(statement) => {
             let variables: Vec<_> = statement.variables().collect();

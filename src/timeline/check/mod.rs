@@ -26,7 +26,7 @@ use queries::Question;
 /// What is to be done with the calls of a definition in a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// At least one of the two forms may be answered.
+    /// At least one of the two pages may be answered.
     Accelerate(Box<Facts>),
     /// Both are relayed, for this reason.
     Relay(Reason),
@@ -43,6 +43,8 @@ pub struct Facts {
     pub newest: Result<Procedure, Reason>,
     /// Whether `CALL fetch_timeline_ids2(N, M)` may be answered.
     pub bounded: Result<Procedure, Reason>,
+    /// Whether `CALL build_max_ids_of_followers(N, M)` may be answered.
+    pub heads: Result<Procedure, Reason>,
     /// The index on (author, id) that lookups use.
     pub message_index: String,
     /// Messages of an author, on average, by the index statistics. For choosing a plan only.
@@ -81,6 +83,7 @@ impl Facts {
         match form {
             Form::Newest => &self.newest,
             Form::Bounded => &self.bounded,
+            Form::Heads => &self.heads,
         }
     }
 }
@@ -91,6 +94,7 @@ impl fmt::Display for Facts {
         let forms = [
             ("newest page", &self.newest),
             ("bounded page", &self.bounded),
+            ("its helper", &self.heads),
         ];
         for (place, (form, stands)) in forms.into_iter().enumerate() {
             let comma = if place == 0 { "" } else { ", " };
@@ -111,7 +115,8 @@ impl Verdict {
     pub fn is_alike(&self, other: &Verdict) -> bool {
         match (self, other) {
             (Verdict::Accelerate(a), Verdict::Accelerate(b)) => {
-                (a.product, &a.newest, &a.bounded) == (b.product, &b.newest, &b.bounded)
+                a.product == b.product
+                    && Form::ALL.iter().all(|form| a.form(*form) == b.form(*form))
             }
             (a, b) => a == b,
         }
@@ -179,14 +184,15 @@ fn facts(definition: &Definition, database: &str, answers: Answers<'_>) -> Resul
     let message_index = tables::check(definition, answers)?;
 
     let newest = routine(definition, Routine::Newest, answers);
+    let heads = routine(definition, Routine::Heads, answers);
     let bounded = match routine(definition, Routine::Bounded, answers) {
         // It calls the helper, so the helper has to be there and as expected.
-        Ok(Procedure::Known) => match routine(definition, Routine::Heads, answers) {
+        Ok(Procedure::Known) => match &heads {
             Ok(Procedure::Absent) => Err(Reason::NoHelper {
                 procedure: definition.procedures.heads.clone(),
             }),
             Ok(Procedure::Known | Procedure::Trusted) => Ok(Procedure::Known),
-            Err(reason) => Err(reason),
+            Err(reason) => Err(reason.clone()),
         },
         other => other,
     };
@@ -195,6 +201,7 @@ fn facts(definition: &Definition, database: &str, answers: Answers<'_>) -> Resul
         version,
         newest,
         bounded,
+        heads,
         messages_per_author: tables::messages_per_author(definition, &message_index, answers),
         newest_id: tables::newest_id(answers),
         message_index,
