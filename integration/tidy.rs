@@ -27,6 +27,7 @@ const RINGS: &[(&str, u8)] = &[
     ("link", 1),
     ("tls", 1),
     ("backend", 1),
+    ("account", 1),
     ("catalogue", 1),
     ("source", 1),
     ("feed", 1),

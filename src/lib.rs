@@ -11,6 +11,7 @@
 //! | [`link`] | one side of a session: a socket, and what it did not take yet | 1 |
 //! | [`tls`] | certificates: what clients are shown, and what the server has to show | 1 |
 //! | [`backend`] | one server connection | 1 |
+//! | [`account`] | connections of the service account: questions, and the server's log | 1 |
 //! | [`source`] | where the ids of an owned call come from | 1 |
 //! | [`feed`] | keeps the index as the server is: follows its log, loads what is missing, proves freshness | 1 |
 //! | [`shadow`] | has the real procedure run beside a share of the calls, and compares | 1 |
@@ -19,6 +20,7 @@
 //! | [`check`], [`demo`], [`mod@bench`] | the subcommands that make it easy to trust, to try and to measure | 2 |
 //!
 //! Imports point inward only: ring 2 uses 1 and 0, ring 1 uses 0.
+pub mod account;
 pub mod backend;
 pub mod bench;
 pub mod catalogue;

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
 
+use crate::account::{Account, host};
 use crate::backend::Backend;
-use crate::catalogue::{Catalogue, Service, ServiceError, account, host, in_own_session};
+use crate::catalogue::{Catalogue, Service, ServiceError};
 use crate::config::{ProxyProtocolSection, Redirects, Settings};
 use crate::feed::{Feed, Inbox};
 use crate::link::{Link, Socket, proxy_header};
@@ -129,9 +130,9 @@ impl Server {
             .as_ref()
             .map(|named| {
                 let (user, password) = (&named.user, &named.password);
-                account(&settings.upstream, user, password, &settings.upstream_tls)
+                Account::new(&settings.upstream, user, password, &transport.connector)
             })
-            .map(in_own_session);
+            .map(Account::in_own_session);
         let (feed, inbox) = account
             .clone()
             .filter(|_| settings.accelerate && settings.feed.memory_bytes > 0)

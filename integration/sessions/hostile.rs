@@ -13,9 +13,10 @@ use crate::kit::database::Database;
 use crate::kit::peer::{Peer, Stage};
 use crate::kit::proxy::Proxy;
 use crate::kit::random::Random;
-use crate::kit::servers::on_each_server;
+use crate::kit::servers::{on_each_quiet_server, on_each_server};
 use crate::kit::wire_client::WireClient;
 use crate::kit::wire_client::packet::encode;
+use crate::memory::warm;
 
 /// What an endless stream comes to before it ends all the same.
 const ENDLESS: usize = 192 * 1024 * 1024;
@@ -126,13 +127,22 @@ impl Mischief {
 /// What the next connection will do that says these words.
 type Armed = Arc<Mutex<Option<(Mischief, &'static str)>>>;
 
-/// The way to a server.
-fn road(server: SocketAddr, armed: &Armed) -> Peer {
-    let armed = Arc::clone(armed);
-    Peer::start(move |stage| carry(stage, server, &armed))
+fn arm(armed: &Armed, mischief: Mischief, words: &'static str) {
+    *armed.lock().unwrap_or_else(PoisonError::into_inner) = Some((mischief, words));
 }
 
-fn carry(stage: &mut Stage, server: SocketAddr, armed: &Armed) -> io::Result<()> {
+fn is_armed(armed: &Armed) -> bool {
+    let waiting = armed.lock().unwrap_or_else(PoisonError::into_inner);
+    waiting.is_some()
+}
+
+/// The way to a server, on which those are met with mischief who have said this name.
+fn road(server: SocketAddr, armed: &Armed, name: &'static str) -> Peer {
+    let armed = Arc::clone(armed);
+    Peer::start(move |stage| carry(stage, server, &armed, name))
+}
+
+fn carry(stage: &mut Stage, server: SocketAddr, armed: &Armed, name: &str) -> io::Result<()> {
     let mut server = TcpStream::connect(server)?;
     server.set_nodelay(true)?;
     let (mut back, mut client) = (server.try_clone()?, stage.stream.try_clone()?);
@@ -142,24 +152,30 @@ fn carry(stage: &mut Stage, server: SocketAddr, armed: &Armed) -> io::Result<()>
         let mut bytes = vec![0; 64 * 1024];
         loop {
             let count = back.read(&mut bytes)?;
-            if count == 0 || silent.load(Ordering::Acquire) {
+            if silent.load(Ordering::Acquire) {
                 return Ok(());
+            }
+            if count == 0 {
+                return client.shutdown(std::net::Shutdown::Both);
             }
             client.write_all(&bytes[..count])?;
         }
     });
     let mut bytes = vec![0; 64 * 1024];
+    let mut named = false;
     loop {
         let count = stage.stream.read(&mut bytes)?;
         if count == 0 {
             return server.shutdown(std::net::Shutdown::Both);
         }
         let said = &bytes[..count];
+        let holds = |words: &str| {
+            let mut windows = said.windows(words.len());
+            windows.any(|window| window == words.as_bytes())
+        };
+        named |= holds(name);
         let mut waiting = armed.lock().unwrap_or_else(PoisonError::into_inner);
-        let mischief = waiting.take_if(|(_, words)| {
-            said.windows(words.len())
-                .any(|window| window == words.as_bytes())
-        });
+        let mischief = waiting.take_if(|(_, words)| named && holds(words));
         drop(waiting);
         if let Some((mischief, _)) = mischief {
             spoiled.store(true, Ordering::Release);
@@ -180,7 +196,7 @@ fn each_kind(words: &'static str, before: &[&str], then: &str, deceived: impl Fn
         root.ok("INSERT INTO follower VALUES (1, 2), (1, 3)");
         root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten'), (20, 3, 'twenty')");
         let armed = Armed::default();
-        let road = road(server.addr(), &armed);
+        let road = road(server.addr(), &armed, "root");
         let proxy = Proxy::start(road.addr(), &[]);
         let mut neighbour = proxy.login(&database.login());
         let asks = |client: &mut WireClient| {
@@ -195,7 +211,7 @@ fn each_kind(words: &'static str, before: &[&str], then: &str, deceived: impl Fn
             for statement in before {
                 victim.query(statement);
             }
-            *armed.lock().unwrap_or_else(PoisonError::into_inner) = Some((mischief, words));
+            arm(&armed, mischief, words);
             victim
                 .stream
                 .tcp()
@@ -212,13 +228,7 @@ fn each_kind(words: &'static str, before: &[&str], then: &str, deceived: impl Fn
                 begun.elapsed() < PATIENCE,
                 "{mischief:?}: it waits for ever"
             );
-            assert!(
-                armed
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .is_none(),
-                "{mischief:?} was not played: {told:?}"
-            );
+            assert!(!is_armed(&armed), "{mischief:?} was not played: {told:?}");
             assert!(!deceived(&told), "{mischief:?}: told {told:?}");
             assert_eq!(asks(&mut neighbour), ["10", "20"], "{mischief:?}");
             let grown = proxy.peak_kib().saturating_sub(resident);
@@ -243,4 +253,95 @@ fn nonsense_in_answer_to_a_tail_ends_its_session_alone() {
     // What the server says is the client's to judge, but it does not become messages.
     let a_message = |told: &[u8]| told.windows(6).any(|window| window == b"twenty");
     each_kind("message", &[call], TAIL, a_message);
+}
+
+/// Nobody else logs in as this one.
+const SERVICE: &str = "hw_told_nonsense";
+
+/// Part of the name of each of the log's first files: it is said to be sent the log.
+const LOG_FILE: &str = ".00000";
+
+/// The service account asks: for the procedures, for the end of the log, for rows to keep, and for the log itself.
+#[test]
+fn nonsense_in_answer_to_the_service_account_harms_no_session() {
+    on_each_quiet_server(|server| {
+        let database = Database::classic(server, "hostile_service");
+        let mut root = database.connect();
+        root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten'), (20, 3, 'twenty')");
+        root.ok(&format!(
+            "CREATE USER IF NOT EXISTS {SERVICE}@'%' IDENTIFIED BY ''"
+        ));
+        root.ok(&format!("GRANT ALL ON *.* TO {SERVICE}@'%'"));
+        let armed = Armed::default();
+        let road = road(server.addr(), &armed, SERVICE);
+        let settings = format!(
+            "[limits]\nrecheck_ms = 200\ncheck_ms = 1000\n[feed]\nevent_bytes = 1048576\n\
+             [[definition]]\ndatabase = \"{}\"\n",
+            database.name()
+        );
+        let proxy = Proxy::configured(road.addr(), &settings, &["--service-user", SERVICE]);
+        proxy.wait_for_log(&format!("in database {}: accelerated", database.name()));
+        let mut client = proxy.login(&database.login());
+        root.ok("INSERT INTO follower VALUES (1, 2), (1, 3)");
+        warm(&proxy, &mut client, "CALL fetch_timeline_ids(1)");
+        let resident = proxy.resident_kib();
+        let position = match server.is_mariadb() {
+            true => "SHOW MASTER STATUS",
+            false => "SHOW BINARY LOG STATUS",
+        };
+        let mut reader = 100;
+        // After each failure the log is left alone for longer.
+        let log = [
+            Mischief::EndlessPacket,
+            Mischief::ALongError,
+            Mischief::ATruncatedOk,
+            Mischief::HalfAHeader,
+            Mischief::Noise,
+        ];
+        for (words, kinds) in [
+            ("SHOW CREATE PROCEDURE", &ALL[..]),
+            (position, &ALL),
+            ("GROUP_CONCAT", &ALL),
+            (LOG_FILE, &log),
+        ] {
+            for &mischief in kinds {
+                eprintln!("{mischief:?} in answer to {words}");
+                arm(&armed, mischief, words);
+                if words == LOG_FILE {
+                    // The stream begins anew.
+                    let stream = "SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'";
+                    for id in root.column(stream) {
+                        root.query(&format!("KILL {id}"));
+                    }
+                }
+                let begun = Instant::now();
+                loop {
+                    // One whom nobody has asked for yet.
+                    reader += 1;
+                    root.ok(&format!(
+                        "INSERT INTO follower VALUES ({reader}, 2), ({reader}, 3)"
+                    ));
+                    client.ok(&format!("CALL fetch_timeline_ids({reader})"));
+                    let ids = client.column("SELECT id FROM fetch_timeline_tt ORDER BY id");
+                    assert_eq!(ids, ["10", "20"], "{mischief:?}");
+                    if !is_armed(&armed) {
+                        break;
+                    }
+                    assert!(
+                        begun.elapsed() < PATIENCE,
+                        "{mischief:?}: not asked\n{}",
+                        proxy.log()
+                    );
+                    thread::sleep(Duration::from_millis(20));
+                }
+                let grown = proxy.peak_kib().saturating_sub(resident);
+                assert!(grown < 96 * 1024, "{mischief:?}: grew by {grown} KiB");
+            }
+        }
+        warm(&proxy, &mut client, "CALL fetch_timeline_ids(1)");
+        root.ok(&format!("DROP USER {SERVICE}@'%'"));
+        let (status, log) = proxy.terminate();
+        assert!(status.success(), "{log}");
+        assert!(!log.contains("panicked"), "{log}");
+    });
 }

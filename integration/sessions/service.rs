@@ -127,3 +127,43 @@ fn ordinary_statements_leave_the_verdict_alone() {
         assert_eq!(proxy.counts().of("calls_owned"), 3, "{}", proxy.log());
     });
 }
+
+/// In clear text where nobody can listen, enciphered where somebody could; remembered by the server the second time.
+#[test]
+fn the_service_account_logs_in_by_its_password() {
+    on_each_server(|server| {
+        let database = timeline(server, "passwords");
+        let mut root = server.connect();
+        let user = format!("{}_service", database.name());
+        let has_tls = !server.is_mariadb();
+        for password in ["s", "a pässword with a ' and a \\", &"long ".repeat(24)] {
+            let quoted = password.replace('\\', "\\\\").replace('\'', "''");
+            for tls in [
+                &[][..],
+                &["--upstream-tls", "required", "--tls-self-signed"],
+            ] {
+                if !tls.is_empty() && !has_tls {
+                    continue;
+                }
+                // Of a new account the server remembers nothing.
+                root.ok(&format!("DROP USER IF EXISTS {user}@'%'"));
+                root.ok(&format!("CREATE USER {user}@'%' IDENTIFIED BY '{quoted}'"));
+                root.ok(&format!("GRANT ALL ON *.* TO {user}@'%'"));
+                for _ in 0..2 {
+                    let upstream = server.addr().to_string();
+                    let flags = ["--upstream", &upstream, "--service-user", &user];
+                    let flags = [&flags, tls].concat();
+                    let proxy =
+                        Proxy::start_with(&flags, &[("HEADWATER_SERVICE_PASSWORD", password)]);
+                    proxy.wait_for_log(&format!("in database {}: accelerated", database.name()));
+                }
+            }
+        }
+        let proxy = Proxy::start(
+            server.addr(),
+            &["--service-user", &user, "--service-password", "wrong"],
+        );
+        proxy.wait_for_log("1045 (28000): Access denied");
+        root.ok(&format!("DROP USER {user}@'%'"));
+    });
+}

@@ -8,8 +8,9 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use super::login::{self, Account};
+use super::login::Account;
 use super::way::packet;
+use crate::account::login;
 use crate::wire::capability::Capabilities;
 use crate::wire::command::Command;
 use crate::wire::cursor::{Cursor, Malformed};
@@ -160,7 +161,7 @@ impl Client {
             return Err(ClientError::Refused(ErrPacket::parse(&payload)?));
         }
         let greeting = Greeting::parse(&payload)?;
-        let (response, capabilities) = login::response(&greeting, account);
+        let (response, capabilities) = login::response(&greeting, &account.login());
         self.capabilities = capabilities;
         self.send(1, &response)?;
         loop {

@@ -1,6 +1,5 @@
 //! The definitions, and what their check against this server said, one verdict a database.
 
-mod account;
 mod service;
 
 use std::num::NonZeroUsize;
@@ -10,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
-pub use account::{account, host, in_own_session};
 pub use service::{Service, ServiceError, ask};
 
 use crate::limits::Limits;

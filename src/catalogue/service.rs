@@ -2,17 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Opts, OptsBuilder, Row, Value};
 use tokio::sync::Mutex;
 
+use crate::account::{Account, AccountError, Conn};
 use crate::timeline::check::{self, Answered, ServerError, Verdict};
 use crate::timeline::definition::Definition;
+use crate::wire::resultset::{Answer, Row};
 
 /// A connection with the service account, made when it is needed and again when it was lost.
 #[derive(Debug)]
 pub struct Service {
-    options: Opts,
+    account: Account,
     connection: Mutex<Option<Conn>>,
     /// How long a check may take.
     patience: Duration,
@@ -33,7 +33,7 @@ pub enum ServiceError {
     None,
     /// The server cannot be reached, refused the account, or dropped the connection.
     #[error("the service account cannot ask the server: {0}")]
-    Server(#[from] mysql_async::Error),
+    Server(#[from] AccountError),
     /// The answers did not come in time.
     #[error("the server did not answer the service account within {} ms (limits.check_ms)", .0.as_millis())]
     Slow(Duration),
@@ -43,11 +43,11 @@ pub enum ServiceError {
 }
 
 impl Service {
-    /// A service account's connection, with the options of [`super::account`].
+    /// A service account's connection.
     #[must_use]
-    pub fn new(account: OptsBuilder, patience: Duration) -> Self {
+    pub fn new(account: Account, patience: Duration) -> Self {
         Service {
-            options: account.into(),
+            account,
             connection: Mutex::new(None),
             patience,
             failed: std::sync::Mutex::new(None),
@@ -111,7 +111,7 @@ impl Service {
         // Only a connection that answered everything is put back.
         let mut connection = match place.take() {
             Some(connection) => connection,
-            None => Conn::new(self.options.clone()).await?,
+            None => Conn::open(&self.account).await?,
         };
         let answers = ask(&mut connection, queries).await?;
         *place = Some(connection);
@@ -119,35 +119,26 @@ impl Service {
     }
 }
 
-/// Sends queries one after the other; one that fails does not stop those behind it.
+/// Sends queries in one write; one that fails does not stop those behind it.
 ///
 /// # Errors
 /// When the connection fails.
-pub async fn ask(
-    connection: &mut Conn,
-    queries: &[String],
-) -> Result<Vec<Answered>, mysql_async::Error> {
-    let mut answers = Vec::with_capacity(queries.len());
-    for query in queries {
-        match connection.query::<Row, _>(query.as_str()).await {
-            Ok(rows) => answers.push(Ok(rows.into_iter().map(cells).collect())),
-            Err(mysql_async::Error::Server(error)) => answers.push(Err(ServerError {
-                code: error.code,
-                message: error.message,
-            })),
-            Err(error) => return Err(error),
+pub async fn ask(connection: &mut Conn, queries: &[String]) -> Result<Vec<Answered>, AccountError> {
+    let answers = connection.ask(queries).await?;
+    let answered = answers.into_iter().map(|answer| match answer {
+        Answer::Rows(rows) => {
+            let width = rows.columns().len();
+            let cells = |row: Row<'_>| {
+                let cells = (0..width).map(|at| row.cell(at).map(<[u8]>::to_vec));
+                cells.collect()
+            };
+            Ok(rows.iter().map(cells).collect())
         }
-    }
-    Ok(answers)
-}
-
-fn cells(row: Row) -> Vec<Option<Vec<u8>>> {
-    row.unwrap()
-        .into_iter()
-        .map(|value| match value {
-            Value::NULL => None,
-            Value::Bytes(bytes) => Some(bytes),
-            other => Some(other.as_sql(true).into_bytes()),
-        })
-        .collect()
+        Answer::Ok(_) => Ok(Vec::new()),
+        Answer::Err(error) => Err(ServerError {
+            code: error.code,
+            message: String::from_utf8_lossy(&error.message).into_owned(),
+        }),
+    });
+    Ok(answered.collect())
 }

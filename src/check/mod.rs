@@ -10,12 +10,10 @@ mod timelines;
 use std::io;
 use std::time::Duration;
 
-use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Opts, OptsBuilder};
-
 use self::report::Report;
 use self::timelines::Goal;
-use crate::catalogue::{account, ask};
+use crate::account::{Account, AccountError, Conn, first, host};
+use crate::catalogue::ask;
 use crate::config::Settings;
 use crate::feed::obstacles::Obstacle;
 use crate::feed::right::Right;
@@ -23,6 +21,7 @@ use crate::feed::survey;
 use crate::server::{greet, named};
 use crate::session::probe;
 use crate::timeline::check::Product;
+use crate::tls::{Connector, TlsError};
 
 /// ER_ACCESS_DENIED_ERROR.
 const ACCESS_DENIED: u16 = 1045;
@@ -49,14 +48,17 @@ pub enum CheckError {
         /// The address.
         upstream: String,
         /// Why.
-        source: Refusal,
+        source: AccountError,
     },
     /// A connection failed on the way, or a question about the server itself did.
     #[error("the server cannot be asked by the service account")]
     Asking {
         /// Why.
-        source: Refusal,
+        source: AccountError,
     },
+    /// A certificate or a key that the settings name cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The answers did not come in time.
     #[error("the server did not answer the service account within {ms} ms ({limit})")]
     Slow {
@@ -67,30 +69,6 @@ pub enum CheckError {
     },
 }
 
-/// What the client library says. It tells most errors twice, as its own and as the source: once is enough.
-#[derive(Debug, thiserror::Error)]
-pub enum Refusal {
-    /// The server's error.
-    #[error(transparent)]
-    Server(mysql_async::ServerError),
-    /// The library cannot go on.
-    #[error(transparent)]
-    Driver(mysql_async::DriverError),
-    /// Any other.
-    #[error(transparent)]
-    Other(mysql_async::Error),
-}
-
-impl From<mysql_async::Error> for Refusal {
-    fn from(error: mysql_async::Error) -> Self {
-        match error {
-            mysql_async::Error::Server(error) => Refusal::Server(error),
-            mysql_async::Error::Driver(error) => Refusal::Driver(error),
-            error => Refusal::Other(error),
-        }
-    }
-}
-
 impl CheckError {
     /// True when there may be no such account. Of one that is not there MySQL asks for a plugin that it draws by the name.
     fn is_denial(&self) -> bool {
@@ -98,20 +76,16 @@ impl CheckError {
             return false;
         };
         match source {
-            Refusal::Server(error) => error.code == ACCESS_DENIED,
-            Refusal::Driver(error) => {
-                matches!(error, mysql_async::DriverError::UnknownAuthPlugin { .. })
-            }
-            Refusal::Other(_) => false,
+            AccountError::Server(error) => error.code == ACCESS_DENIED,
+            AccountError::Plugin(_) => true,
+            _ => false,
         }
     }
 }
 
-impl From<mysql_async::Error> for CheckError {
-    fn from(error: mysql_async::Error) -> Self {
-        CheckError::Asking {
-            source: error.into(),
-        }
+impl From<AccountError> for CheckError {
+    fn from(source: AccountError) -> Self {
+        CheckError::Asking { source }
     }
 }
 
@@ -145,13 +119,9 @@ pub async fn run(settings: &Settings, text: &mut String) -> Result<bool, CheckEr
         report.no_account(settings, product);
         return Ok(true);
     };
-    let options = account(
-        upstream,
-        &service.user,
-        &service.password,
-        &settings.upstream_tls,
-    );
-    let mut conn = match log_in(settings, options.clone()).await {
+    let connector = Connector::new(&settings.upstream_tls, host(upstream))?;
+    let account = Account::new(upstream, &service.user, &service.password, &connector);
+    let mut conn = match log_in(settings, &account).await {
         Ok(conn) => conn,
         Err(error) => {
             if error.is_denial() {
@@ -161,12 +131,12 @@ pub async fn run(settings: &Settings, text: &mut String) -> Result<bool, CheckEr
         }
     };
     let limit = Duration::from_millis(settings.limits.check_ms);
-    let about = tokio::time::timeout(limit, server(&mut conn, settings, options.clone(), product));
+    let about = tokio::time::timeout(limit, server(&mut conn, settings, &account, product));
     let server = about.await.map_err(|_| CheckError::Slow {
         ms: settings.limits.check_ms,
         limit: "limits.check_ms",
     })??;
-    let timelines = timelines::all(&mut conn, settings, &options, &server).await?;
+    let timelines = timelines::all(&mut conn, settings, &account, &server).await?;
     Ok(report.found(settings, &server, &timelines))
 }
 
@@ -183,9 +153,9 @@ struct Server {
     sessions: Vec<(&'static str, String)>,
 }
 
-async fn log_in(settings: &Settings, options: OptsBuilder) -> Result<Conn, CheckError> {
+async fn log_in(settings: &Settings, account: &Account) -> Result<Conn, CheckError> {
     let ms = settings.limits.connect_ms;
-    let connecting = Conn::new(Opts::from(options));
+    let connecting = Conn::open(account);
     let connected = tokio::time::timeout(Duration::from_millis(ms), connecting);
     let slow = |_| CheckError::Slow {
         ms,
@@ -196,29 +166,31 @@ async fn log_in(settings: &Settings, options: OptsBuilder) -> Result<Conn, Check
         .map_err(slow)?
         .map_err(|source| CheckError::Login {
             upstream: settings.upstream.clone(),
-            source: source.into(),
+            source,
         })
 }
 
 async fn server(
     conn: &mut Conn,
     settings: &Settings,
-    options: OptsBuilder,
+    account: &Account,
     product: Product,
-) -> Result<Server, mysql_async::Error> {
-    let known: Option<String> = conn.query_first("SELECT CURRENT_USER()").await?;
+) -> Result<Server, AccountError> {
+    let known = conn.rows("SELECT CURRENT_USER()").await?;
+    let known = first(&known).and_then(|row| row.cell(0));
+    let known = String::from_utf8_lossy(known.unwrap_or_default());
     let goal = if settings.feed.memory_bytes > 0 {
         Goal::Memory
     } else {
         Goal::Lookups
     };
     let obstacles = match goal {
-        Goal::Memory => survey::server(options).await?,
+        Goal::Memory => survey::server(account).await?,
         Goal::Lookups => Vec::new(),
     };
     Ok(Server {
         product,
-        account: account::as_known(&known.unwrap_or_default()),
+        account: account::as_known(&known),
         goal,
         obstacles,
         sessions: sessions(conn, product).await?,
@@ -229,7 +201,7 @@ async fn server(
 async fn sessions(
     conn: &mut Conn,
     product: Product,
-) -> Result<Vec<(&'static str, String)>, mysql_async::Error> {
+) -> Result<Vec<(&'static str, String)>, AccountError> {
     let mariadb = product == Product::Mariadb;
     let queries = [
         probe::settings_query(mariadb),

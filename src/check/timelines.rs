@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use mysql_async::{Conn, Opts, OptsBuilder};
-
 use super::{CheckError, Server};
+use crate::account::{Account, AccountError, Conn};
 use crate::catalogue::{ServiceError, ask};
 use crate::config::Settings;
 use crate::feed::obstacles::Obstacle;
@@ -97,10 +96,9 @@ fn seen(procedure: Procedure) -> &'static str {
 pub(super) async fn all(
     conn: &mut Conn,
     settings: &Settings,
-    options: &OptsBuilder,
+    account: &Account,
     server: &Server,
 ) -> Result<Vec<Found>, CheckError> {
-    let options = Opts::from(options.clone());
     let patience = Duration::from_millis(settings.limits.check_ms);
     let mut all = Vec::new();
     let mut places = 0;
@@ -123,7 +121,7 @@ pub(super) async fn all(
             });
         }
         for database in databases {
-            let asked = tokio::time::timeout(patience, look(&options, definition, &database));
+            let asked = tokio::time::timeout(patience, look(account, definition, &database));
             let look = match asked.await {
                 Ok(look) => look.map_err(ServiceError::from),
                 Err(_) => Err(ServiceError::Slow(patience)),
@@ -145,7 +143,7 @@ async fn databases(
     conn: &mut Conn,
     definition: &Definition,
     limit: usize,
-) -> Result<Vec<String>, mysql_async::Error> {
+) -> Result<Vec<String>, AccountError> {
     let answers = ask(conn, &[check::databases_query(definition, limit)]).await?;
     let rows = answers.into_iter().filter_map(Result::ok).flatten();
     Ok(rows
@@ -164,11 +162,11 @@ struct Look {
 
 /// A connection of its own: one that is held up holds up no other.
 async fn look(
-    options: &Opts,
+    account: &Account,
     definition: &Definition,
     database: &str,
-) -> Result<Look, mysql_async::Error> {
-    let mut conn = Conn::new(options.clone()).await?;
+) -> Result<Look, AccountError> {
+    let mut conn = Conn::open(account).await?;
     let answers = ask(&mut conn, &check::queries(definition, database)).await?;
     Ok(Look {
         verdict: Ok(check::evaluate(definition, database, &answers)),

@@ -152,6 +152,7 @@ impl Settings {
                 preload: flags.preload || file.index.preload,
                 wait_ms: file.index.wait_ms,
                 transaction_rows: file.feed.transaction_rows,
+                event_bytes: file.feed.event_bytes,
                 keep_recent: flags.shadow.unwrap_or(file.shadow.rate) > 0.0,
             },
             privileges: file.privileges,

@@ -3,12 +3,10 @@
 //! They are read from SHOW CREATE TABLE, which an account with SELECT may ask for: MariaDB lists a key's rules in
 //! `information_schema` only to accounts with another right on the table.
 
-use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Row};
-
 use super::obstacles::Obstacle;
 use super::place::Place;
 use super::rows::text;
+use crate::account::{AccountError, Conn, first};
 
 const NO_SUCH_TABLE: u16 = 1146;
 
@@ -16,18 +14,16 @@ const NO_SUCH_TABLE: u16 = 1146;
 ///
 /// # Errors
 /// When the tables may not be seen, or the server cannot be asked.
-pub(super) async fn of(
-    place: &Place,
-    conn: &mut Conn,
-) -> Result<Vec<Obstacle>, mysql_async::Error> {
+pub(super) async fn of(place: &Place, conn: &mut Conn) -> Result<Vec<Obstacle>, AccountError> {
     let mut found = Vec::new();
     for (table, query) in place.show_create_queries() {
-        let row: Option<Row> = match conn.query_first(query).await {
-            Ok(row) => row,
-            Err(mysql_async::Error::Server(error)) if error.code == NO_SUCH_TABLE => None,
+        let rows = match conn.rows(&query).await {
+            Ok(rows) => rows,
+            Err(error) if error.code() == Some(NO_SUCH_TABLE) => continue,
             Err(error) => return Err(error),
         };
-        let created = row.and_then(|row| text(&row, 1)).unwrap_or_default();
+        let row = first(&rows);
+        let created = row.and_then(|row| text(row, 1)).unwrap_or_default();
         found.extend(created.lines().filter_map(|line| cascade(table, line)));
     }
     Ok(found)

@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use mysql_async::Conn;
-use mysql_async::prelude::Queryable;
-
 use super::Feed;
 use super::error::FeedError;
 use super::obstacles::{self, ServerFacts};
 use super::rows::text;
+use crate::account::{AccountError, Conn, first};
 
 /// A question that takes longer is given up with its connection. Its statements wait a second for a lock.
 pub(super) const LATEST: Duration = Duration::from_secs(5);
@@ -40,14 +38,14 @@ impl Control {
 /// A connection to the server that the stream comes from.
 async fn connect(feed: &Feed, server: &ServerFacts) -> Result<Conn, FeedError> {
     let failed = FeedError::while_doing("the service account cannot connect");
-    let mut conn = Conn::new(feed.options.clone()).await.map_err(&failed)?;
+    let mut conn = Conn::open(&feed.account).await.map_err(&failed)?;
     for statement in [
         // What is cut off nevertheless is noticed, and asked for in another way.
         "SET SESSION group_concat_max_len = 1048576",
         // Whoever waits for longer is answered by lookups in any case.
         "SET SESSION lock_wait_timeout = 1",
     ] {
-        conn.query_drop(statement).await.map_err(&failed)?;
+        conn.run(statement).await.map_err(&failed)?;
     }
     let other = obstacles::identity(&mut conn, server.mariadb)
         .await
@@ -63,10 +61,9 @@ async fn connect(feed: &Feed, server: &ServerFacts) -> Result<Conn, FeedError> {
 }
 
 /// The first cell of a query's first row as text; empty where there is none.
-pub(super) async fn first_text(conn: &mut Conn, query: &str) -> Result<String, mysql_async::Error> {
-    let row = conn.query_first(query).await?;
-    Ok(row
-        .as_ref()
+pub(super) async fn first_text(conn: &mut Conn, query: &str) -> Result<String, AccountError> {
+    let rows = conn.rows(query).await?;
+    Ok(first(&rows)
         .and_then(|row| text(row, 0))
         .unwrap_or_default())
 }

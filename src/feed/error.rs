@@ -2,6 +2,7 @@
 
 use super::events::Lost;
 use super::obstacles::Obstacle;
+use crate::account::AccountError;
 
 /// Why the feed does not follow the server's log now. While it does not, calls are answered by lookups.
 #[derive(Debug, thiserror::Error)]
@@ -10,7 +11,7 @@ pub(super) enum FeedError {
     #[error("{doing}: {source}")]
     Server {
         doing: &'static str,
-        source: mysql_async::Error,
+        source: AccountError,
     },
     /// A setting of the server, or a missing right.
     #[error(transparent)]
@@ -36,7 +37,7 @@ pub(super) enum FeedError {
 }
 
 impl FeedError {
-    pub(super) fn while_doing(doing: &'static str) -> impl Fn(mysql_async::Error) -> FeedError {
+    pub(super) fn while_doing(doing: &'static str) -> impl Fn(AccountError) -> FeedError {
         move |source| FeedError::Server { doing, source }
     }
 }

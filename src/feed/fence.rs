@@ -10,14 +10,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Row};
-
 use super::control::first_text;
 use super::queue::Cut;
 use super::rows::all;
 use super::stream::random;
 use super::{Feed, Phase, State};
+use crate::account::{AccountError, Conn};
 use crate::index::Position;
 
 /// The server renews the list when nobody has looked at it for a tenth of a second: who looks that often together with others
@@ -88,20 +86,17 @@ pub(super) fn release(feed: &Arc<Feed>, generation: u64) {
 }
 
 /// Ends early when the question is not `open` any more.
-async fn wait_for_commits(
-    feed: &Feed,
-    open: impl Fn(&State) -> bool,
-) -> Result<(), mysql_async::Error> {
+async fn wait_for_commits(feed: &Feed, open: impl Fn(&State) -> bool) -> Result<(), AccountError> {
     let _alone = feed.listing.lock().await;
-    let mut conn = Conn::new(feed.options.clone()).await?;
-    conn.query_drop("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    let mut conn = Conn::open(&feed.account).await?;
+    conn.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         .await?;
     let own = first_text(&mut conn, "SELECT CONNECTION_ID()").await?;
     let own: u64 = own.parse().unwrap_or_default();
     let mut waiting: Option<HashSet<u64>> = None;
     let mut pause = BETWEEN_LOOKS;
     while open(&feed.state()) {
-        let rows: Vec<Row> = conn.query(OPEN_TRANSACTIONS).await?;
+        let rows = conn.rows(OPEN_TRANSACTIONS).await?;
         // A list that cannot be read proves nothing.
         let listed: Vec<[u64; 2]> = all(&rows).unwrap_or_default();
         if listed.iter().any(|[_, thread]| *thread == own) {
@@ -123,6 +118,5 @@ async fn wait_for_commits(
         tokio::time::sleep(pause + pause.mul_f64(longer)).await;
         pause = MOST_BETWEEN_LOOKS.min(pause * 3 / 2);
     }
-    conn.query_drop("COMMIT").await?;
-    conn.disconnect().await
+    conn.run("COMMIT").await
 }

@@ -32,7 +32,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use mysql_async::{Opts, OptsBuilder};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use error::FeedError;
@@ -44,6 +43,7 @@ use self::obstacles::ServerFacts;
 use self::queue::{Cut, Queue};
 use self::recent::Recent;
 use self::routes::Routes;
+use crate::account::Account;
 use crate::index::{Page, Position};
 use crate::timeline::definition::Definition;
 
@@ -55,7 +55,7 @@ const MOST_LOADS: usize = 10_000;
 /// Follows one server for all sessions.
 #[derive(Debug)]
 pub struct Feed {
-    options: Opts,
+    account: Account,
     freshness: Freshness,
     limits: FeedLimits,
     state: Mutex<State>,
@@ -135,17 +135,11 @@ pub struct Inbox {
 impl Feed {
     /// A feed with the service account. It does nothing until [`Self::run`].
     #[must_use]
-    pub fn new(
-        account: OptsBuilder,
-        freshness: Freshness,
-        limits: FeedLimits,
-    ) -> (Arc<Feed>, Inbox) {
+    pub fn new(account: Account, freshness: Freshness, limits: FeedLimits) -> (Arc<Feed>, Inbox) {
         let (asks, asked) = mpsc::unbounded_channel();
         let (loads, wanted) = mpsc::channel(MOST_LOADS);
-        // Events are as large as a transaction's largest row.
-        let options = account.max_allowed_packet(Some(1 << 30)).into();
         let feed = Feed {
-            options,
+            account,
             freshness,
             limits,
             state: Mutex::new(State {

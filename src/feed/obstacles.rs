@@ -2,13 +2,11 @@
 
 use std::collections::HashMap;
 
-use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Row};
-
 use super::control::first_text;
 use super::error::FeedError;
 use super::right::Right;
 use super::rows::{log_end, text, texts};
+use crate::account::{AccountError, Conn, first};
 use crate::session::probe::server_identity;
 use crate::timeline::check::Product;
 
@@ -119,9 +117,7 @@ pub(super) async fn server(conn: &mut Conn) -> Result<ServerFacts, FeedError> {
 ///
 /// # Errors
 /// When the server cannot be asked.
-pub(super) async fn survey(
-    conn: &mut Conn,
-) -> Result<(ServerFacts, Vec<Obstacle>), mysql_async::Error> {
+pub(super) async fn survey(conn: &mut Conn) -> Result<(ServerFacts, Vec<Obstacle>), AccountError> {
     let version = first_text(conn, "SELECT VERSION()").await?;
     let names: Vec<String> = NEEDED
         .iter()
@@ -133,8 +129,8 @@ pub(super) async fn survey(
         ])
         .map(|name| format!("'{name}'"))
         .collect();
-    let rows: Vec<Row> = conn
-        .query(format!(
+    let rows = conn
+        .rows(&format!(
             "SHOW GLOBAL VARIABLES WHERE Variable_name IN ({})",
             names.join(",")
         ))
@@ -144,14 +140,12 @@ pub(super) async fn survey(
         .filter_map(texts)
         .map(|[name, value]| (name, value))
         .collect();
-    let running: Option<Row> = conn
-        .query_first("SHOW GLOBAL STATUS LIKE 'Slaves_running'")
+    let running = conn
+        .rows("SHOW GLOBAL STATUS LIKE 'Slaves_running'")
         .await?;
-    let running = running.and_then(|row| text(&row, 1));
+    let running = first(&running).and_then(|row| text(row, 1));
     let replicates = running.is_some_and(|count| count != "0");
-    let resets: Option<Row> = conn
-        .query_first("SHOW GLOBAL STATUS LIKE 'Com_reset'")
-        .await?;
+    let resets = conn.rows("SHOW GLOBAL STATUS LIKE 'Com_reset'").await?;
     let mut obstacles = judge(&variables, replicates);
     let status = position(conn, is_off(&variables, "log_bin"), &mut obstacles).await?;
     let mariadb = Product::of(&version) == Product::Mariadb;
@@ -162,19 +156,20 @@ pub(super) async fn survey(
             .get("lower_case_table_names")
             .is_some_and(|value| value != "0"),
         status,
-        resets: resets.and_then(|row| text(&row, 1)),
+        resets: first(&resets).and_then(|row| text(row, 1)),
     };
     Ok((facts, obstacles))
 }
 
 /// Which server a connection leads to.
-pub(super) async fn identity(conn: &mut Conn, mariadb: bool) -> Result<String, mysql_async::Error> {
+pub(super) async fn identity(conn: &mut Conn, mariadb: bool) -> Result<String, AccountError> {
     first_text(conn, &format!("SELECT {}", server_identity(mariadb))).await
 }
 
 /// True for an error that a right would have spared.
-pub(super) fn is_denial(error: &mysql_async::Error) -> bool {
-    matches!(error, mysql_async::Error::Server(error) if ACCESS_DENIED.contains(&error.code))
+pub(super) fn is_denial(error: &AccountError) -> bool {
+    let code = error.code();
+    code.is_some_and(|code| ACCESS_DENIED.contains(&code))
 }
 
 fn is_off(variables: &HashMap<String, String>, name: &str) -> bool {
@@ -212,22 +207,23 @@ async fn position(
     conn: &mut Conn,
     no_log: bool,
     obstacles: &mut Vec<Obstacle>,
-) -> Result<&'static str, mysql_async::Error> {
+) -> Result<&'static str, AccountError> {
     for statement in ["SHOW BINARY LOG STATUS", "SHOW MASTER STATUS"] {
-        match conn.query_first::<Row, _>(statement).await {
-            Ok(row) => {
-                let filter = |at| row.as_ref().and_then(|row| text(row, at));
+        match conn.rows(statement).await {
+            Ok(rows) => {
+                let row = first(&rows);
+                let filter = |at| row.and_then(|row| text(row, at));
                 for (at, variable) in [(2, "binlog_do_db"), (3, "binlog_ignore_db")] {
                     if let Some(value) = filter(at).filter(|value| !value.is_empty()) {
                         obstacles.push(Obstacle::Filter { variable, value });
                     }
                 }
-                if let (Err(obstacle), false) = (log_end(row.as_ref()), no_log) {
+                if let (Err(obstacle), false) = (log_end(row), no_log) {
                     obstacles.push(obstacle);
                 }
                 return Ok(statement);
             }
-            Err(mysql_async::Error::Server(error)) if error.code == SYNTAX => {}
+            Err(error) if error.code() == Some(SYNTAX) => {}
             Err(error) if is_denial(&error) => {
                 obstacles.push(Obstacle::Right(Right::LogPosition));
                 return Ok(statement);

@@ -8,8 +8,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Row};
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
 
 use super::control::{Control, LATEST};
@@ -18,6 +16,7 @@ use super::evidence::Key;
 use super::queue::{Cut, Question};
 use super::rows::{found, log_end};
 use super::{Feed, Phase, fence};
+use crate::account::{AccountError, Conn, first};
 use crate::index::Position;
 
 /// Proofs under way at a time.
@@ -332,20 +331,15 @@ async fn look(
         }
     }
     // One SELECT, so one read view.
-    let query = if selects.is_empty() {
-        status.to_owned()
-    } else {
-        format!("{};{status}", selects.join(" UNION ALL "))
-    };
-    let mut result = conn.query_iter(query).await.map_err(&failed)?;
-    let rows: Option<Vec<Row>> = match selects.is_empty() {
-        true => None,
-        false => Some(result.collect().await.map_err(&failed)?),
-    };
-    let log: Vec<Row> = result.collect().await.map_err(&failed)?;
-    result.drop_result().await.map_err(&failed)?;
-    let (_, end) = log_end(log.first())?;
-    let found = rows.and_then(|rows| found(&rows));
+    let mut questions = Vec::new();
+    if !selects.is_empty() {
+        questions.push(selects.join(" UNION ALL "));
+    }
+    questions.push(status.to_owned());
+    let mut answers = conn.rows_of(&questions).await.map_err(&failed)?;
+    let log = answers.pop().ok_or(AccountError::Unexpected);
+    let (_, end) = log_end(first(&log.map_err(&failed)?))?;
+    let found = answers.pop().and_then(|rows| found(&rows));
     let cut = found.and_then(|found| question.judge(&found, end));
     Ok((end, cut))
 }

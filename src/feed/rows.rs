@@ -2,33 +2,32 @@
 
 use std::collections::HashMap;
 
-use mysql_async::Row;
-
 use super::events::file_number;
 use super::evidence::{Key, Table};
 use super::obstacles::Obstacle;
 use crate::index::Position;
+use crate::wire::resultset::{Row, Rows};
 
 /// The first cells of a row; `None` when one of them is not a number from 0 on.
-pub(super) fn numbers<const N: usize>(row: &Row) -> Option<[u64; N]> {
+pub(super) fn numbers<const N: usize>(row: Row<'_>) -> Option<[u64; N]> {
     let mut numbers = [0; N];
     for (at, number) in numbers.iter_mut().enumerate() {
-        *number = row.get_opt::<u64, usize>(at)?.ok()?;
+        *number = row.u64(at)?;
     }
     Some(numbers)
 }
 
 /// All rows as numbers.
-pub(super) fn all<const N: usize>(rows: &[Row]) -> Option<Vec<[u64; N]>> {
+pub(super) fn all<const N: usize>(rows: &Rows) -> Option<Vec<[u64; N]>> {
     rows.iter().map(numbers).collect()
 }
 
 /// Numbers by what they are listed under: rows of `key, COUNT(*), BIT_XOR(number), GROUP_CONCAT(number)`. `Some(None)`: there
 /// were as many as the limit, or the server has cut a list off (`group_concat_max_len`, `max_allowed_packet`).
-pub(super) fn lists(rows: &[Row], limit: usize) -> Option<Option<HashMap<u64, Vec<u64>>>> {
+pub(super) fn lists(rows: &Rows, limit: usize) -> Option<Option<HashMap<u64, Vec<u64>>>> {
     let mut all = 0;
     let mut lists = HashMap::with_capacity(rows.len());
-    for row in rows {
+    for row in rows.iter() {
         let [key, count, sum] = numbers::<3>(row)?;
         let text = text(row, 3)?;
         let list: Option<Vec<u64>> = text.split(',').map(|one| one.parse().ok()).collect();
@@ -45,7 +44,7 @@ pub(super) fn lists(rows: &[Row], limit: usize) -> Option<Option<HashMap<u64, Ve
 }
 
 /// The cells of a row as texts.
-pub(super) fn texts<const N: usize>(row: &Row) -> Option<[String; N]> {
+pub(super) fn texts<const N: usize>(row: Row<'_>) -> Option<[String; N]> {
     let mut texts = [const { String::new() }; N];
     for (at, text) in texts.iter_mut().enumerate() {
         *text = self::text(row, at)?;
@@ -54,12 +53,12 @@ pub(super) fn texts<const N: usize>(row: &Row) -> Option<[String; N]> {
 }
 
 /// A cell as text; `None` where it is NULL, or not there.
-pub(super) fn text(row: &Row, at: usize) -> Option<String> {
-    row.get_opt::<String, usize>(at)?.ok()
+pub(super) fn text(row: Row<'_>, at: usize) -> Option<String> {
+    String::from_utf8(row.cell(at)?.to_vec()).ok()
 }
 
 /// The rows that an evidence query found, with their authors.
-pub(super) fn found(rows: &[Row]) -> Option<HashMap<Key, u64>> {
+pub(super) fn found(rows: &Rows) -> Option<HashMap<Key, u64>> {
     let rows = all::<5>(rows)?;
     let rows = rows
         .into_iter()
@@ -80,9 +79,9 @@ pub(super) fn found(rows: &[Row]) -> Option<HashMap<Key, u64>> {
 }
 
 /// Where the log ends: the file's name before its number, and the position. From a row of SHOW BINARY LOG STATUS.
-pub(super) fn log_end(row: Option<&Row>) -> Result<(String, Position), Obstacle> {
+pub(super) fn log_end(row: Option<Row<'_>>) -> Result<(String, Position), Obstacle> {
     let name = row.and_then(|row| text(row, 0)).unwrap_or_default();
-    let offset = row.and_then(|row| row.get_opt::<u64, usize>(1)?.ok());
+    let offset = row.and_then(|row| row.u64(1));
     match (file_number(&name), offset) {
         (Some((base, file)), Some(offset)) => Ok((base.to_owned(), Position { file, offset })),
         _ => Err(Obstacle::FileName(name)),

@@ -61,6 +61,8 @@ pub struct FeedLimits {
     pub keep_recent: bool,
     /// Row changes that may wait until they can be read, and the most that one transaction may make.
     pub transaction_rows: usize,
+    /// The longest event of the log that is read, in bytes: as long as a row, of whatever table.
+    pub event_bytes: usize,
 }
 
 /// The settings file's section `index`.
@@ -91,12 +93,16 @@ impl Default for IndexSection {
 pub struct FeedSection {
     /// As [`FeedLimits::transaction_rows`].
     pub transaction_rows: usize,
+    /// As [`FeedLimits::event_bytes`].
+    pub event_bytes: usize,
 }
 
 impl Default for FeedSection {
     fn default() -> Self {
         FeedSection {
             transaction_rows: 200_000,
+            // MySQL takes rows of 64 MiB by default, MariaDB of 16 (`max_allowed_packet`).
+            event_bytes: 65 * 1024 * 1024,
         }
     }
 }

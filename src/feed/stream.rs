@@ -7,10 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use futures_util::StreamExt;
-use mysql_async::prelude::Queryable;
-use mysql_async::{BinlogStreamRequest, Conn, Row};
-
 use super::error::FeedError;
 use super::events::{Events, Heard, Lost};
 use super::obstacles::{self, Obstacle, ServerFacts};
@@ -19,6 +15,8 @@ use super::right::Right;
 use super::routes::Routes;
 use super::rows::{log_end, text};
 use super::{Feed, Phase, fence};
+use crate::account::log::Request;
+use crate::account::{AccountError, Conn, first};
 use crate::feed::load::Load;
 use crate::index::Position;
 
@@ -61,27 +59,32 @@ pub(super) async fn run(feed: Arc<Feed>) {
 }
 
 async fn follow(feed: &Arc<Feed>, said: &mut Option<String>) -> Result<Infallible, FeedError> {
-    let mut conn = Conn::new(feed.options.clone())
+    let mut conn = Conn::open(&feed.account)
         .await
         .map_err(FeedError::while_doing("the service account cannot connect"))?;
     let server = obstacles::server(&mut conn).await?;
     for statement in session_statements(server.mariadb) {
-        conn.query_drop(statement)
+        conn.run(&statement)
             .await
             .map_err(FeedError::while_doing("the log's stream cannot be set up"))?;
     }
-    let row: Option<Row> =
-        conn.query_first(server.status)
-            .await
-            .map_err(FeedError::while_doing(
-                "the position of the log cannot be read",
-            ))?;
-    let (base, start) = log_end(row.as_ref())?;
-    let file = row.and_then(|row| text(&row, 0)).unwrap_or_default();
-    let request = BinlogStreamRequest::new(replica_id())
-        .with_filename(file.as_bytes())
-        .with_pos(start.offset);
-    let mut stream = conn.get_binlog_stream(request).await.map_err(denied)?;
+    let rows = conn
+        .rows(server.status)
+        .await
+        .map_err(FeedError::while_doing(
+            "the position of the log cannot be read",
+        ))?;
+    let row = first(&rows);
+    let (base, start) = log_end(row)?;
+    let file = row.and_then(|row| text(row, 0)).unwrap_or_default();
+    let request = Request {
+        replica: replica_id(),
+        file: &file,
+        offset: start.offset,
+        to_the_end: false,
+        most: feed.limits.event_bytes,
+    };
+    let mut log = conn.follow(&request).await.map_err(denied)?;
     let most = feed.limits.transaction_rows;
     let mut events = Events::starting_at(start, &base, most);
     let (generation, mut routes, mut version) = begin(feed, server, start);
@@ -93,7 +96,7 @@ async fn follow(feed: &Arc<Feed>, said: &mut Option<String>) -> Result<Infallibl
     loop {
         let event = tokio::select! {
             biased;
-            event = stream.next() => event,
+            event = log.next() => event,
             () = feed.rerouted.notified() => {
                 if let Some(why) = feed.state().anew.take() {
                     return Err(why);
@@ -111,7 +114,7 @@ async fn follow(feed: &Arc<Feed>, said: &mut Option<String>) -> Result<Infallibl
             }
         };
         heard_something = true;
-        let event = event.ok_or(FeedError::Ended)?.map_err(denied)?;
+        let event = event.map_err(denied)?.ok_or(FeedError::Ended)?;
         let heard = events.take(&event, &routes)?;
         if heard == Heard::Nothing {
             idle = false;
@@ -179,7 +182,7 @@ pub(super) fn random() -> u32 {
     u32::try_from(random >> 32).unwrap_or_default()
 }
 
-fn denied(error: mysql_async::Error) -> FeedError {
+fn denied(error: AccountError) -> FeedError {
     if obstacles::is_denial(&error) {
         return Obstacle::Right(Right::FollowLog).into();
     }

@@ -11,10 +11,9 @@ mod real;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Opts, OptsBuilder};
 use tokio::sync::mpsc;
 
+use crate::account::{Account, AccountError, Conn};
 use crate::feed::{Feed, Likely, Mark, Place};
 use crate::source::lookup::Found;
 use crate::timeline::definition::{Definition, Form};
@@ -65,14 +64,14 @@ pub struct Compared {
 /// What compares: given to [`run`].
 #[derive(Debug)]
 pub struct Inbox {
-    options: Opts,
+    account: Account,
     asked: mpsc::Receiver<Compared>,
 }
 
 impl Shadow {
     /// Compares this share of the calls, as the service account.
     #[must_use]
-    pub fn new(rate: f64, account: OptsBuilder, definitions: usize) -> (Arc<Shadow>, Inbox) {
+    pub fn new(rate: f64, account: Account, definitions: usize) -> (Arc<Shadow>, Inbox) {
         let (asks, asked) = mpsc::channel(WAITING);
         let shadow = Shadow {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -82,10 +81,7 @@ impl Shadow {
             distrusted: (0..definitions).map(|_| AtomicBool::new(false)).collect(),
             counts: Counts::default(),
         };
-        let inbox = Inbox {
-            options: account.into(),
-            asked,
-        };
+        let inbox = Inbox { account, asked };
         (Arc::new(shadow), inbox)
     }
 
@@ -139,7 +135,7 @@ pub async fn run(
             continue;
         }
         let number = compared.definition;
-        let judged = match connection(&mut kept, &inbox.options).await {
+        let judged = match connection(&mut kept, &inbox.account).await {
             Ok(conn) => judge(&feed, definition, compared, conn).await,
             Err(error) => Err(error),
         };
@@ -172,17 +168,16 @@ pub async fn run(
 
 async fn connection<'a>(
     kept: &'a mut Option<Conn>,
-    options: &Opts,
-) -> Result<&'a mut Conn, mysql_async::Error> {
+    account: &Account,
+) -> Result<&'a mut Conn, AccountError> {
     if kept.is_none() {
-        let mut conn = Conn::new(options.clone()).await?;
+        let mut conn = Conn::open(account).await?;
         // Under REPEATABLE READ the procedure's INSERT ... SELECT locks rows of the tables: writers would wait, and deadlock.
-        conn.query_drop("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        conn.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
             .await?;
         *kept = Some(conn);
     }
-    kept.as_mut()
-        .ok_or_else(|| mysql_async::DriverError::ConnectionClosed.into())
+    kept.as_mut().ok_or(AccountError::Unexpected)
 }
 
 enum Judged {
@@ -197,7 +192,7 @@ async fn judge(
     definition: &Definition,
     compared: Compared,
     conn: &mut Conn,
-) -> Result<Judged, mysql_async::Error> {
+) -> Result<Judged, AccountError> {
     let Compared {
         place,
         form,

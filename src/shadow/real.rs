@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use mysql_async::Conn;
-use mysql_async::prelude::Queryable;
-
+use crate::account::{AccountError, Conn};
 use crate::feed::Place;
 use crate::session::result_table::Head;
 use crate::source::lookup::Found;
 use crate::timeline::definition::{Definition, Form, quoted};
+use crate::wire::resultset::Row;
 
 /// Calls the procedure, and reads what it leaves behind.
 pub(super) async fn answer(
@@ -17,11 +16,10 @@ pub(super) async fn answer(
     form: Form,
     (reader, bound): (u64, Option<u64>),
     conn: &mut Conn,
-) -> Result<Found, mysql_async::Error> {
-    conn.query_drop(format!("USE {}", quoted(place.database())))
+) -> Result<Found, AccountError> {
+    conn.run(&format!("USE {}", quoted(place.database())))
         .await?;
-    conn.query_drop(call(definition, form, reader, bound))
-        .await?;
+    conn.run(&call(definition, form, reader, bound)).await?;
     let mut found = Found::default();
     if form.fills_result() {
         let result = &definition.result;
@@ -30,7 +28,9 @@ pub(super) async fn answer(
             quoted(&result.id),
             quoted(&result.table)
         );
-        found.ids = conn.query(ids).await?;
+        let rows = conn.rows(&ids).await?;
+        let ids = rows.iter().map(|row| row.u64(0)).collect::<Option<_>>();
+        found.ids = ids.ok_or(AccountError::Unexpected)?;
     }
     if form.fills_heads() {
         let heads = &definition.heads;
@@ -40,9 +40,13 @@ pub(super) async fn answer(
             quoted(&heads.head),
             quoted(&heads.table)
         );
-        let heads: Vec<(u64, u64)> = conn.query(heads).await?;
-        let heads = heads.into_iter();
-        found.heads = heads.map(|(author, id)| Head { author, id }).collect();
+        let rows = conn.rows(&heads).await?;
+        let head = |row: Row<'_>| {
+            let (author, id) = row.u64(0).zip(row.u64(1))?;
+            Some(Head { author, id })
+        };
+        let heads = rows.iter().map(head).collect::<Option<_>>();
+        found.heads = heads.ok_or(AccountError::Unexpected)?;
     }
     Ok(found)
 }

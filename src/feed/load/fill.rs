@@ -7,16 +7,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Row};
-
 use super::Want;
+use crate::account::{AccountError, Conn, first};
 use crate::feed::error::FeedError;
 use crate::feed::events::Lost;
 use crate::feed::place::Place;
 use crate::feed::rows::{all, lists, log_end};
 use crate::feed::{Feed, Phase};
 use crate::index::{AuthorAsk, Index, Position, Ticket};
+use crate::wire::resultset::Rows;
 
 /// Authors in one statement.
 const AUTHORS: usize = 128;
@@ -232,18 +231,17 @@ impl Source<'_> {
     }
 
     /// Rows, and behind them the end of the log.
-    async fn ask(&mut self, query: &str) -> Result<(Vec<Row>, Position), FeedError> {
+    async fn ask(&mut self, query: &str) -> Result<(Rows, Position), FeedError> {
         let failed = FeedError::while_doing("rows cannot be loaded");
-        let query = format!("{query};{}", self.status);
-        let mut result = self.conn.query_iter(query).await.map_err(&failed)?;
-        let rows: Vec<Row> = result.collect().await.map_err(&failed)?;
-        let end: Vec<Row> = result.collect().await.map_err(&failed)?;
-        result.drop_result().await.map_err(&failed)?;
-        let (_, end) = log_end(end.first())?;
+        let answers = self.conn.load(&[query, self.status]).await;
+        let mut answers = answers.map_err(&failed)?.into_iter();
+        let both = answers.next().zip(answers.next());
+        let (rows, end) = both.ok_or_else(|| failed(AccountError::Unexpected))?;
+        let (_, end) = log_end(first(&end))?;
         Ok((rows, end))
     }
 }
 
-fn no_number() -> FeedError {
+pub(super) fn no_number() -> FeedError {
     Lost::Malformed("a row that should hold numbers from 0 on".into()).into()
 }

@@ -16,8 +16,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mysql_async::Conn;
-use mysql_async::prelude::Queryable;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use self::backlog::Backlog;
@@ -28,6 +26,8 @@ use super::error::FeedError;
 use super::obstacles::ServerFacts;
 use super::place::Place;
 use super::{Feed, Phase};
+use crate::account::{Conn, first};
+use crate::feed::rows::all;
 
 /// What is to be loaded.
 #[derive(Debug)]
@@ -184,15 +184,12 @@ impl Loader {
         if schema::learn(&self.feed, self.generation, place, &mut conn).await? {
             let failed = FeedError::while_doing("the tables cannot be read");
             // NULL, or below 0: then nothing is known.
-            let top: Option<Option<i128>> =
-                conn.query_first(place.top_query()).await.map_err(&failed)?;
-            let top = top.flatten().and_then(|top| u64::try_from(top).ok());
+            let top = conn.rows(&place.top_query()).await.map_err(&failed)?;
+            let top = first(&top).and_then(|row| row.u64(0));
             *place.spans() = Spans::below(top.unwrap_or(0));
             if self.feed.limits.preload {
-                let readers: Option<u64> = conn
-                    .query_first(place.count_query())
-                    .await
-                    .map_err(&failed)?;
+                let readers = conn.rows(&place.count_query()).await.map_err(&failed)?;
+                let readers = first(&readers).and_then(|row| row.u64(0));
                 self.backlog.preload(place.number, readers.unwrap_or(0));
             }
         }
@@ -257,7 +254,9 @@ impl Loader {
             && let Some((_, mut conn)) = self.connection().await?
         {
             let failed = FeedError::while_doing("the follow table cannot be read");
-            let readers: Vec<u64> = conn.query(query).await.map_err(&failed)?;
+            let readers = conn.rows(&query).await.map_err(&failed)?;
+            let readers = all::<1>(&readers).ok_or_else(fill::no_number)?;
+            let readers: Vec<u64> = readers.into_iter().flatten().collect();
             self.control.put_back(self.generation, conn);
             let most = self.feed.limits.memory_bytes;
             self.backlog.add_readers(place, &readers, most);

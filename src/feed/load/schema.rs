@@ -1,8 +1,6 @@
 //! Where the columns stand, and whether rows change by themselves.
 
-use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Row};
-
+use crate::account::Conn;
 use crate::feed::Feed;
 use crate::feed::cascades;
 use crate::feed::error::FeedError;
@@ -19,7 +17,7 @@ pub(super) async fn learn(
     conn: &mut Conn,
 ) -> Result<bool, FeedError> {
     let failed = FeedError::while_doing("the tables' columns cannot be read");
-    let rows: Vec<Row> = conn.query(place.columns_query()).await.map_err(&failed)?;
+    let rows = conn.rows(&place.columns_query()).await.map_err(&failed)?;
     let columns: Vec<(String, String)> = rows
         .iter()
         .filter_map(texts)

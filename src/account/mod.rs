@@ -1,0 +1,78 @@
+//! The service account's connections: they log in, ask, and follow the server's log, and hold no more of what comes than named
+//! limits allow.
+//!
+//! Not by a library of clients: those that there are read a result for as long as it comes, and make room for as many columns as
+//! the server says that there are.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `login` | what is said to be let in |
+//! | `conn` | a connection, questions and answers |
+//! | `log` | a connection that is sent the log |
+
+mod conn;
+pub mod error;
+pub mod log;
+pub mod login;
+
+use std::fmt;
+
+pub use conn::{Conn, first};
+pub use error::AccountError;
+
+use crate::link::is_path;
+use crate::tls::Connector;
+
+/// Who connects to which server, and what is said first.
+#[derive(Clone)]
+pub struct Account {
+    upstream: String,
+    user: String,
+    password: String,
+    tls: Option<Connector>,
+    session: Vec<String>,
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Account({:?} at {})", self.user, self.upstream)
+    }
+}
+
+impl Account {
+    /// An account on a server (`HOST:PORT`, or the path of its socket). There is TLS where the settings leave no choice.
+    #[must_use]
+    pub fn new(upstream: &str, user: &str, password: &str, connector: &Connector) -> Account {
+        let tls = connector.mode.is_required() && !is_path(upstream);
+        Account {
+            upstream: upstream.to_owned(),
+            user: user.to_owned(),
+            password: password.to_owned(),
+            tls: tls.then(|| connector.clone()),
+            session: Vec::new(),
+        }
+    }
+
+    /// The same with sessions that answer alike whatever the server's defaults: they see what is committed now, and all of it.
+    #[must_use]
+    pub fn in_own_session(mut self) -> Account {
+        self.session = vec![
+            "SET SESSION autocommit = 1, completion_type = 0, sql_mode = '', sql_select_limit = 18446744073709551615, \
+             sql_big_selects = 1, sql_quote_show_create = 1"
+                .to_owned(),
+            // One read view a statement.
+            "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ".to_owned(),
+        ];
+        self
+    }
+}
+
+/// The host of an address, without the brackets of IPv6.
+#[must_use]
+pub fn host(upstream: &str) -> &str {
+    if is_path(upstream) {
+        return "localhost";
+    }
+    let host = upstream.rsplit_once(':').map_or(upstream, |(host, _)| host);
+    host.trim_start_matches('[').trim_end_matches(']')
+}
