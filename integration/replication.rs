@@ -54,6 +54,10 @@ impl Stage<'_> {
 }
 
 fn on_each_stage(story: impl Fn(&mut Stage<'_>)) {
+    on_each_stage_with("", story);
+}
+
+fn on_each_stage_with(settings: &str, story: impl Fn(&mut Stage<'_>)) {
     let authority = Authority::new();
     let (theirs, own) = (authority.sign("server"), authority.sign("headwater"));
     let mut options = authority.server_options(&theirs);
@@ -70,7 +74,7 @@ fn on_each_stage(story: impl Fn(&mut Stage<'_>)) {
             };
             let replica = another(source, options);
             let flags = ["--tls-cert", own.cert(), "--tls-key", own.key()];
-            let proxy = Proxy::start(source.addr(), &flags);
+            let proxy = Proxy::configured(source.addr(), settings, &flags);
             let mut stage = Stage {
                 source,
                 replica,
@@ -162,36 +166,79 @@ fn a_replica_follows_its_source_behind_tls_and_in_frames() {
 /// The replica says on the same connection what it has got, and the source waits for that.
 #[test]
 fn a_semi_synchronous_replica_answers_through_headwater() {
-    on_each_stage(|stage| {
-        let (of_source, of_replica, answered): (&[&str], &[&str], _) = match stage.source.kind() {
-            Kind::Mariadb => (
-                &[
-                    "SET GLOBAL rpl_semi_sync_master_timeout = 30000",
-                    "SET GLOBAL rpl_semi_sync_master_enabled = 1",
-                ],
-                &["SET GLOBAL rpl_semi_sync_slave_enabled = 1"],
-                "Rpl_semi_sync_master_yes_tx",
-            ),
-            Kind::Mysql => (
-                &[
-                    "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'",
-                    "SET GLOBAL rpl_semi_sync_source_timeout = 30000",
-                    "SET GLOBAL rpl_semi_sync_source_enabled = 1",
-                ],
-                &[
-                    "INSTALL PLUGIN rpl_semi_sync_replica SONAME 'semisync_replica.so'",
-                    "SET GLOBAL rpl_semi_sync_replica_enabled = 1",
-                ],
-                "Rpl_semi_sync_source_yes_tx",
-            ),
-        };
-        stage.sql(&stage.replica, of_replica);
-        stage.sql(stage.source, of_source);
+    on_each_stage(answers);
+}
+
+/// The source counts frames, the replica packets, and both begin anew with each answer.
+#[test]
+fn replicas_without_frames_follow_a_source_in_frames() {
+    on_each_stage_with("[compression]\nserver = 'where-offered'\n", |stage| {
         stage.replicate("root", &from_now_on(stage.source), "");
         stage.arrives();
+        // More events than there are numbers.
         let mut root = WireClient::connect(stage.source.addr());
-        let rows = root.rows(&format!("SHOW GLOBAL STATUS LIKE '{answered}'"));
-        let count: u64 = rows[0][1].as_deref().unwrap().parse().unwrap();
-        assert!(count >= stage.rows - 1, "{count} of {}", stage.rows);
+        for _ in 0..300 {
+            let n = stage.rows;
+            root.ok(&format!(
+                "INSERT INTO kept.words VALUES ({n}, 'one of many')"
+            ));
+            stage.rows += 1;
+        }
+        stage.arrives();
+        answers(stage);
     });
+}
+
+#[test]
+fn replicas_in_frames_follow_a_source_without() {
+    on_each_stage_with("[compression]\nserver = 'never'\n", |stage| {
+        let frames = match stage.source.kind() {
+            Kind::Mariadb => {
+                stage.sql(
+                    &stage.replica,
+                    &["SET GLOBAL slave_compressed_protocol = 1"],
+                );
+                ""
+            }
+            Kind::Mysql => ", SOURCE_COMPRESSION_ALGORITHMS = 'zlib'",
+        };
+        stage.replicate("root", &from_now_on(stage.source), frames);
+        stage.arrives();
+    });
+}
+
+/// The replica confirms what it has got.
+fn answers(stage: &mut Stage<'_>) {
+    let before = stage.rows;
+    let (of_source, of_replica, answered): (&[&str], &[&str], _) = match stage.source.kind() {
+        Kind::Mariadb => (
+            &[
+                "SET GLOBAL rpl_semi_sync_master_timeout = 30000",
+                "SET GLOBAL rpl_semi_sync_master_enabled = 1",
+            ],
+            &["SET GLOBAL rpl_semi_sync_slave_enabled = 1"],
+            "Rpl_semi_sync_master_yes_tx",
+        ),
+        Kind::Mysql => (
+            &[
+                "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'",
+                "SET GLOBAL rpl_semi_sync_source_timeout = 30000",
+                "SET GLOBAL rpl_semi_sync_source_enabled = 1",
+            ],
+            &[
+                "INSTALL PLUGIN rpl_semi_sync_replica SONAME 'semisync_replica.so'",
+                "SET GLOBAL rpl_semi_sync_replica_enabled = 1",
+            ],
+            "Rpl_semi_sync_source_yes_tx",
+        ),
+    };
+    stage.sql(&stage.replica, of_replica);
+    stage.sql(stage.source, of_source);
+    stage.replicate("root", &from_now_on(stage.source), "");
+    stage.arrives();
+    let mut root = WireClient::connect(stage.source.addr());
+    let rows = root.rows(&format!("SHOW GLOBAL STATUS LIKE '{answered}'"));
+    let count: u64 = rows[0][1].as_deref().unwrap().parse().unwrap();
+    let written = stage.rows - before;
+    assert!(count >= written - 1, "{count} of {written}");
 }

@@ -121,6 +121,7 @@ impl Server {
             ways: Ways {
                 legs: legs(settings),
                 redirects: settings.redirect_url == Redirects::Pass,
+                compression: settings.compression,
             },
             acceptor: Acceptor::new(&settings.tls)?,
             connector: Connector::new(&settings.upstream_tls, host)?,

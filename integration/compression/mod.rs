@@ -1,5 +1,7 @@
 //! Compressed sessions: seen through, on either side.
 
+mod legs;
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::thread;

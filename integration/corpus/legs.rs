@@ -4,8 +4,9 @@ use super::capabilities::small;
 use super::player::Player;
 use super::side::Side;
 use crate::kit::certificates::{Authority, trust_anyone};
+use crate::kit::database::Database;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
-use crate::kit::servers::on_servers_of_its_own;
+use crate::kit::servers::{on_each_release, on_servers_of_its_own};
 use crate::kit::wire_client::capability::{
     COMPRESS, DEPRECATE_EOF, SESSION_TRACK, ZSTD_COMPRESSION,
 };
@@ -62,6 +63,31 @@ fn over_tls_and_in_frames() {
     }
 }
 
+/// Clients without frames, and a server that is spoken to in frames alone: every packet has the number that it has directly.
+#[test]
+fn in_frames_towards_the_server_alone() {
+    let settings = "[compression]\nserver = 'where-offered'\n";
+    on_each_release(|server| {
+        let database = Database::empty(server, "corpus_frames");
+        let mut root = database.connect();
+        root.ok("CREATE TABLE t (id int PRIMARY KEY, word varchar(9))");
+        root.ok("INSERT INTO t VALUES (1, 'one'), (2, NULL)");
+        root.ok("CREATE PROCEDURE several(n int) BEGIN SELECT n; SELECT * FROM t; END");
+        let proxy = Proxy::configured(server.addr(), settings, &["--tls-self-signed"]);
+        let player = Player::with(server.addr(), proxy);
+        for other in [0, DEPRECATE_EOF, SESSION_TRACK] {
+            let mut login = database.login();
+            login.capabilities ^= other;
+            player.play(&format!("{other:#x}"), &login, |side| {
+                small(side, database.name());
+                lengths(side);
+                // As many packets of frames as there may be.
+                side.query(format!("SELECT MD5('{}')", "i".repeat(300_000)));
+            });
+        }
+    });
+}
+
 /// Servers number the packets of a reply by the frames that its command came in, and a long command is Headwater's to
 /// cut into frames: the one thing known to differ.
 fn long_commands_are_answered_with_other_numbers(player: &Player) {
@@ -75,6 +101,10 @@ fn long_commands_are_answered_with_other_numbers(player: &Player) {
 
 fn told(side: &mut Side) {
     small(side, DATABASE);
+    lengths(side);
+}
+
+fn lengths(side: &mut Side) {
     for length in [10, 49, 50, 51, 10_000, 60_000] {
         side.query(format!(
             "SELECT REPEAT('c', {length}), MD5('{}')",

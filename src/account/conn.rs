@@ -10,7 +10,7 @@ use crate::backend::{Backend, Batch};
 use crate::wire::capability::Capabilities;
 use crate::wire::command::Command;
 use crate::wire::frame::{self, HEADER_BYTES, Header};
-use crate::wire::handshake::{Greeting, login_with_ssl, ssl_request};
+use crate::wire::handshake::{Greeting, login_with, ssl_request};
 use crate::wire::response::ErrPacket;
 use crate::wire::resultset::{Answer, Limits, Row, Rows};
 
@@ -69,8 +69,13 @@ impl Conn {
             if !greeting.capabilities.contains(Capabilities::SSL) {
                 return Err(AccountError::NoTls);
             }
-            response = login_with_ssl(&response, true);
-            seq = say(&mut backend, seq, &ssl_request(&response)).await?;
+            response = login_with(&response, Capabilities::SSL, Capabilities::SSL);
+            seq = say(
+                &mut backend,
+                seq,
+                &ssl_request(&response, Capabilities::NONE, Capabilities::NONE),
+            )
+            .await?;
             let config = Arc::clone(&tls.config);
             let link = &mut backend.link;
             link.connect_tls(config, tls.name.clone()).await?;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use super::Settings;
 use super::error::ConfigError;
 use crate::link::is_path;
+use crate::session::frames::{ClientFrames, Compression};
 use crate::tls::TlsMode;
 
 /// More ids than these may not fit a MEMORY table of the smallest size that sessions are accelerated with.
@@ -15,6 +16,13 @@ impl Settings {
         address("listen", &self.listen)?;
         address("upstream", &self.upstream)?;
         self.check_tls()?;
+        if self.tls.passthrough && self.compression != Compression::MIRROR {
+            let setting = match self.compression.clients {
+                ClientFrames::Mirror => "compression.server",
+                _ => "compression.clients",
+            };
+            return Err(ConfigError::CompressionPassedThrough { setting });
+        }
         for definition in &self.definitions {
             definition
                 .validate()

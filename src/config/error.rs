@@ -43,6 +43,15 @@ pub enum ConfigError {
         /// What is wrong, and the way out.
         problem: &'static str,
     },
+    /// Legs that are to differ in sessions that are not read.
+    #[error(
+        "{setting} is of no use with tls.passthrough = true, which leaves logins to client and server: set it to \"mirror\", or \
+         tls.passthrough = false"
+    )]
+    CompressionPassedThrough {
+        /// The setting.
+        setting: &'static str,
+    },
     /// A password without a user.
     #[error(
         "a service password is set without a user: set --service-user (HEADWATER_SERVICE_USER, service.user) too"

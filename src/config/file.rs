@@ -8,6 +8,7 @@ use super::error::ConfigError;
 use super::sections::{Account, Log, Privileges, ProxyProtocolSection, Redirects, ShadowSection};
 use crate::feed::{FeedSection, Freshness, IndexSection};
 use crate::limits::Limits;
+use crate::session::frames::Compression;
 use crate::timeline::definition::Definition;
 use crate::tls::{TlsSection, UpstreamTlsSection};
 
@@ -25,6 +26,7 @@ pub(super) struct File {
     pub(super) tls: TlsSection,
     pub(super) upstream_tls: UpstreamTlsSection,
     pub(super) redirect_url: Redirects,
+    pub(super) compression: Compression,
     pub(super) limits: Limits,
     pub(super) index: IndexSection,
     pub(super) freshness: Freshness,

@@ -18,6 +18,7 @@ pub use sections::{
 
 use crate::feed::{FeedLimits, Freshness};
 use crate::limits::Limits;
+use crate::session::frames::Compression;
 use crate::timeline::definition::Definition;
 use crate::tls::{TlsSection, UpstreamTlsSection};
 
@@ -40,6 +41,8 @@ pub struct Settings {
     pub upstream_tls: UpstreamTlsSection,
     /// What becomes of a `redirect_url` (`redirect_url`).
     pub redirect_url: Redirects,
+    /// Compression on either side (`compression`).
+    pub compression: Compression,
     /// False: every call is relayed (`accelerate`).
     pub accelerate: bool,
     /// Threads that move bytes (`threads`); 0: as many as the machine has processors.
@@ -138,6 +141,7 @@ impl Settings {
                 ..file.upstream_tls
             },
             redirect_url: file.redirect_url,
+            compression: file.compression,
             accelerate: !flags.relay_only && file.accelerate.unwrap_or(true),
             threads: flags.threads.or(file.threads).unwrap_or(0),
             definitions,

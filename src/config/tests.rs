@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use super::*;
+use crate::session::frames::{ClientFrames, ServerFrames};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/headwater.example.toml");
 
@@ -31,6 +32,26 @@ fn a_timeline_longer_than_what_may_be_held_is_refused_by_name() {
     let error = load(text).map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("limits.pending_ids = 399"), "{error}");
     load("[limits]\npending_ids = 400\n").unwrap();
+}
+
+#[test]
+fn legs_that_differ_are_set_by_name_and_not_for_logins_that_are_not_read() {
+    let settings =
+        load("[compression]\nclients = \"offer\"\nserver = \"where-offered\"\n").unwrap();
+    assert_eq!(settings.compression.clients, ClientFrames::Offer);
+    assert_eq!(settings.compression.server, ServerFrames::WhereOffered);
+    let passing = "[tls]\npassthrough = true\n[compression]\n";
+    load(&format!("{passing}clients = \"mirror\"\n")).unwrap();
+    for setting in ["clients = \"never\"", "server = \"where-offered\""] {
+        let error = load(&format!("{passing}{setting}\n"));
+        let error = error.map(|_| ()).unwrap_err().to_string();
+        let named = setting.split(' ').next().unwrap();
+        let named = format!("compression.{named} ");
+        assert!(
+            error.contains(&named) && error.contains("tls.passthrough"),
+            "{error}"
+        );
+    }
 }
 
 #[test]
@@ -73,6 +94,8 @@ fn a_mistake_in_the_file_is_one_line_with_the_setting_and_without_its_value() {
         ("\n[limits]\nsession = 3", 3, "limits.session"),
         ("[limits]\nsessions = \"many\"", 2, "limits.sessions"),
         ("[log]\nlevel = \"loud\"", 2, "log.level"),
+        ("[compression]\nserver = \"offer\"", 2, "compression.server"),
+        ("[compression]\nclient = \"never\"", 2, "compression.client"),
         ("[service]\npassword = \"s3cret\"", 1, "service"),
         (
             "[service]\nuser = \"a\"\npassword = 12345",

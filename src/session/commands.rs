@@ -1,10 +1,13 @@
 //! The command phase: what each command may see and change, and which replies are in flight.
 
 mod calls;
+mod numbers;
 
 use std::collections::VecDeque;
 
 use super::asked::{Asked, Dress, Wanted};
+use super::dump::Dump;
+use super::frames::Renumbered;
 use super::legs::{Agreed, refusal};
 use super::machine::{ClientStep, Limits, Server};
 use super::prepared::{PreparedCall, Statements, Text};
@@ -19,6 +22,8 @@ use crate::wire::renumber::Renumber;
 use crate::wire::reply::{Event, LocalData, Outcome, Reply};
 use crate::wire::status;
 
+use numbers::Answers;
+
 /// A session in its command phase.
 #[derive(Debug)]
 pub struct Commands {
@@ -27,6 +32,7 @@ pub struct Commands {
     /// Capabilities both sides agreed on.
     pub capabilities: Capabilities,
     agreed: Agreed,
+    renumbered: Renumbered,
     /// State of the session on the server.
     pub standing: Standing,
     /// The result tables, on the server and pending.
@@ -48,13 +54,21 @@ pub struct Commands {
 /// A command whose reply has not ended.
 #[derive(Debug)]
 struct InFlight {
+    command: Command,
     reply: Reply,
-    /// It continues what the client was told of the same command.
+    /// It continues what the client was told of the same command, or the client counts otherwise than the server.
     renumber: Option<Renumber>,
     after: After,
     client_data: Option<LocalData>,
+    /// What the client says within the reply, where its numbers or the server's are made here.
+    answers: Option<Answers>,
+}
+
+impl InFlight {
     /// COM_CHANGE_USER: what the client sends meanwhile belongs to its dialogue.
-    authenticates: bool,
+    fn authenticates(&self) -> bool {
+        self.command == Command::ChangeUser
+    }
 }
 
 /// What becomes of the bytes that wait from the server.
@@ -68,6 +82,8 @@ pub(super) enum Served {
     Replace(usize, Vec<u8>),
     /// They cannot be followed any more.
     Unfollowable,
+    /// From here on they are a binary log.
+    Dump(Box<Dump>),
 }
 
 /// What the end of a reply means beyond its flags.
@@ -93,13 +109,17 @@ struct Passing {
     left: usize,
     /// The packet was of the greatest size, so another one continues it.
     continued: bool,
+    /// The command has a reply.
+    answered: bool,
+    /// Numbers the parts for the server, where the client may count otherwise.
+    renumber: Option<Renumber>,
 }
 
 impl Commands {
     pub(super) fn new(
         server: Server,
         capabilities: Capabilities,
-        agreed: Agreed,
+        (agreed, renumbered): (Agreed, Renumbered),
         standing: Standing,
         limits: Limits,
     ) -> Self {
@@ -108,6 +128,7 @@ impl Commands {
             server,
             capabilities,
             agreed,
+            renumbered,
             standing,
             tables: ResultTables::none(),
             in_flight: VecDeque::new(),
@@ -151,14 +172,15 @@ impl Commands {
         classify: &mut dyn FnMut(&[u8]) -> Class,
     ) -> ClientStep {
         if self.passing.is_some() {
-            return ClientStep::Pass(self.pass_rest(input));
+            return self.go_on(input);
         }
         if let Some(front) = self.in_flight.front_mut() {
             if let Some(data) = front.client_data.as_mut().filter(|data| !data.is_done()) {
-                return ClientStep::Pass(data.feed(input));
+                let length = data.feed(input);
+                return front.say(input, length);
             }
-            if front.authenticates {
-                return ClientStep::Pass(input.len());
+            if front.authenticates() {
+                return front.answer(input);
             }
         }
         if self.in_flight.len() >= limits.in_flight {
@@ -167,6 +189,9 @@ impl Commands {
         let Some(header) = Header::parse(input) else {
             return ClientStep::Need;
         };
+        if self.renumbered == Renumbered::Clients && header.seq != 0 {
+            return ClientStep::Number;
+        }
         let body = input.get(HEADER_BYTES..).unwrap_or_default();
         if body.is_empty() && header.len > 0 {
             return ClientStep::Need;
@@ -272,15 +297,19 @@ impl Commands {
             }
         }
         self.begin(command, after);
-        self.pass(header, input)
+        self.pass(command, header, input)
     }
 
-    fn pass(&mut self, header: Header, input: &[u8]) -> ClientStep {
+    fn pass(&mut self, command: Command, header: Header, input: &[u8]) -> ClientStep {
+        let continued = header.len == MAX_BODY;
+        let counted = continued && self.renumbered == Renumbered::Clients;
         self.passing = Some(Passing {
             left: HEADER_BYTES + header.len,
-            continued: header.len == MAX_BODY,
+            continued,
+            answered: Reply::expects_reply(command),
+            renumber: counted.then(|| Renumber::from(0)),
         });
-        ClientStep::Pass(self.pass_rest(input))
+        self.go_on(input)
     }
 
     fn effects_of(&self, command: Command, payload: &[u8]) -> Effects {
@@ -353,13 +382,16 @@ impl Commands {
     fn begin(&mut self, command: Command, after: After) {
         self.quit = command == Command::Quit;
         if Reply::expects_reply(command) {
-            let told = std::mem::take(&mut self.told);
+            let renumber = self.reply_numbers();
+            let authenticates = command == Command::ChangeUser;
+            let answers = authenticates.then(|| Answers::new(self.renumbered));
             self.in_flight.push_back(InFlight {
+                command,
                 reply: Reply::new(command, self.capabilities),
-                renumber: (told > 0).then(|| Renumber::new(told)),
+                renumber,
                 after,
                 client_data: None,
-                authenticates: command == Command::ChangeUser,
+                answers: answers.flatten(),
             });
         }
     }
@@ -382,10 +414,14 @@ impl Commands {
                 passing.left = 0;
                 return passed;
             };
-            *passing = Passing {
-                left: HEADER_BYTES + header.len,
-                continued: header.len == MAX_BODY,
-            };
+            passing.left = HEADER_BYTES + header.len;
+            passing.continued = header.len == MAX_BODY;
+            if passing.answered
+                && self.renumbered == Renumbered::Servers
+                && let Some(latest) = self.in_flight.back_mut()
+            {
+                latest.skip_number();
+            }
         }
         passed
     }
@@ -394,18 +430,21 @@ impl Commands {
     pub(super) fn server(&mut self, input: &[u8]) -> Served {
         let mut passed = 0;
         while let Some(rest) = input.get(passed..).filter(|rest| !rest.is_empty()) {
+            if passed > 0 && self.renumbered != Renumbered::Nobodys {
+                break;
+            }
             let Some(front) = self.in_flight.front_mut() else {
                 // The server speaks unasked only to say good-bye (WIRE: wait_timeout, KILL).
                 return Served::Pass(input.len());
             };
-            if front.authenticates && self.agreed.is_mixed() {
+            if front.authenticates() && self.agreed.is_mixed() {
                 let Some(packet) = frame::whole(rest) else {
                     break;
                 };
                 match self.agreed.obstacle(packet) {
                     Some(why) if passed == 0 => {
                         let seq = Header::parse(rest).map_or(2, |header| header.seq);
-                        return Served::Refuse(refusal(seq, why));
+                        return Served::Refuse(refusal(front.told_number(seq), why));
                     }
                     Some(_) => break,
                     None => {}
@@ -415,12 +454,17 @@ impl Commands {
                 break;
             }
             let step = front.reply.feed(rest);
-            let own = front.renumber.as_mut().map(|renumber| {
-                let mut own = rest.get(..step.consumed).unwrap_or_default().to_vec();
-                renumber.apply(&mut own);
-                own
-            });
+            if let Some(Event::Unfollowable) = step.event
+                && self.renumbered != Renumbered::Nobodys
+            {
+                return front.unfollowable(self.renumbered);
+            }
+            let own = front
+                .renumber
+                .as_mut()
+                .map(|renumber| renumber.renumbered(rest.get(..step.consumed).unwrap_or_default()));
             passed += step.consumed;
+            front.heard(self.renumbered, step.event.as_ref());
             match step.event {
                 None if step.consumed == 0 => break,
                 None | Some(Event::ClientAuth) => {}

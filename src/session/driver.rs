@@ -26,6 +26,7 @@ use crate::link::{Link, release};
 use crate::shadow::Shadow;
 use crate::statement::Class;
 use crate::tls::{Acceptor, Connector};
+use crate::wire::frame::HEADER_BYTES;
 
 /// Bytes read at a time; one buffer a thread, shared by its sessions.
 const SCRATCH_BYTES: usize = 64 * 1024;
@@ -264,6 +265,11 @@ impl Session {
                     self.client_in.splice(..length, own.iter().copied());
                     self.pass_client(own.len())?;
                 }
+                ClientStep::Number => {
+                    if let Some(seq) = self.client_in.get_mut(HEADER_BYTES - 1) {
+                        *seq = 0;
+                    }
+                }
                 ClientStep::Secure {
                     length,
                     client,
@@ -369,8 +375,8 @@ impl Session {
                 Err(_) => return Err(Ended::Client),
             };
             let bytes = scratch.get(..read).unwrap_or_default();
-            // A step of the login is given out once; others are told again.
-            if !self.client_in.is_empty() || self.machine.is_logging_in() {
+            // Others are told again.
+            if !self.client_in.is_empty() || self.machine.tells_once() {
                 self.client_in.extend_from_slice(bytes);
                 return Ok(());
             }
@@ -442,13 +448,17 @@ impl Session {
                     return Err(Ended::Refused);
                 }
             }
-            if let Some(algorithm) = self.machine.take_compression() {
-                // Both sides speak in frames from here on, also in what has come already.
-                let begun = std::mem::take(&mut self.client_in);
-                self.client.compress(algorithm, false, &begun);
-                let begun = bytes.get(passed..).unwrap_or_default();
-                self.backend.link.compress(algorithm, true, begun);
-                return Ok(bytes.len());
+            if let Some(frames) = self.machine.take_frames() {
+                // A side speaks in frames from here on, also in what has come already.
+                if let Some(algorithm) = frames.client {
+                    let begun = std::mem::take(&mut self.client_in);
+                    self.client.compress(algorithm, false, &begun);
+                }
+                if let Some(algorithm) = frames.server {
+                    let begun = bytes.get(passed..).unwrap_or_default();
+                    self.backend.link.compress(algorithm, true, begun);
+                    return Ok(bytes.len());
+                }
             }
         }
         if self

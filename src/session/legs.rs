@@ -162,6 +162,11 @@ pub fn refusal(seq: u8, why: &str) -> Vec<u8> {
         sqlstate: Some(*b"08S01"),
         message: why.as_bytes().to_vec(),
     };
+    told(seq, &error)
+}
+
+/// The bytes of an error that the client is told.
+pub(super) fn told(seq: u8, error: &ErrPacket) -> Vec<u8> {
     let (mut payload, mut bytes) = (Vec::new(), Vec::new());
     error.write(&mut payload);
     frame::encode(seq, &payload, &mut bytes);

@@ -1,16 +1,18 @@
 //! A session up to the server's OK: greeting, TLS on either leg, login, and the plugins' dialogue.
 //!
 //! The dialogue is the client's and the server's; what changes on the way is named here: the greeting's flags, the login's
-//! SSL flag and the numbers of packets where only one leg has TLS, and a `redirect_url`, which would lead the client past us.
+//! SSL flag and the numbers of packets where only one leg has TLS, the login's ways to compress where the legs are set apart, and
+//! a `redirect_url`, which would lead the client past us.
 
 use super::commands::Commands;
+use super::frames::{self, ClientFrames, Compression, Frames};
 use super::legs::{Agreed, Legs, refusal};
 use super::machine::{ClientStep, Limits, Server, ServerStep};
 use super::standing::Standing;
 use crate::wire::capability::Capabilities;
 use crate::wire::compression::Algorithm;
 use crate::wire::frame::{self, HEADER_BYTES, Header, Splitter};
-use crate::wire::handshake::{Greeting, Login, greeting_with_ssl, login_with_ssl, ssl_request};
+use crate::wire::handshake::{Greeting, Login, greeting_with, login_with, ssl_request};
 use crate::wire::reply::{AuthEvent, AuthLoop, Outcome};
 use crate::wire::response::without_redirect;
 
@@ -23,7 +25,7 @@ pub(super) enum Then {
     /// It goes on.
     Stay,
     /// It is in.
-    In(Box<Commands>, Option<Algorithm>),
+    In(Box<Commands>, Frames),
     /// Its bytes are passed on unread from here.
     Pump,
 }
@@ -35,6 +37,8 @@ pub struct Ways {
     pub legs: Legs,
     /// A `redirect_url` goes on to the client.
     pub redirects: bool,
+    /// Which sides have compressed frames.
+    pub compression: Compression,
 }
 
 /// A session that logs in.
@@ -50,6 +54,8 @@ enum Stage {
     Greeting,
     Login {
         greeting: Box<Greeting>,
+        /// What the client was told that it can use.
+        shown: Capabilities,
         /// `None`: the client has not said yet what it wants.
         agreed: Option<Agreed>,
     },
@@ -66,7 +72,7 @@ struct Account {
     server: Server,
     capabilities: Capabilities,
     database: Option<Vec<u8>>,
-    compression: Option<Algorithm>,
+    frames: Frames,
 }
 
 /// The client's side of the dialogue behind its login.
@@ -107,9 +113,16 @@ impl LoggingIn {
         match &mut self.stage {
             Stage::Greeting => (ClientStep::Hold, Then::Stay),
             Stage::Login { .. } => self.login(input),
+            // Commands sent ahead wait until both sides speak as they will.
+            Stage::Dialogue { login, .. } if login.frames.differ() && is_command(input) => {
+                (ClientStep::Hold, Then::Stay)
+            }
             Stage::Dialogue {
-                agreed, answers, ..
-            } if agreed.renumbers() => match frame::whole(input) {
+                agreed,
+                answers,
+                login,
+                ..
+            } if agreed.renumbers() || login.frames.differ() => match frame::whole(input) {
                 Some(packet) => {
                     let length = HEADER_BYTES + packet.len();
                     answers.see(input.get(..length).unwrap_or_default());
@@ -118,6 +131,10 @@ impl LoggingIn {
                     (ClientStep::Replace(length, bytes), Then::Stay)
                 }
                 None if may_be_login_packet(input) => (ClientStep::Need, Then::Stay),
+                None if login.frames.differ() => {
+                    let seq = Header::parse(input).map_or(2, |header| header.seq.wrapping_add(1));
+                    (ClientStep::Refuse(unreadable(seq)), Then::Stay)
+                }
                 None => (ClientStep::Pass(input.len()), Then::Pump),
             },
             Stage::Dialogue { answers, .. } => {
@@ -134,7 +151,7 @@ impl LoggingIn {
             Stage::Greeting | Stage::Dialogue { .. } => match frame::whole(input) {
                 Some(packet) => Some(packet),
                 None if may_be_login_packet(input) => return (ServerStep::Need, Then::Stay),
-                None => return (ServerStep::Pass(input.len()), Then::Pump),
+                None => return (self.unfollowable(input), Then::Pump),
             },
         };
         match packet {
@@ -144,22 +161,48 @@ impl LoggingIn {
         }
     }
 
+    /// From here on bytes would be passed on unread.
+    fn unfollowable(&self, input: &[u8]) -> ServerStep {
+        match &self.stage {
+            Stage::Dialogue { login, agreed, .. } if login.frames.differ() => {
+                let seq = Header::parse(input).map_or(2, |header| agreed.to_client(header.seq));
+                ServerStep::Refuse(unreadable(seq))
+            }
+            _ => ServerStep::Pass(input.len()),
+        }
+    }
+
     fn greeting(&mut self, input: &[u8], packet: &[u8]) -> (ServerStep, Then) {
         let greeting = Greeting::parse(packet);
+        let compression = self.ways.compression;
         let offers = |greeting: &Greeting| {
             let server_can = greeting.capabilities.contains(Capabilities::SSL);
             self.ways.legs.offers(server_can)
         };
-        let masked = greeting
-            .as_ref()
-            .ok()
-            .and_then(|greeting| greeting_with_ssl(packet, offers(greeting)).ok());
+        let masked = greeting.as_ref().ok().and_then(|greeting| {
+            let (mut mask, mut flags) = (Capabilities::SSL, Capabilities::NONE);
+            if offers(greeting) {
+                flags = Capabilities::SSL;
+            }
+            if compression.clients != ClientFrames::Mirror {
+                mask = mask.union(Algorithm::FLAGS);
+                let ways = compression.offers(greeting.capabilities, greeting.is_mariadb());
+                flags = flags.union(ways);
+            }
+            greeting_with(packet, mask, flags).ok()
+        });
         // Anything but a greeting we know (an ERR, an older protocol) goes on as it is.
         let (Ok(greeting), Some(masked)) = (greeting, masked) else {
             return (ServerStep::Pass(input.len()), Then::Pump);
         };
+        let shown = match compression.clients {
+            ClientFrames::Mirror => greeting.capabilities,
+            // As far as there was room for it.
+            _ => Greeting::parse(&masked).map_or(Capabilities::NONE, |shown| shown.capabilities),
+        };
         self.stage = Stage::Login {
             greeting: Box::new(greeting),
+            shown,
             agreed: None,
         };
         let bytes = numbered(input, &masked, |header| header.seq);
@@ -176,11 +219,33 @@ impl LoggingIn {
         };
         let length = HEADER_BYTES + packet.len();
         let legs = self.ways.legs;
-        let Stage::Login { greeting, agreed } = &mut self.stage else {
+        let compression = self.ways.compression;
+        let Stage::Login {
+            greeting,
+            shown,
+            agreed,
+        } = &mut self.stage
+        else {
             return (ClientStep::Pass(length), Then::Pump);
         };
         let server_can = greeting.capabilities.contains(Capabilities::SSL);
         let login = Login::parse(packet);
+        let asked = match &login {
+            Ok(Login::Response(response)) => response.capabilities,
+            Ok(Login::SslRequest(flags) | Login::Pre41(flags)) => *flags,
+            Err(_) => Capabilities::NONE,
+        };
+        // The ways that the client's leg may use, and those that the server's will; where nothing is set, what the login says.
+        let of_client = asked.intersection(*shown).intersection(Algorithm::FLAGS);
+        let (mask, of_server) = if compression == Compression::MIRROR {
+            (Capabilities::NONE, Capabilities::NONE)
+        } else {
+            let mut can = greeting.capabilities;
+            if greeting.is_mariadb() {
+                can = can.without(Capabilities::ZSTD_COMPRESSION);
+            }
+            (Algorithm::FLAGS, compression.agree(of_client, can))
+        };
         let wants_tls = matches!(login, Ok(Login::SslRequest(_)));
         // TLS that was never offered, or a second time: the server will say so. So it will of protocols older than 4.1.
         let pump = match &login {
@@ -196,6 +261,18 @@ impl LoggingIn {
             _ => true,
         };
         if pump {
+            let in_frames = match &login {
+                Ok(_) => asked.intersects(Capabilities::COMPRESS),
+                Err(_) => {
+                    let flags = packet.first_chunk().map_or(0, |it| u32::from_le_bytes(*it));
+                    Capabilities::from_parts(flags, 0).intersects(Algorithm::FLAGS)
+                }
+            };
+            // What it was shown need not be what the server can do.
+            if in_frames && compression != Compression::MIRROR {
+                let seq = Header::parse(input).map_or(2, |header| header.seq.wrapping_add(1));
+                return (ClientStep::Refuse(unreadable(seq)), Then::Stay);
+            }
             return self.unread(input, length);
         }
         let legs = match agreed {
@@ -204,7 +281,7 @@ impl LoggingIn {
                 Ok(settled) => {
                     *agreed = Some(settled);
                     if settled.client || settled.server {
-                        let request = settled.server.then(|| ssl_request(packet));
+                        let request = settled.server.then(|| ssl_request(packet, mask, of_server));
                         let step = ClientStep::Secure {
                             length: if wants_tls { length } else { 0 },
                             client: settled.client,
@@ -224,17 +301,34 @@ impl LoggingIn {
             return (ClientStep::Pass(length), Then::Pump);
         };
         let capabilities = response.capabilities.intersection(greeting.capabilities);
-        let compression = Algorithm::agreed(capabilities, response.zstd_level);
+        let level = response.zstd_level;
+        let client = Algorithm::agreed(of_client, level);
+        let frames = Frames {
+            client,
+            server: match mask {
+                Capabilities::NONE => client,
+                _ => Algorithm::agreed(of_server, level),
+            },
+        };
         let account = Account {
             server: Server {
                 mariadb: greeting.is_mariadb(),
             },
             capabilities,
             database: response.database.map(<[u8]>::to_vec),
-            compression,
+            frames,
         };
-        let step = if legs.renumbers() {
-            let login = login_with_ssl(packet, legs.server);
+        let asks_alike = mask == Capabilities::NONE || asked.intersection(mask) == of_server;
+        let step = if legs.renumbers() || !asks_alike {
+            let mut flags = of_server;
+            if legs.server {
+                flags = flags.union(Capabilities::SSL);
+            }
+            let mask = match legs.renumbers() {
+                true => mask.union(Capabilities::SSL),
+                false => mask,
+            };
+            let login = login_with(packet, mask, flags);
             let seq = |header: Header| legs.to_server(header.seq);
             ClientStep::Replace(length, numbered(input, &login, seq))
         } else {
@@ -255,6 +349,7 @@ impl LoggingIn {
         let Stage::Login {
             greeting,
             agreed: None,
+            ..
         } = &self.stage
         else {
             return pass;
@@ -291,6 +386,7 @@ impl LoggingIn {
             return (ServerStep::Refuse(refusal(seq, why)), Then::Stay);
         }
         let event = auth.feed(input.get(..length).unwrap_or_default()).event;
+        let differ = login.frames.differ();
         let mut replaced = None;
         let then = match event {
             Some(AuthEvent::Done(Outcome::Ok(ok))) => {
@@ -304,10 +400,14 @@ impl LoggingIn {
                     let mut standing = Standing::new(login.database.take());
                     standing.observe(&ok);
                     let (server, capabilities) = (login.server.clone(), login.capabilities);
-                    let commands =
-                        Commands::new(server, capabilities, *agreed, standing, self.limits);
-                    Then::In(Box::new(commands), login.compression)
+                    let ways = (*agreed, login.frames.renumbered());
+                    let commands = Commands::new(server, capabilities, ways, standing, self.limits);
+                    Then::In(Box::new(commands), login.frames)
                 }
+            }
+            Some(AuthEvent::Unfollowable) if differ => {
+                let seq = Header::parse(input).map_or(2, seq);
+                return (ServerStep::Refuse(unreadable(seq)), Then::Stay);
             }
             Some(AuthEvent::Done(_) | AuthEvent::Unfollowable) => Then::Pump,
             Some(AuthEvent::ClientTurn | AuthEvent::ServerAgain) | None => Then::Stay,
@@ -328,6 +428,15 @@ fn numbered(input: &[u8], payload: &[u8], seq: impl Fn(Header) -> u8) -> Vec<u8>
     let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
     frame::encode(seq(header), payload, &mut bytes);
     bytes
+}
+
+/// Only commands have sequence number 0 behind a login.
+fn is_command(input: &[u8]) -> bool {
+    Header::parse(input).is_some_and(|header| header.seq == 0)
+}
+
+fn unreadable(seq: u8) -> Vec<u8> {
+    frames::refusal(seq, "A login that cannot be read")
 }
 
 /// False for the start of a packet that no greeting and no login begins with: it is not waited for.

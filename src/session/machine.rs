@@ -10,7 +10,8 @@
 //! ```
 //!
 //! **Pump** is where everything ends that cannot be followed: an old protocol, a binlog dump, a
-//! malformed reply. Bytes still flow both ways; nothing is looked at any more.
+//! malformed reply. Bytes still flow both ways; nothing is looked at any more. Where one leg has frames and the other
+//! counts packets that would not do: a dump goes on as **Dump**, with its packets counted, and anything else is refused.
 //!
 //! In **Commands** a client may send further commands before the replies to earlier ones have come
 //! (`in_flight`). A step that needs the connection for itself (an owned call, a tail, writing the
@@ -20,9 +21,10 @@ use std::sync::Arc;
 
 use super::asked::Asked;
 use super::commands::{Commands, Served};
+use super::dump::Dump;
+use super::frames::Frames;
 use super::login::{LoggingIn, Then, Ways};
 use crate::statement::{Class, Tail};
-use crate::wire::compression::Algorithm;
 
 /// Limits that a machine keeps to.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +48,8 @@ pub enum ClientStep {
     Pass(usize),
     /// Relay these bytes in place of the first so many.
     Replace(usize, Vec<u8>),
+    /// Give the packet that waits the number of one that begins a command, 0, and ask again.
+    Number,
     /// Begin TLS, and forget so many bytes.
     Secure {
         /// The client's request, if it has made one. What waits behind it belongs to TLS.
@@ -86,7 +90,7 @@ pub enum ServerStep {
 pub struct Machine {
     limits: Limits,
     /// Begins behind the login, and is to be carried out.
-    compression: Option<Algorithm>,
+    frames: Option<Frames>,
     phase: Phase,
 }
 
@@ -95,6 +99,7 @@ enum Phase {
     LoggingIn(Box<LoggingIn>),
     Commands(Box<Commands>),
     Pump,
+    Dump(Box<Dump>),
 }
 
 /// Which server a session talks to, as its greeting said.
@@ -110,7 +115,7 @@ impl Machine {
     pub fn new(limits: Limits, ways: Ways) -> Self {
         Machine {
             limits,
-            compression: None,
+            frames: None,
             phase: Phase::LoggingIn(Box::new(LoggingIn::new(ways, limits))),
         }
     }
@@ -123,15 +128,20 @@ impl Machine {
         }
     }
 
-    /// Once, at the end of a login: what both sides speak in from here on.
-    pub fn take_compression(&mut self) -> Option<Algorithm> {
-        self.compression.take()
+    /// Once, at the end of a login: what each side speaks in from here on, if not in packets alone as before.
+    pub fn take_frames(&mut self) -> Option<Frames> {
+        self.frames.take()
     }
 
-    /// True before the command phase: then each step is given out once, and has to be carried out.
+    /// True where each step is given out once, and has to be carried out: before the command phase, and where packets get other
+    /// numbers.
     #[must_use]
-    pub fn is_logging_in(&self) -> bool {
-        matches!(self.phase, Phase::LoggingIn(_))
+    pub fn tells_once(&self) -> bool {
+        match &self.phase {
+            Phase::LoggingIn(_) => true,
+            Phase::Commands(commands) => commands.renumbers(),
+            Phase::Pump | Phase::Dump(_) => false,
+        }
     }
 
     /// True between commands, outside transactions: the connection may be closed without loss.
@@ -141,7 +151,7 @@ impl Machine {
             Phase::Commands(commands) => commands.is_at_rest(),
             Phase::LoggingIn(login) => login.is_at_rest(),
             // Nobody can tell.
-            Phase::Pump => true,
+            Phase::Pump | Phase::Dump(_) => true,
         }
     }
 
@@ -152,7 +162,7 @@ impl Machine {
         }
         let (step, then) = match &mut self.phase {
             Phase::LoggingIn(login) => login.client(input),
-            Phase::Pump => return ClientStep::Pass(input.len()),
+            Phase::Pump | Phase::Dump(_) => return ClientStep::Pass(input.len()),
             Phase::Commands(commands) => return commands.client(input, self.limits, classify),
         };
         self.go_on(then);
@@ -167,11 +177,19 @@ impl Machine {
         let (step, then) = match &mut self.phase {
             Phase::LoggingIn(login) => login.server(input),
             Phase::Pump => return ServerStep::Pass(input.len()),
+            Phase::Dump(dump) => {
+                return ServerStep::Replace(input.len(), dump.renumbered(input));
+            }
             Phase::Commands(commands) => match commands.server(input) {
                 Served::Pass(passed) => return ServerStep::Pass(passed),
                 Served::Replace(length, own) => return ServerStep::Replace(length, own),
                 Served::Refuse(error) => return ServerStep::Refuse(error),
                 Served::Unfollowable => (ServerStep::Pass(input.len()), Then::Pump),
+                Served::Dump(mut dump) => {
+                    let own = dump.renumbered(input);
+                    self.phase = Phase::Dump(dump);
+                    return ServerStep::Replace(input.len(), own);
+                }
             },
         };
         self.go_on(then);
@@ -181,9 +199,9 @@ impl Machine {
     fn go_on(&mut self, then: Then) {
         match then {
             Then::Stay => {}
-            Then::In(commands, compression) => {
+            Then::In(commands, frames) => {
                 self.phase = Phase::Commands(commands);
-                self.compression = compression;
+                self.frames = (frames != Frames::NONE).then_some(frames);
             }
             Then::Pump => self.phase = Phase::Pump,
         }

@@ -19,6 +19,8 @@ const LEAST: usize = 50;
 const MOST: usize = 0xFF_FFFF;
 /// A frame holds 16 MiB at most, so no window need be larger.
 const WINDOW_LOG: u32 = 24;
+/// zstd's level where none is asked for, as MySQL's clients have it.
+pub const USUAL_LEVEL: u8 = 3;
 
 /// How bodies are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +32,9 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
+    /// The flags by which two sides agree on one.
+    pub const FLAGS: Capabilities = Capabilities::COMPRESS.union(Capabilities::ZSTD_COMPRESSION);
+
     /// What two sides use that agreed on these capabilities; `level` is the login's. zlib goes first, as in MySQL.
     #[must_use]
     pub fn agreed(capabilities: Capabilities, level: Option<u8>) -> Option<Algorithm> {
@@ -37,7 +42,7 @@ impl Algorithm {
             Some(Algorithm::Zlib)
         } else if capabilities.contains(Capabilities::ZSTD_COMPRESSION) {
             let level = level.filter(|level| (1..=22).contains(level));
-            Some(Algorithm::Zstd(i32::from(level.unwrap_or(3))))
+            Some(Algorithm::Zstd(i32::from(level.unwrap_or(USUAL_LEVEL))))
         } else {
             None
         }
@@ -320,8 +325,12 @@ impl Packer {
         }
     }
 
-    /// The other side has spoken, last in a frame with this number.
+    /// The other side has spoken, last in a frame with this number. In the middle of a command that is no answer to it, and its
+    /// frames go on from each other.
     pub fn heard(&mut self, seq: u8) {
+        if self.commands.as_ref().is_some_and(|it| !it.at_boundary()) {
+            return;
+        }
         self.seq = seq.wrapping_add(1);
         self.last = None;
     }

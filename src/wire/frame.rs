@@ -105,6 +105,13 @@ impl Splitter {
         self.have == 0 && !self.continues
     }
 
+    /// Sequence number of the last physical packet whose header has come whole.
+    #[must_use]
+    pub fn seq(&self) -> u8 {
+        let [.., seq] = self.header;
+        seq
+    }
+
     /// Takes the next part from the front of `bytes`. With no bytes, nothing is consumed.
     pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Part<'a> {
         let mut part = Part {

@@ -7,7 +7,7 @@ use crate::wire::command::{Command, Execute, query_text};
 use crate::wire::compression::{Algorithm, Compressor, Packer, Unpacker, Unreadable};
 use crate::wire::cursor::Cursor;
 use crate::wire::frame::{Header, Splitter};
-use crate::wire::handshake::{ChangeUser, Greeting, Login, greeting_with_ssl, ssl_request};
+use crate::wire::handshake::{ChangeUser, Greeting, Login, greeting_with, login_with, ssl_request};
 use crate::wire::reply::{AuthLoop, Event, LocalData, Reply};
 use crate::wire::response::{ErrPacket, OkPacket, without_redirect};
 use crate::wire::resultset::{Answer, Collector, Limits};
@@ -92,14 +92,18 @@ pub fn handshake(data: &[u8]) {
     let (capabilities, payload) = with_capabilities(data);
     let greeting = Greeting::parse(payload);
     let ssl = payload.len() % 2 == 0;
-    let masked = greeting_with_ssl(payload, ssl);
+    let changed = Capabilities::SSL.union(Algorithm::FLAGS);
+    let flags = if ssl { changed } else { Capabilities::NONE };
+    let masked = greeting_with(payload, changed, flags);
     assert_eq!(greeting.is_ok(), masked.is_ok());
     if let (Ok(greeting), Ok(masked)) = (greeting, masked) {
         let _ = (greeting.version(), greeting.is_mariadb());
-        let mut carried = greeting.capabilities.without(Capabilities::SSL);
-        if ssl {
-            carried = carried.union(Capabilities::SSL);
-        }
+        // A greeting of before 4.1 has no room for the upper flags.
+        let upper = greeting.capabilities.without(changed).union(flags);
+        let lower = Capabilities(upper.0 & 0xffff);
+        let again = Greeting::parse(&masked).map(|greeting| greeting.capabilities);
+        assert!(again == Ok(upper) || again == Ok(lower));
+        let carried = again.unwrap_or_default();
         let expected = Greeting {
             capabilities: carried,
             ..greeting
@@ -107,7 +111,8 @@ pub fn handshake(data: &[u8]) {
         assert_eq!(Greeting::parse(&masked), Ok(expected));
     }
     let _ = Login::parse(payload);
-    let _ = Login::parse(&ssl_request(payload));
+    let _ = Login::parse(&ssl_request(payload, changed, flags));
+    let _ = Login::parse(&login_with(payload, changed, flags));
     let _ = without_redirect(payload, capabilities);
     let _ = ChangeUser::parse(payload, capabilities);
     if let Some(range) = query_text(payload, capabilities) {

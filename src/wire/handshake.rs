@@ -4,5 +4,5 @@ pub mod greeting;
 pub mod login;
 
 pub use change_user::ChangeUser;
-pub use greeting::{Greeting, greeting_with_ssl};
-pub use login::{Login, LoginResponse, login_with_ssl, ssl_request};
+pub use greeting::{Greeting, greeting_with};
+pub use login::{Login, LoginResponse, login_with, ssl_request};

@@ -1,11 +1,12 @@
-//! Gives the packets of a stream other sequence numbers: of a reply that continues another one.
+//! Gives the packets of a stream other sequence numbers: of a reply that continues another one, or that was numbered for another
+//! kind of connection.
 
 use super::frame::{HEADER_BYTES, Header};
 
-/// Adds to the sequence number of each packet, in whatever pieces they come.
+/// Changes the sequence number of each packet, in whatever pieces they come.
 #[derive(Debug, Clone)]
 pub struct Renumber {
-    by: u8,
+    numbers: Numbers,
     header: [u8; HEADER_BYTES],
     /// Bytes of `header` that have come.
     have: usize,
@@ -13,16 +14,59 @@ pub struct Renumber {
     left: usize,
 }
 
+#[derive(Debug, Clone)]
+enum Numbers {
+    /// The packet's own, and so much.
+    Plus(u8),
+    /// One behind the other; the next is this.
+    From(u8),
+}
+
 impl Renumber {
-    /// Starts between two packets.
+    /// Adds to each number. Starts between two packets.
     #[must_use]
-    pub fn new(by: u8) -> Self {
+    pub fn plus(by: u8) -> Self {
+        Renumber::new(Numbers::Plus(by))
+    }
+
+    /// Counts upwards, whatever the numbers were. Starts between two packets.
+    #[must_use]
+    pub fn from(first: u8) -> Self {
+        Renumber::new(Numbers::From(first))
+    }
+
+    fn new(numbers: Numbers) -> Self {
         Renumber {
-            by,
+            numbers,
             header: [0; HEADER_BYTES],
             have: 0,
             left: 0,
         }
+    }
+
+    /// Leaves out a number: a packet has it that goes the other way.
+    pub fn skip(&mut self) {
+        let _ = self.next(0);
+    }
+
+    /// What a packet with this number gets.
+    pub fn next(&mut self, own: u8) -> u8 {
+        match &mut self.numbers {
+            Numbers::Plus(by) => own.wrapping_add(*by),
+            Numbers::From(next) => {
+                let number = *next;
+                *next = number.wrapping_add(1);
+                number
+            }
+        }
+    }
+
+    /// The stream's next bytes with other numbers.
+    #[must_use]
+    pub fn renumbered(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut bytes = bytes.to_vec();
+        self.apply(&mut bytes);
+        bytes
     }
 
     /// Changes the numbers in the stream's next bytes.
@@ -40,7 +84,7 @@ impl Renumber {
             }
             self.have += 1;
             if self.have == HEADER_BYTES {
-                *byte = byte.wrapping_add(self.by);
+                *byte = self.next(*byte);
                 self.have = 0;
                 self.left = Header::parse(&self.header).map_or(0, |header| header.len);
             }
@@ -72,11 +116,24 @@ mod tests {
                 bytes
             };
             let mut bytes = encoded(first);
-            let mut renumber = Renumber::new(by);
+            let mut renumber = Renumber::plus(by);
             for piece in bytes.chunks_mut(piece) {
                 renumber.apply(piece);
             }
-            prop_assert_eq!(bytes, encoded(first.wrapping_add(by)));
+            prop_assert_eq!(&bytes, &encoded(first.wrapping_add(by)));
+
+            // Whatever they were: here of one that has lost count behind each piece.
+            let mut counting = Renumber::from(first);
+            let mut lost = Vec::new();
+            for (payload, own) in payloads.iter().zip([9, 9, 0, 255, 1, 0]) {
+                frame::encode(own, payload, &mut lost);
+            }
+            let counted: Vec<u8> = lost
+                .chunks(piece)
+                .flat_map(|piece| counting.renumbered(piece))
+                .collect();
+            prop_assert_eq!(counted, encoded(first));
+            prop_assert_eq!(counting.next(0), first.wrapping_add(u8::try_from(payloads.len()).unwrap_or(0)));
         }
     }
 }

@@ -139,6 +139,12 @@ impl Reply {
         }
     }
 
+    /// Behind an event: sequence number of the packet that caused it.
+    #[must_use]
+    pub fn seq(&self) -> u8 {
+        self.walk.seq()
+    }
+
     /// Rows so far, of all result sets.
     #[must_use]
     pub fn rows(&self) -> u64 {

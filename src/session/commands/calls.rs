@@ -69,7 +69,7 @@ impl Commands {
         let text = Text::new(class, self.standing.current());
         self.prepared.begin();
         self.begin(Command::StmtPrepare, After::Prepared(Box::new(text)));
-        self.pass(header, input)
+        self.pass(Command::StmtPrepare, header, input)
     }
 
     /// Whether this executes a call.
@@ -168,13 +168,5 @@ impl Commands {
             Dress::Text | Dress::Indirect => {}
         }
         told
-    }
-
-    /// The reply to a command that is told to the client here, with the numbers that it has to have.
-    pub fn numbered(&mut self, reply: &mut [u8]) {
-        let told = std::mem::take(&mut self.told);
-        if told > 0 {
-            Renumber::new(told).apply(reply);
-        }
     }
 }

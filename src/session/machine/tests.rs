@@ -1,18 +1,23 @@
 //! A simulated client and server with a machine between them, and every way of cutting their bytes.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod framed;
+
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::session::frames::Compression;
 use crate::session::legs::{Legs, ServerLeg};
 use crate::statement::Classes;
 use crate::timeline::Definition;
+use crate::wire::capability::Capabilities;
+use crate::wire::compression::Algorithm;
 use crate::wire::frame::HEADER_BYTES;
 use crate::wire::frame::encode;
-use crate::wire::handshake::greeting_with_ssl;
+use crate::wire::handshake::greeting_with;
 
 const LIMITS: Limits = Limits {
     statement_bytes: 1024,
@@ -23,6 +28,7 @@ const LIMITS: Limits = Limits {
 const WAYS: Ways = Ways {
     legs: Legs::PLAIN,
     redirects: false,
+    compression: Compression::MIRROR,
 };
 
 /// AUTOCOMMIT; the same in a transaction.
@@ -106,6 +112,10 @@ impl World {
                 ClientStep::Replace(length, bytes) => {
                     self.client_in.drain(..length);
                     self.to_server.extend(bytes);
+                    return true;
+                }
+                ClientStep::Number => {
+                    self.client_in[3] = 0;
                     return true;
                 }
                 // The driver would try to own it; here the server answers.
@@ -213,7 +223,7 @@ fn hold(cut: &mut dyn FnMut(&[u8]) -> Vec<Vec<u8>>) -> World {
         said.extend(client);
         answered.extend(server);
     }
-    let masked = greeting_with_ssl(&greeting(), false).unwrap();
+    let masked = greeting_with(&greeting(), Capabilities::SSL, Capabilities::NONE).unwrap();
     answered[HEADER_BYTES..HEADER_BYTES + masked.len()].copy_from_slice(&masked);
     assert_eq!(world.to_server, said);
     assert_eq!(world.to_client, answered);
@@ -312,10 +322,14 @@ fn frames_begin_behind_a_login_that_agrees_on_them() {
         let mut world = World::new();
         world.server_says(&encoded(0, &greeting()));
         world.client_says(&encoded(1, &login(LOGIN_FLAGS | flag)));
-        assert_eq!(world.machine.take_compression(), None);
+        assert_eq!(world.machine.take_frames(), None);
         world.server_says(&encoded(2, OK));
-        assert_eq!(world.machine.take_compression(), agreed);
-        assert_eq!(world.machine.take_compression(), None);
+        let agreed = agreed.map(|algorithm| Frames {
+            client: Some(algorithm),
+            server: Some(algorithm),
+        });
+        assert_eq!(world.machine.take_frames(), agreed);
+        assert_eq!(world.machine.take_frames(), None);
         assert!(world.machine.commands().is_some());
     }
 }

@@ -177,3 +177,18 @@ proptest! {
         let _ = unpacked(algorithm, &bytes, 7, 50);
     }
 }
+
+#[test]
+fn a_reply_in_the_middle_of_a_command_leaves_its_frames_in_order() {
+    let mut command = Vec::new();
+    crate::wire::frame::encode(0, &[3; 100], &mut command);
+    let mut packer = Packer::new(Algorithm::Zlib, true);
+    let (mut frames, mut compressor) = (Vec::new(), Compressor::default());
+    let (front, back) = command.split_at(40);
+    packer.pack(front, &mut compressor, &mut frames);
+    packer.heard(7);
+    let first = frames.len();
+    packer.pack(back, &mut compressor, &mut frames);
+    assert_eq!(frames.get(3), Some(&0));
+    assert_eq!(frames.get(first + 3), Some(&1));
+}

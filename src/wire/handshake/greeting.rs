@@ -63,16 +63,25 @@ impl Greeting {
     }
 }
 
-/// The same greeting with the SSL flag set or cleared; no other byte changes.
+/// The same greeting with `flags` in the place of all those of `mask`; no other byte changes. For flags of the protocol's 32 bits
+/// that no other field depends on.
 ///
 /// # Errors
 /// As [`Greeting::parse`]: what is no greeting must be relayed as it is.
-pub fn greeting_with_ssl(payload: &[u8], ssl: bool) -> Result<Vec<u8>, Malformed> {
+pub fn greeting_with(
+    payload: &[u8],
+    mask: Capabilities,
+    flags: Capabilities,
+) -> Result<Vec<u8>, Malformed> {
     let (_, flags_at) = parse(payload)?;
     let mut greeting = payload.to_vec();
-    let [_, flag, ..] = Capabilities::SSL.0.to_le_bytes();
-    if let Some(byte) = greeting.get_mut(flags_at + 1) {
-        *byte = *byte & !flag | if ssl { flag } else { 0 };
+    // The upper half stands behind collation and status, and is missing from servers before 4.1.
+    let places = [flags_at, flags_at + 1, flags_at + 5, flags_at + 6];
+    let bytes = mask.0.to_le_bytes().into_iter().zip(flags.0.to_le_bytes());
+    for (place, (mask, flags)) in places.into_iter().zip(bytes) {
+        if let Some(byte) = greeting.get_mut(place) {
+            *byte = *byte & !mask | flags & mask;
+        }
     }
     Ok(greeting)
 }

@@ -1,10 +1,13 @@
 //! The client's answer to the greeting: who logs in, to which database, with which capabilities.
 
 use crate::wire::capability::Capabilities;
+use crate::wire::compression::USUAL_LEVEL;
 use crate::wire::cursor::{Cursor, Malformed};
 
 /// Bytes of an SSLRequest, which is a login cut off in front of the user.
 const SSL_REQUEST_BYTES: usize = 32;
+/// Bytes of the flags that it begins with.
+const FLAG_BYTES: usize = 4;
 
 /// What a client may answer to a greeting.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,23 +81,40 @@ impl<'a> Login<'a> {
     }
 }
 
-/// The same login with the SSL flag set or cleared: where the server's leg has TLS and the client's has not, or the other
-/// way round.
+/// The same login, or request for TLS, with `flags` in the place of all those of `mask`: where the server's leg is not as the
+/// client's. For SSL and the ways to compress; the level of zstd comes and goes with its flag.
 #[must_use]
-pub fn login_with_ssl(payload: &[u8], ssl: bool) -> Vec<u8> {
+pub fn login_with(payload: &[u8], mask: Capabilities, flags: Capabilities) -> Vec<u8> {
     let mut login = payload.to_vec();
-    let [_, flag, ..] = Capabilities::SSL.0.to_le_bytes();
-    if let Some(byte) = login.get_mut(1) {
-        *byte = *byte & !flag | if ssl { flag } else { 0 };
+    let bytes = mask.0.to_le_bytes().into_iter().zip(flags.0.to_le_bytes());
+    for (byte, (mask, flags)) in login.iter_mut().take(FLAG_BYTES).zip(bytes) {
+        *byte = *byte & !mask | flags & mask;
+    }
+    let asks = |login: &[u8]| {
+        let flags = login
+            .first_chunk()
+            .map_or(0, |flags| u32::from_le_bytes(*flags));
+        Capabilities::from_parts(flags, 0).contains(Capabilities::ZSTD_COMPRESSION)
+    };
+    if payload.len() > SSL_REQUEST_BYTES {
+        match (asks(payload), asks(&login)) {
+            (true, false) => drop(login.pop()),
+            (false, true) => login.push(USUAL_LEVEL),
+            _ => {}
+        }
     }
     login
 }
 
-/// The request for TLS that goes before a login, or the one that `payload` is.
+/// The request for TLS that goes before a login, or the one that `payload` is; with `flags` as in [`login_with`].
 #[must_use]
-pub fn ssl_request(payload: &[u8]) -> Vec<u8> {
+pub fn ssl_request(payload: &[u8], mask: Capabilities, flags: Capabilities) -> Vec<u8> {
     let head = payload.get(..SSL_REQUEST_BYTES).unwrap_or(payload);
-    login_with_ssl(head, true)
+    let (mask, flags) = (
+        mask.union(Capabilities::SSL),
+        flags.union(Capabilities::SSL),
+    );
+    login_with(head, mask, flags)
 }
 
 fn skip_auth_data(cursor: &mut Cursor<'_>, capabilities: Capabilities) -> Result<(), Malformed> {
@@ -179,14 +199,41 @@ mod tests {
     #[test]
     fn a_request_for_tls_is_a_logins_head() {
         let plain = login(CLASSIC, 0, b"root\0\0tl\0");
-        let request = ssl_request(&plain);
+        const NONE: Capabilities = Capabilities::NONE;
+        let request = ssl_request(&plain, NONE, NONE);
         assert!(matches!(Login::parse(&request), Ok(Login::SslRequest(_))));
-        let enciphered = login_with_ssl(&plain, true);
+        let enciphered = login_with(&plain, Capabilities::SSL, Capabilities::SSL);
         let capabilities = response(&enciphered).map(|login| login.capabilities);
         assert!(capabilities.is_some_and(|all| all.contains(Capabilities::SSL)));
-        assert_eq!(ssl_request(&enciphered), request);
-        assert_eq!(login_with_ssl(&enciphered, false), plain);
-        assert!(login_with_ssl(b"", true).is_empty());
+        assert_eq!(ssl_request(&enciphered, NONE, NONE), request);
+        assert_eq!(login_with(&enciphered, Capabilities::SSL, NONE), plain);
+        assert!(login_with(b"", Capabilities::SSL, Capabilities::SSL).is_empty());
+    }
+
+    #[test]
+    fn ways_to_compress_are_put_in_and_taken_out_with_the_level() {
+        let (zlib, zstd) = (Capabilities::COMPRESS, Capabilities::ZSTD_COMPRESSION);
+        let both = zlib.union(zstd);
+        let plain = login(CLASSIC, 0, b"root\0\0tl\0");
+        let leveled = login(CLASSIC | 1 << 26, 0, b"root\0\0tl\0\x07");
+        let asked = |payload: &[u8]| {
+            let read = response(payload)?;
+            Some((read.capabilities.intersection(both), read.zstd_level))
+        };
+        for (from, to, level) in [
+            (&plain, zlib, None),
+            (&plain, zstd, Some(3)),
+            (&leveled, zstd, Some(7)),
+            (&leveled, both, Some(7)),
+            (&leveled, zlib, None),
+        ] {
+            let changed = login_with(from, both, to);
+            assert_eq!(asked(&changed), Some((to, level)));
+            assert_eq!(login_with(&changed, both, Capabilities::NONE), plain);
+            let request = ssl_request(from, both, to);
+            assert_eq!(request.len(), SSL_REQUEST_BYTES);
+            assert_eq!(request, ssl_request(&changed, Capabilities::NONE, to));
+        }
     }
 
     #[test]

@@ -142,6 +142,11 @@ impl Walk {
         }
     }
 
+    /// Number of the last packet that was not skipped with others.
+    pub(crate) fn seq(&self) -> u8 {
+        self.splitter.seq()
+    }
+
     /// Columns of the last result set.
     pub(crate) fn columns(&self) -> u64 {
         self.columns
