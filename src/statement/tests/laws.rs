@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::statement::lexer::{Kind, Lexer};
+use crate::statement::lexer::{Kind, Lexer, Token};
 use crate::statement::{Call, Class, Effects, classify};
 use crate::timeline::{Definition, Form};
 
@@ -184,8 +184,11 @@ proptest! {
         let (first, second) = (format!("{verb} {first}"), format!("{second} {name}"));
         let text = format!("{first};{second}");
         let both = Effects::of(text.as_bytes(), &[], false);
-        // A comment may swallow the second, or be it.
-        let apart = Lexer::new(text.as_bytes()).any(|token| token.at > first.len() || token.kind == Kind::Opaque);
+        // A comment may swallow the second, or be it; or swallow what parts them.
+        let apart = |token: &Token<'_>| token.at > first.len() || token.kind == Kind::Opaque;
+        let parted = |token: &Token<'_>| token.at == first.len() || token.kind == Kind::Opaque;
+        let tokens: Vec<_> = Lexer::new(text.as_bytes()).collect();
+        let apart = tokens.iter().any(apart) && tokens.iter().any(parted);
         for one in [first, second].into_iter().filter(|_| apart) {
             let one = Effects::of(one.as_bytes(), &[], false);
             // Statements that are not understood may do anything, and FOO; BAR is as little understood as FOO.
