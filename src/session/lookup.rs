@@ -18,7 +18,7 @@ use crate::source::plan::{Next, Step};
 use crate::source::proofs::{self, ResultTablesThere};
 use crate::statement::Call;
 use crate::timeline::check::{Facts, Procedure, Product};
-use crate::timeline::definition::{Definition, Form};
+use crate::timeline::definition::Definition;
 use crate::wire::response::ErrPacket;
 use crate::wire::resultset::{Answer, Rows};
 use crate::wire::status;
@@ -133,13 +133,7 @@ impl Session {
         };
         self.sent = false;
         self.shared.counts.add(Event::CallFromMemory);
-        Ok(Some(Found {
-            ids: match lookup.call.form {
-                Form::Newest | Form::Bounded => page.ids,
-                Form::Heads => Vec::new(),
-            },
-            heads: page.heads,
-        }))
+        Ok(Some(Found::from_page(page, lookup.call.form)))
     }
 
     /// The moment before the answer, if that is to be compared with the procedure's.

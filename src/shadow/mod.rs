@@ -227,10 +227,7 @@ async fn judge(
         let Some(page) = page.await else {
             break;
         };
-        answer = Found {
-            ids: page.ids,
-            heads: page.heads,
-        };
+        answer = Found::from_page(page, form);
     }
     Ok(Judged::Unsure)
 }

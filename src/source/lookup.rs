@@ -1,9 +1,10 @@
 //! One owned call in terms of SQL, and what the steps of its lookup share.
 
+use crate::index::Page;
 use crate::session::result_table::Head;
 use crate::statement::Call;
 use crate::timeline::check::Facts;
-use crate::timeline::definition::{Definition, quoted};
+use crate::timeline::definition::{Definition, Form, quoted};
 use crate::wire::resultset::Limits;
 
 /// Room for the authors' lists that come in JSON, and for descriptions of tables.
@@ -38,6 +39,21 @@ pub struct Found {
     pub heads: Vec<Head>,
 }
 
+impl Found {
+    /// What a call of this form leaves behind, by a page from memory.
+    #[must_use]
+    pub fn from_page(page: Page, form: Form) -> Found {
+        Found {
+            ids: if form.fills_result() {
+                page.ids
+            } else {
+                Vec::new()
+            },
+            heads: page.heads,
+        }
+    }
+}
+
 impl Lookup<'_> {
     /// How much an answer to one of the lookup's statements may hold.
     #[must_use]
@@ -65,5 +81,22 @@ impl Lookup<'_> {
             quoted(&String::from_utf8_lossy(self.database)),
             quoted(table)
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_helper_leaves_no_page() {
+        let page = Page {
+            ids: vec![3, 1],
+            heads: vec![Head { author: 7, id: 3 }],
+        };
+        let found = Found::from_page(page.clone(), Form::Heads);
+        assert_eq!((found.ids, found.heads), (Vec::new(), page.heads.clone()));
+        let found = Found::from_page(page.clone(), Form::Bounded);
+        assert_eq!((found.ids, found.heads), (page.ids, page.heads));
     }
 }
