@@ -33,7 +33,7 @@ pub struct Lookup<'a> {
 /// What an owned call found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// The procedure's whole result set, descending; nothing for [`Form::Heads`](crate::timeline::Form::Heads).
+    /// The procedure's whole result set, descending; nothing for [`Form::Heads`].
     pub ids: Vec<u64>,
     /// Every head, for the heads table of a bounded call.
     pub heads: Vec<Head>,
