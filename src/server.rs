@@ -347,9 +347,9 @@ async fn refuse(client: &mut Link, code: u16, message: &str) {
         sqlstate: None,
         message: message.as_bytes().to_vec(),
     };
-    let (mut payload, mut packet) = (Vec::new(), Vec::new());
+    let mut payload = Vec::new();
     error.write(&mut payload);
-    frame::encode(0, &payload, &mut packet);
+    let packet = frame::opening(&payload);
     // A client that does not read is not waited for.
     let _ = tokio::time::timeout(Duration::from_secs(1), async {
         let _ = client.send_all(&packet).await;

@@ -12,7 +12,7 @@ use crate::wire::command::Command;
 use crate::wire::frame::{self, HEADER_BYTES, Header};
 use crate::wire::handshake::{Greeting, login_with, ssl_request};
 use crate::wire::response::ErrPacket;
-use crate::wire::resultset::{Answer, Limits, Row, Rows};
+use crate::wire::resultset::{Answer, Limits, Rows};
 
 /// To connect and to log in.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -38,7 +38,10 @@ pub struct Conn {
 
 impl Drop for Conn {
     fn drop(&mut self) {
-        let _ = self.backend.link.send(&command(&[Command::Quit.byte()]));
+        let _ = self
+            .backend
+            .link
+            .send(&frame::opening(&[Command::Quit.byte()]));
     }
 }
 
@@ -172,14 +175,8 @@ impl Conn {
 
     /// Sends a command that is no question.
     pub(super) async fn send(&mut self, payload: &[u8]) -> Result<(), AccountError> {
-        Ok(self.backend.link.send_all(&command(payload)).await?)
+        Ok(self.backend.link.send_all(&frame::opening(payload)).await?)
     }
-}
-
-/// The first row, if there is one.
-#[must_use]
-pub fn first(rows: &Rows) -> Option<Row<'_>> {
-    rows.row(0)
 }
 
 fn rows(answer: Answer) -> Result<Rows, AccountError> {
@@ -195,12 +192,6 @@ fn done(answer: Answer) -> Result<(), AccountError> {
         Answer::Err(error) => Err(AccountError::Server(error)),
         Answer::Ok(_) | Answer::Rows(_) => Ok(()),
     }
-}
-
-fn command(payload: &[u8]) -> Vec<u8> {
-    let mut packet = Vec::with_capacity(payload.len() + HEADER_BYTES);
-    frame::encode(0, payload, &mut packet);
-    packet
 }
 
 /// A packet of the login, and the number that follows its own.

@@ -17,7 +17,7 @@ pub mod login;
 
 use std::fmt;
 
-pub use conn::{Conn, first};
+pub use conn::Conn;
 pub use error::AccountError;
 
 use crate::link::is_path;

@@ -10,7 +10,7 @@ pub use batch::{Batch, query_payload};
 use crate::link::{Link, Socket};
 use crate::wire::capability::Capabilities;
 use crate::wire::command::Command;
-use crate::wire::frame::{self, HEADER_BYTES};
+use crate::wire::frame;
 use crate::wire::reply::{Event, Outcome, Reply};
 use crate::wire::response::ErrPacket;
 use crate::wire::resultset::{Answer, CollectError, Collector, Limits};
@@ -109,9 +109,7 @@ impl Backend {
         capabilities: Capabilities,
         keep: usize,
     ) -> Result<ReadReply, AskError> {
-        let mut packet = Vec::with_capacity(payload.len() + HEADER_BYTES);
-        frame::encode(0, payload, &mut packet);
-        self.link.send_all(&packet).await?;
+        self.link.send_all(&frame::opening(payload)).await?;
         let command = payload
             .first()
             .map_or(Command::Query, |byte| Command::from_byte(*byte));

@@ -199,9 +199,7 @@ pub fn bodies(ids: &[u64]) -> String {
 pub fn packet(text: &str) -> Vec<u8> {
     let mut payload = vec![Command::Query.byte()];
     payload.extend_from_slice(text.as_bytes());
-    let mut packet = Vec::new();
-    frame::encode(0, &payload, &mut packet);
-    packet
+    frame::opening(&payload)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use self::report::Report;
 use self::timelines::Goal;
-use crate::account::{Account, AccountError, Conn, first, host};
+use crate::account::{Account, AccountError, Conn, host};
 use crate::catalogue::ask;
 use crate::config::Settings;
 use crate::feed::obstacles::Obstacle;
@@ -177,7 +177,7 @@ async fn server(
     product: Product,
 ) -> Result<Server, AccountError> {
     let known = conn.rows("SELECT CURRENT_USER()").await?;
-    let known = first(&known).and_then(|row| row.cell(0));
+    let known = known.row(0).and_then(|row| row.cell(0));
     let known = String::from_utf8_lossy(known.unwrap_or_default());
     let goal = if settings.feed.memory_bytes > 0 {
         Goal::Memory

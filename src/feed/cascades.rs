@@ -6,7 +6,7 @@
 use super::obstacles::Obstacle;
 use super::place::Place;
 use super::rows::text;
-use crate::account::{AccountError, Conn, first};
+use crate::account::{AccountError, Conn};
 
 const NO_SUCH_TABLE: u16 = 1146;
 
@@ -22,7 +22,7 @@ pub(super) async fn of(place: &Place, conn: &mut Conn) -> Result<Vec<Obstacle>, 
             Err(error) if error.code() == Some(NO_SUCH_TABLE) => continue,
             Err(error) => return Err(error),
         };
-        let row = first(&rows);
+        let row = rows.row(0);
         let created = row.and_then(|row| text(row, 1)).unwrap_or_default();
         found.extend(created.lines().filter_map(|line| cascade(table, line)));
     }

@@ -6,7 +6,7 @@ use super::Feed;
 use super::error::FeedError;
 use super::obstacles::{self, ServerFacts};
 use super::rows::text;
-use crate::account::{AccountError, Conn, first};
+use crate::account::{AccountError, Conn};
 
 /// A question that takes longer is given up with its connection. Its statements wait a second for a lock.
 pub(super) const LATEST: Duration = Duration::from_secs(5);
@@ -63,7 +63,5 @@ async fn connect(feed: &Feed, server: &ServerFacts) -> Result<Conn, FeedError> {
 /// The first cell of a query's first row as text; empty where there is none.
 pub(super) async fn first_text(conn: &mut Conn, query: &str) -> Result<String, AccountError> {
     let rows = conn.rows(query).await?;
-    Ok(first(&rows)
-        .and_then(|row| text(row, 0))
-        .unwrap_or_default())
+    Ok(rows.row(0).and_then(|row| text(row, 0)).unwrap_or_default())
 }

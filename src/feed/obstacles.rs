@@ -6,7 +6,7 @@ use super::control::first_text;
 use super::error::FeedError;
 use super::right::Right;
 use super::rows::{log_end, text, texts};
-use crate::account::{AccountError, Conn, first};
+use crate::account::{AccountError, Conn};
 use crate::session::probe::server_identity;
 use crate::timeline::check::Product;
 
@@ -143,7 +143,7 @@ pub(super) async fn survey(conn: &mut Conn) -> Result<(ServerFacts, Vec<Obstacle
     let running = conn
         .rows("SHOW GLOBAL STATUS LIKE 'Slaves_running'")
         .await?;
-    let running = first(&running).and_then(|row| text(row, 1));
+    let running = running.row(0).and_then(|row| text(row, 1));
     let replicates = running.is_some_and(|count| count != "0");
     let resets = conn.rows("SHOW GLOBAL STATUS LIKE 'Com_reset'").await?;
     let mut obstacles = judge(&variables, replicates);
@@ -156,7 +156,7 @@ pub(super) async fn survey(conn: &mut Conn) -> Result<(ServerFacts, Vec<Obstacle
             .get("lower_case_table_names")
             .is_some_and(|value| value != "0"),
         status,
-        resets: first(&resets).and_then(|row| text(row, 1)),
+        resets: resets.row(0).and_then(|row| text(row, 1)),
     };
     Ok((facts, obstacles))
 }
@@ -211,7 +211,7 @@ async fn position(
     for statement in ["SHOW BINARY LOG STATUS", "SHOW MASTER STATUS"] {
         match conn.rows(statement).await {
             Ok(rows) => {
-                let row = first(&rows);
+                let row = rows.row(0);
                 let filter = |at| row.and_then(|row| text(row, at));
                 for (at, variable) in [(2, "binlog_do_db"), (3, "binlog_ignore_db")] {
                     if let Some(value) = filter(at).filter(|value| !value.is_empty()) {

@@ -16,7 +16,7 @@ use super::evidence::Key;
 use super::queue::{Cut, Question};
 use super::rows::{found, log_end};
 use super::{Feed, Phase, fence};
-use crate::account::{AccountError, Conn, first};
+use crate::account::{AccountError, Conn};
 use crate::index::Position;
 
 /// Proofs under way at a time.
@@ -338,7 +338,7 @@ async fn look(
     questions.push(status.to_owned());
     let mut answers = conn.rows_of(&questions).await.map_err(&failed)?;
     let log = answers.pop().ok_or(AccountError::Unexpected);
-    let (_, end) = log_end(first(&log.map_err(&failed)?))?;
+    let (_, end) = log_end(log.map_err(&failed)?.row(0))?;
     let found = answers.pop().and_then(|rows| found(&rows));
     let cut = found.and_then(|found| question.judge(&found, end));
     Ok((end, cut))

@@ -16,7 +16,7 @@ use super::routes::Routes;
 use super::rows::{log_end, text};
 use super::{Feed, Phase, fence};
 use crate::account::log::Request;
-use crate::account::{AccountError, Conn, first};
+use crate::account::{AccountError, Conn};
 use crate::feed::load::Load;
 use crate::index::Position;
 
@@ -74,7 +74,7 @@ async fn follow(feed: &Arc<Feed>, said: &mut Option<String>) -> Result<Infallibl
         .map_err(FeedError::while_doing(
             "the position of the log cannot be read",
         ))?;
-    let row = first(&rows);
+    let row = rows.row(0);
     let (base, start) = log_end(row)?;
     let file = row.and_then(|row| text(row, 0)).unwrap_or_default();
     let request = Request {

@@ -7,7 +7,7 @@ use super::right::Right;
 use super::rows::text;
 use super::stream::replica_id;
 use crate::account::log::Request;
-use crate::account::{Account, AccountError, Conn, first};
+use crate::account::{Account, AccountError, Conn};
 use crate::timeline::definition::Definition;
 
 /// Where a log's first event stands.
@@ -28,7 +28,7 @@ pub async fn server(account: &Account) -> Result<Vec<Obstacle>, AccountError> {
         Err(error) => return Err(error),
     }
     let position = conn.rows(facts.status).await.ok();
-    let row = position.as_ref().and_then(first);
+    let row = position.as_ref().and_then(|rows| rows.row(0));
     let file = row.and_then(|row| text(row, 0));
     let offset = row.and_then(|row| row.u64(1));
     if is_denied_the_log(conn, &file.unwrap_or_default(), offset).await {

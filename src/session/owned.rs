@@ -105,10 +105,8 @@ impl Session {
             if let Some(rest) = asked.dress.rest(payload) {
                 ok.status |= status::MORE_RESULTS;
                 // It comes next, as a command of its own whose reply continues this one.
-                let mut next = Vec::new();
                 let rest = query_payload(rest, commands.capabilities);
-                frame::encode(0, &rest, &mut next);
-                self.client_in.splice(..0, next);
+                self.client_in.splice(..0, frame::opening(&rest));
             }
             ok.write(commands.capabilities, &mut bytes);
             frame::encode(commands.owned_call(&asked.dress), &bytes, &mut packet);

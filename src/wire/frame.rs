@@ -44,6 +44,14 @@ pub fn whole(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(HEADER_BYTES..)?.get(..header.len)
 }
 
+/// `payload` as the logical packet that begins a conversation: its first number is 0.
+#[must_use]
+pub fn opening(payload: &[u8]) -> Vec<u8> {
+    let mut packet = Vec::with_capacity(payload.len() + HEADER_BYTES);
+    encode(0, payload, &mut packet);
+    packet
+}
+
 /// Appends `payload` to `out` as one logical packet that starts with sequence number `seq`; returns the next number.
 pub fn encode(seq: u8, payload: &[u8], out: &mut Vec<u8>) -> u8 {
     let mut seq = seq;

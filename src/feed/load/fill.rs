@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::Want;
-use crate::account::{AccountError, Conn, first};
+use crate::account::{AccountError, Conn};
 use crate::feed::error::FeedError;
 use crate::feed::events::Lost;
 use crate::feed::place::Place;
@@ -237,7 +237,7 @@ impl Source<'_> {
         let mut answers = answers.map_err(&failed)?.into_iter();
         let both = answers.next().zip(answers.next());
         let (rows, end) = both.ok_or_else(|| failed(AccountError::Unexpected))?;
-        let (_, end) = log_end(first(&end))?;
+        let (_, end) = log_end(end.row(0))?;
         Ok((rows, end))
     }
 }

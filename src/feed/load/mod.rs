@@ -26,7 +26,7 @@ use super::error::FeedError;
 use super::obstacles::ServerFacts;
 use super::place::Place;
 use super::{Feed, Phase};
-use crate::account::{Conn, first};
+use crate::account::Conn;
 use crate::feed::rows::all;
 
 /// What is to be loaded.
@@ -185,11 +185,11 @@ impl Loader {
             let failed = FeedError::while_doing("the tables cannot be read");
             // NULL, or below 0: then nothing is known.
             let top = conn.rows(&place.top_query()).await.map_err(&failed)?;
-            let top = first(&top).and_then(|row| row.u64(0));
+            let top = top.row(0).and_then(|row| row.u64(0));
             *place.spans() = Spans::below(top.unwrap_or(0));
             if self.feed.limits.preload {
                 let readers = conn.rows(&place.count_query()).await.map_err(&failed)?;
-                let readers = first(&readers).and_then(|row| row.u64(0));
+                let readers = readers.row(0).and_then(|row| row.u64(0));
                 self.backlog.preload(place.number, readers.unwrap_or(0));
             }
         }

@@ -154,9 +154,7 @@ impl Commands {
         };
         self.begin(Command::StmtExecute, after);
         let payload = self.prepared.relayed(*id, payload, self.capabilities)?;
-        let mut packet = Vec::new();
-        frame::encode(0, &payload, &mut packet);
-        Some(packet)
+        Some(frame::opening(&payload))
     }
 
     /// Notes that a call was answered; returns the number of the packet that says so.
