@@ -51,6 +51,11 @@ impl Twin {
         )
     }
 
+    /// Of two sessions in one database of a server that nobody else is on: the warning counts of calls are compared as well.
+    pub(crate) fn between(direct: WireClient, proxied: WireClient) -> Twin {
+        Twin::of(direct, proxied, None).parse_is_silent()
+    }
+
     fn of(direct: WireClient, proxied: WireClient, names: Option<[String; 2]>) -> Twin {
         let parse_warns = !direct.greeting.is_mariadb();
         Twin {

@@ -9,6 +9,7 @@ mod definitions;
 mod hostile;
 mod leftovers;
 mod others;
+mod parsed;
 mod places;
 mod prepared;
 mod pressure;

@@ -19,7 +19,7 @@ use super::counts::{Counts, Event};
 use super::login::Ways;
 use super::machine::{ClientStep, Machine, ServerStep};
 use crate::backend::{AskError, Backend};
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, Epoch};
 use crate::feed::{Feed, Place};
 use crate::limits::Limits;
 use crate::link::{Link, release};
@@ -184,7 +184,7 @@ pub struct Session {
     /// Where the last page was looked for in memory.
     pub(super) place: Option<Arc<Place>>,
     /// When the right to execute the procedure was last proved.
-    pub(super) execute_proven: Option<Instant>,
+    pub(super) execute_proven: Option<(Instant, Epoch)>,
     /// When this account last looked at a definition and saw too little, and in which database.
     pub(super) checked_in_vain: Option<(Instant, Vec<u8>)>,
 }

@@ -17,7 +17,7 @@ use crate::source::lookup::{Found, Lookup};
 use crate::source::plan::{Next, Step};
 use crate::source::proofs::{self, ResultTablesThere};
 use crate::statement::Call;
-use crate::timeline::check::{Facts, Procedure, Product};
+use crate::timeline::check::{Facts, ParseWarnings, Procedure, Product};
 use crate::timeline::definition::Definition;
 use crate::wire::response::ErrPacket;
 use crate::wire::resultset::{Answer, Rows};
@@ -34,6 +34,8 @@ struct Plan {
     execute: bool,
     count_result: bool,
     count_heads: bool,
+    /// The right to execute, behind all else.
+    execute_last: bool,
 }
 
 impl Plan {
@@ -58,11 +60,16 @@ impl Session {
             call,
             most: self.shared.limits.pending_ids,
         };
+        self.heed_parse_warnings(call, facts)?;
         let plan = self.plan(call, facts)?;
         let compared = self.compared(&lookup);
         let found = match self.remembered(&lookup, plan).await? {
             Some(found) => found,
             None => self.by_lookups(&lookup).await?,
+        };
+        let warnings = match plan.execute_last {
+            true => self.execute_last(&lookup).await?,
+            false => 0,
         };
         if let (Some((place, mark)), Some(shadow)) = (compared, &self.shared.shadow) {
             shadow.compare(Compared {
@@ -75,11 +82,14 @@ impl Session {
                 answer: found.clone(),
             });
         }
-        self.conclude(call, payload, facts, found)
+        let mut owned = self.conclude(call, payload, facts, found)?;
+        owned.pending.warnings = warnings;
+        Ok(owned)
     }
 
     fn plan(&mut self, call: &Call, facts: &Facts) -> Result<Plan, Refusal> {
-        let execute = self.execute_is_due(call);
+        let execute = self.execute_is_due(call, facts);
+        let warns = facts.parse_warnings != ParseWarnings::None;
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         // Only MariaDB's OK packet counts the rows that the call deletes.
         let counts = facts.product == Product::Mariadb;
@@ -90,9 +100,10 @@ impl Session {
             settings: !commands.standing.settings_proven,
             // What is counted must be the temporary table, not a permanent one of its name.
             tables: !commands.standing.tables_proven || count_result || count_heads,
-            execute,
+            execute: execute && !warns,
             count_result,
             count_heads,
+            execute_last: execute && warns,
         })
     }
 
@@ -201,7 +212,7 @@ impl Session {
             }
         }
         if plan.execute {
-            batch.query(&lookup.execute_probe());
+            batch.query(&lookup.execute_probe(lookup.call.form));
         }
         if plan.count_result {
             batch.query(&lookup.count_query(&definition.result.table));
@@ -377,6 +388,7 @@ impl Session {
                 before,
                 tail: None,
                 spared: Vec::new(),
+                warnings: 0,
                 pinged: false,
             },
             affected_rows,

@@ -97,6 +97,7 @@ impl Session {
         let mut ok = OkPacket {
             affected_rows: owned.affected_rows,
             status: owned.status,
+            warnings: owned.pending.warnings,
             ..OkPacket::default()
         };
         let (mut bytes, mut packet) = (Vec::new(), Vec::new());

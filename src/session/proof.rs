@@ -7,18 +7,29 @@ use super::driver::Session;
 use super::owned::{ASK_LIMITS, INTERRUPTED, Refusal, failed};
 use super::probe;
 use super::reason::Reason;
-use crate::backend::Batch;
+use crate::backend::{Batch, query_payload};
 use crate::catalogue::ServiceError;
+use crate::source::lookup::Lookup;
 use crate::source::proofs;
 use crate::statement::Call;
-use crate::timeline::check::{self, Facts, Procedure, Verdict};
+use crate::timeline::Form;
+use crate::timeline::check::{self, Facts, ParseWarnings, Procedure, Verdict};
 use crate::timeline::definition::Definition;
-use crate::wire::resultset::Answer;
+use crate::wire::reply::Outcome;
+use crate::wire::resultset::{Answer, Row};
 
 /// ER_SP_WRONG_NO_OF_ARGS: the answer to a call that may be executed, but has no arguments.
 const WRONG_ARGUMENT_COUNT: u16 = 1318;
+/// ER_DEPRECATED_UTF8_ALIAS.
+const UTF8_IS_AN_ALIAS: u64 = 3719;
 /// ER_SP_DOES_NOT_EXIST.
 const NO_PROCEDURE: u16 = 1305;
+
+/// A statement that MySQL has this to say of (ER_DEPRECATED_UTF8_ALIAS), so many times, and does nothing about.
+pub(super) fn utf8_is_an_alias(times: u16) -> String {
+    let names = vec!["_utf8''"; usize::from(times)].join(",");
+    format!("DO {names}")
+}
 
 impl Session {
     /// Asks for the settings alone, where reading a table could disturb the session.
@@ -106,17 +117,83 @@ impl Session {
         }
     }
 
-    /// True when the right to execute is not proven for this account, or was so too long ago.
-    pub(super) fn execute_is_due(&mut self, call: &Call) -> bool {
+    /// True when the right to execute is not proven for this account, or was so too long ago; where the server warns of texts that it
+    /// parses, also when a routine may have changed since.
+    pub(super) fn execute_is_due(&mut self, call: &Call, facts: &Facts) -> bool {
         let lifetime = self.shared.privileges_ttl;
+        let (warns, now) = (
+            facts.parse_warnings != ParseWarnings::None,
+            self.shared.catalogue.epoch(),
+        );
         let recent = self
             .execute_proven
-            .is_some_and(|at| at.elapsed() < lifetime);
+            .is_some_and(|(at, epoch)| at.elapsed() < lifetime && (epoch == now || !warns));
         let proven = self
             .machine
             .commands()
             .and_then(|commands| commands.standing.may_execute);
         !(recent && proven == Some((call.definition, call.form)))
+    }
+
+    /// A procedure of whose text the server says what cannot be said again is relayed once in a session.
+    pub(super) fn heed_parse_warnings(&mut self, call: &Call, facts: &Facts) -> Result<(), Reason> {
+        if facts.parse_warnings != ParseWarnings::Others {
+            return Ok(());
+        }
+        let this = (call.definition, call.form, self.shared.catalogue.epoch());
+        let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
+        let parsed = &mut commands.standing.parsed;
+        if parsed.contains(&this) {
+            return Ok(());
+        }
+        parsed.retain(|(.., epoch)| *epoch == this.2);
+        parsed.push(this);
+        Err(Reason::ParseWarnings)
+    }
+
+    /// Proves the right to execute where the server may warn of a text that it has to parse for that, as it would at the call itself.
+    /// It has the warnings again behind this, in the place of those of the call; returns how many.
+    ///
+    /// Last of all: a call that is relayed after all is told them by the server.
+    pub(super) async fn execute_last(&mut self, lookup: &Lookup<'_>) -> Result<u16, Refusal> {
+        let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
+        let capabilities = commands.capabilities;
+        let mut batch = Batch::new(capabilities);
+        if lookup.call.form == Form::Bounded {
+            // The call has the server parse its helper, of which it does not tell.
+            batch.query(&lookup.execute_probe(Form::Heads));
+        }
+        batch.query(&lookup.execute_probe(lookup.call.form));
+        batch.query("SHOW WARNINGS");
+        batch.query("DO 0");
+        let answers = self.backend.ask(&batch, capabilities, ASK_LIMITS).await?;
+        let mut answers = answers.into_iter();
+        if lookup.call.form == Form::Bounded {
+            let _ = answers.next();
+        }
+        self.take_execute(answers.next(), lookup.call, lookup.facts)?;
+        let told = match answers.next() {
+            Some(Answer::Rows(rows)) => {
+                let of_alias = |row: &Row<'_>| row.u64(1) == Some(UTF8_IS_AN_ALIAS);
+                rows.iter().filter(of_alias).count()
+            }
+            Some(Answer::Err(error)) => return Err(failed(&error)),
+            _ => return Err(Reason::LookupFailed.into()),
+        };
+        let mut warnings = 0;
+        if told > 0 {
+            let again = utf8_is_an_alias(u16::try_from(told).unwrap_or(u16::MAX));
+            let again = query_payload(again.as_bytes(), capabilities);
+            let read = self.backend.run(&again, capabilities, 0).await?;
+            warnings = match read.outcome {
+                Some(Outcome::Ok(ok)) => ok.warnings,
+                Some(Outcome::Err(error)) => return Err(failed(&error)),
+                _ => return Err(Reason::LookupFailed.into()),
+            };
+        }
+        let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
+        commands.standing.conditions = warnings > 0;
+        Ok(warnings)
     }
 
     /// Judges the answer to a call without arguments: only who may execute it is told of those.
@@ -137,7 +214,8 @@ impl Session {
             }
             _ => return Err(Reason::NoExecute.into()),
         }
-        self.execute_proven = Some(Instant::now());
+        // What changed while it was asked for counts as a change since.
+        self.execute_proven = Some((Instant::now(), self.shared.catalogue.epoch()));
         if let Some(commands) = self.machine.commands() {
             commands.standing.may_execute = Some((call.definition, call.form));
         }

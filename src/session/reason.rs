@@ -28,6 +28,8 @@ pub enum Reason {
     Unchecked,
     /// This session's account may not read the tables.
     LookupDenied,
+    /// The server warns of the procedure's text where a session calls it first, and only it can say how.
+    ParseWarnings,
     /// A lookup failed in another way (a time limit, locks taken out of sight, ...).
     LookupFailed,
     /// The answer would exceed `limits.pending_ids`.
@@ -42,7 +44,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Reason; 17] = [
+    pub const ALL: [Reason; 18] = [
         Reason::AutocommitOff,
         Reason::InTransaction,
         Reason::OneShotTransaction,
@@ -55,6 +57,7 @@ impl Reason {
         Reason::Definition,
         Reason::Unchecked,
         Reason::LookupDenied,
+        Reason::ParseWarnings,
         Reason::LookupFailed,
         Reason::TooManyIds,
         Reason::WriteDenied,
@@ -78,6 +81,7 @@ impl Reason {
             Reason::Definition => "definition_refused",
             Reason::Unchecked => "definition_unchecked",
             Reason::LookupDenied => "lookup_denied",
+            Reason::ParseWarnings => "parse_warnings",
             Reason::LookupFailed => "lookup_failed",
             Reason::TooManyIds => "too_many_ids",
             Reason::WriteDenied => "write_denied",

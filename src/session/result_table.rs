@@ -22,6 +22,8 @@ pub struct Pending {
     pub tail: Option<Vec<u8>>,
     /// The packets of the last statements since that have nothing to do with the tables: then it is theirs.
     pub spared: Vec<Vec<u8>>,
+    /// How many warnings of the procedure's text the call was told.
+    pub warnings: u16,
     /// A COM_PING came since; it sets the row count back.
     pub pinged: bool,
 }
@@ -140,6 +142,7 @@ mod tests {
                 before,
                 tail: None,
                 spared: Vec::new(),
+                warnings: 0,
                 pinged: false,
             };
             before = pending.history();

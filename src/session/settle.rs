@@ -6,9 +6,10 @@
 use super::counts::Event;
 use super::driver::{Ended, Session};
 use super::owned::{ASK_LIMITS, INTERRUPTED};
+use super::proof;
 use super::reason::Reason;
 use super::result_table::{Pending, Rows};
-use crate::backend::Batch;
+use crate::backend::{Batch, query_payload};
 use crate::source::write;
 use crate::wire::command::Command;
 use crate::wire::reply::{Outcome, Reply};
@@ -34,6 +35,10 @@ impl Session {
             self.shared.counts.add(Event::TableWritten);
         } else {
             self.redo(&pending).await?;
+            // The server has parsed the text at the right's proof, and has nothing to say of it now.
+            if diagnostics && pending.warnings > 0 && !self.asks_for_found_rows() {
+                self.warn_again(pending.warnings).await?;
+            }
         }
         if diagnostics {
             for answered in pending.tail.iter().chain(&pending.spared) {
@@ -92,6 +97,22 @@ impl Session {
             }
         }
         Err(interrupted_for_good())
+    }
+
+    async fn warn_again(&mut self, times: u16) -> Result<(), Ended> {
+        let Some(commands) = self.machine.commands() else {
+            return Ok(());
+        };
+        let statement = proof::utf8_is_an_alias(times);
+        let payload = query_payload(statement.as_bytes(), commands.capabilities);
+        self.run_aside(&payload).await
+    }
+
+    /// That count outlives warnings, and not a statement that gives rise to some.
+    fn asks_for_found_rows(&self) -> bool {
+        const NAME: &[u8] = b"FOUND_ROWS";
+        let mut windows = self.client_in.windows(NAME.len());
+        windows.any(|window| window.eq_ignore_ascii_case(NAME))
     }
 
     fn take_pending(&mut self) -> Option<Box<Pending>> {

@@ -2,6 +2,7 @@
 
 use super::prepared::Current;
 use super::reason::Reason;
+use crate::catalogue::Epoch;
 use crate::statement::{Effects, Locks};
 use crate::timeline::Form;
 use crate::wire::response::OkPacket;
@@ -32,6 +33,8 @@ pub struct Standing {
     pub tables_proven: bool,
     /// The procedure (a definition's, in one of its forms) that the account was seen to be allowed to execute.
     pub may_execute: Option<(usize, Form)>,
+    /// The procedures that warn of their texts and were relayed for it: the server has parsed them as they were then.
+    pub parsed: Vec<(usize, Form, Epoch)>,
     /// The last statement may have left warnings or an error, which the replies to some commands count. A call
     /// would have ended them.
     pub conditions: bool,
@@ -57,6 +60,7 @@ impl Standing {
             settings_proven: false,
             tables_proven: true,
             may_execute: None,
+            parsed: Vec::new(),
             conditions: false,
             one_shot: false,
             locked: false,

@@ -3,6 +3,7 @@
 
 use super::lookup::Lookup;
 use crate::session::reason::Reason;
+use crate::timeline::Form;
 use crate::timeline::check::{Answered, ServerError};
 use crate::timeline::definition::{Definition, quoted};
 use crate::wire::response::ErrPacket;
@@ -116,11 +117,8 @@ impl Lookup<'_> {
 
     /// A call without arguments: it tells who may execute the procedure, and runs nothing.
     #[must_use]
-    pub fn execute_probe(&self) -> String {
-        format!(
-            "CALL {}()",
-            self.name(self.definition.procedure(self.call.form))
-        )
+    pub fn execute_probe(&self, form: Form) -> String {
+        format!("CALL {}()", self.name(self.definition.procedure(form)))
     }
 
     /// Counts a result table's rows.

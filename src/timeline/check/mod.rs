@@ -10,6 +10,7 @@ use super::definition::{Definition, Form};
 
 pub use answers::{Answered, ServerError};
 pub use reason::Reason;
+pub use warnings::ParseWarnings;
 
 mod answers;
 mod queries;
@@ -17,6 +18,7 @@ mod reason;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod warnings;
 
 pub use queries::{databases_query, queries};
 
@@ -53,6 +55,8 @@ pub struct Facts {
     pub newest_id: Option<u64>,
     /// The server has no stored functions but those it came with: a SELECT runs none.
     pub no_functions: bool,
+    /// What the server says of the procedures' texts whenever it parses them.
+    pub parse_warnings: ParseWarnings,
     /// The optimizer's estimate of the message table's rows, where MySQL tells it to the account.
     pub message_rows: Option<u64>,
 }
@@ -196,9 +200,15 @@ fn facts(definition: &Definition, database: &str, answers: Answers<'_>) -> Resul
         },
         other => other,
     };
+    let product = Product::of(&version);
+    let parse_warnings = match product {
+        Product::Mariadb => ParseWarnings::None,
+        Product::Mysql => parse_warnings(answers, &[&newest, &bounded, &heads]),
+    };
     Ok(Facts {
-        product: Product::of(&version),
+        product,
         version,
+        parse_warnings,
         newest,
         bounded,
         heads,
@@ -208,6 +218,18 @@ fn facts(definition: &Definition, database: &str, answers: Answers<'_>) -> Resul
         no_functions: surely_no_functions(answers),
         message_rows: tables::message_rows(answers),
     })
+}
+
+/// What may be said of the texts of these forms' procedures. Of a text that is not seen that is the usual.
+fn parse_warnings(answers: Answers<'_>, stands: &[&Result<Procedure, Reason>; 3]) -> ParseWarnings {
+    let texts = Routine::ALL.map(|routine| {
+        let rows = answers.rows(Question::ShowCreate(routine)).ok()?;
+        rows.first()?.bytes(2).map(ParseWarnings::of)
+    });
+    let unseen = stands.contains(&&Ok(Procedure::Trusted));
+    let unseen = unseen.then_some(ParseWarnings::Alias);
+    let all = texts.into_iter().chain([unseen]).flatten();
+    all.max().unwrap_or_default()
 }
 
 fn routine(
