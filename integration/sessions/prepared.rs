@@ -390,6 +390,21 @@ fn many(stage: &mut Stage, limit: usize) {
 }
 
 #[test]
+fn bits_that_mean_nothing_in_a_type_are_the_servers_to_judge() {
+    on_each_stage(|stage| {
+        let mut twin = stage.twin();
+        let call = twin.prepare("CALL fetch_timeline_ids(?)");
+        let one = |sign| [Param::new(3, sign, &[1, 0, 0, 0])];
+        for sign in [1, 0x40, 0x7f, 0x81, 0xff] {
+            twin.execute_with(call, &one(sign), 0, true);
+            twin.run("SHOW WARNINGS");
+            twin.execute_with(call, &one(UNSIGNED), 0, true);
+            look(&mut twin);
+        }
+    });
+}
+
+#[test]
 fn a_prepared_statement_that_is_no_call_has_the_effects_of_its_own_text() {
     on_each_stage(|stage| {
         let mut twin = stage.twin();

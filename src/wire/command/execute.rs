@@ -81,7 +81,7 @@ impl<'a> Execute<'a> {
     /// The values, which `types` tell apart. `None` in place of each that is not certainly a number from 0 to 2^64 - 1.
     ///
     /// # Errors
-    /// When bytes are missing, or a type is not known.
+    /// When bytes are missing, a type is not known, or bits are set beside it that mean nothing.
     pub fn numbers(&self, types: &[u8]) -> Result<Vec<Option<u64>>, Malformed> {
         let Parameters {
             count,
@@ -93,7 +93,12 @@ impl<'a> Execute<'a> {
         let (mut types, mut values) = (Cursor::new(types), Cursor::new(values));
         let mut numbers = Vec::with_capacity(count);
         for index in 0..count {
+            let at = types.position();
             let [code, sign] = types.u16()?.to_le_bytes();
+            if sign & !UNSIGNED != 0 {
+                let value = u64::from(sign);
+                return Err(Malformed::Unexpected { at, value });
+            }
             if named {
                 types.lenenc_bytes()?;
             }
