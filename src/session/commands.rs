@@ -278,13 +278,16 @@ impl Commands {
                 }
                 after = self.reset(command, payload);
             }
-            Command::Ping => {
-                if let Some(pending) = &mut self.tables.pending {
-                    pending.pinged = true;
-                }
+            Command::SetOption => {
+                self.came_aside(payload);
+                after = After::MultiStatements(multi_statements(payload));
             }
-            Command::SetOption => after = After::MultiStatements(multi_statements(payload)),
-            _ if spares_result_tables(command) => self.note(command, payload),
+            _ if spares_result_tables(command) => {
+                if matches!(command, Command::Ping | Command::StmtReset) {
+                    self.came_aside(payload);
+                }
+                self.note(command, payload);
+            }
             _ => {
                 let effects = self.effects_of(command, payload);
                 if let Some(step) = self.settle_first(effects, None) {
@@ -298,6 +301,15 @@ impl Commands {
         }
         self.begin(command, after);
         self.pass(command, header, input)
+    }
+
+    /// Notes a command that is no statement, and behind which the row count is another one.
+    fn came_aside(&mut self, payload: &[u8]) {
+        if let Some(pending) = &mut self.tables.pending
+            && payload.len() <= SPARED_BYTES
+        {
+            pending.aside = Some(payload.to_vec());
+        }
     }
 
     fn pass(&mut self, command: Command, header: Header, input: &[u8]) -> ClientStep {
@@ -356,7 +368,7 @@ impl Commands {
             }
             if pending.spared.len() < SPARED_IN_ROW {
                 pending.spared.push(query.to_vec());
-                pending.pinged = false;
+                pending.aside = None;
                 return None;
             }
         }
@@ -548,7 +560,6 @@ fn spares_result_tables(command: Command) -> bool {
             | Command::StmtSendLongData
             | Command::ProcessKill
             | Command::ProcessInfo
-            | Command::Debug
     )
 }
 

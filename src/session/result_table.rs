@@ -24,8 +24,8 @@ pub struct Pending {
     pub spared: Vec<Vec<u8>>,
     /// How many warnings of the procedure's text the call was told.
     pub warnings: u16,
-    /// A COM_PING came since; it sets the row count back.
-    pub pinged: bool,
+    /// The packet of the last command since that is no statement and sets the row count back.
+    pub aside: Option<Vec<u8>>,
 }
 
 impl Pending {
@@ -143,7 +143,7 @@ mod tests {
                 tail: None,
                 spared: Vec::new(),
                 warnings: 0,
-                pinged: false,
+                aside: None,
             };
             before = pending.history();
         }

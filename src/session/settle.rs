@@ -44,8 +44,8 @@ impl Session {
             for answered in pending.tail.iter().chain(&pending.spared) {
                 self.run_aside(answered).await?;
             }
-            if pending.pinged {
-                self.run_aside(&[Command::Ping.byte()]).await?;
+            if let Some(command) = &pending.aside {
+                self.run_aside(command).await?;
             }
         }
         Ok(())
