@@ -1,6 +1,10 @@
 //! Session settings that change what the procedure does, or what its OK says.
 
+use std::thread::sleep;
+use std::time::Duration;
+
 use super::stage::{TAIL, on_each_stage};
+use crate::kit::wire_client::{Login, capability};
 
 /// Each changes something; the second one of a pair puts it back.
 const SETTINGS: &[[&str; 2]] = &[
@@ -171,6 +175,30 @@ const SETTINGS: &[[&str; 2]] = &[
         "SET SESSION tmp_memory_table_size = DEFAULT",
     ],
     [
+        "SET SESSION enforce_storage_engine = InnoDB",
+        "SET SESSION enforce_storage_engine = DEFAULT",
+    ],
+    [
+        "SET SESSION enforce_storage_engine = MEMORY",
+        "SET SESSION enforce_storage_engine = DEFAULT",
+    ],
+    [
+        "SET SESSION max_session_mem_used = 200000",
+        "SET SESSION max_session_mem_used = DEFAULT",
+    ],
+    [
+        "SET SESSION in_predicate_conversion_threshold = 2",
+        "SET SESSION in_predicate_conversion_threshold = DEFAULT",
+    ],
+    [
+        "SET SESSION in_predicate_conversion_threshold = 0",
+        "SET SESSION in_predicate_conversion_threshold = DEFAULT",
+    ],
+    [
+        "SET SESSION require_row_format = 1",
+        "SET SESSION require_row_format = 0",
+    ],
+    [
         "SET SESSION updatable_views_with_limit = 0",
         "SET SESSION updatable_views_with_limit = DEFAULT",
     ],
@@ -179,7 +207,9 @@ const SETTINGS: &[[&str; 2]] = &[
 #[test]
 fn a_session_setting_has_the_effect_that_it_has_on_the_procedure() {
     on_each_stage(|stage| {
-        let mut twin = stage.twin();
+        // MySQL tells of settings that change where that is agreed on; MariaDB of others.
+        let track = [0, capability::SESSION_TRACK][usize::from(stage.service)];
+        let mut twin = stage.twin_of(&Login::default().with(track));
         for [change, restore] in SETTINGS {
             twin.run("CALL fetch_timeline_ids(1)");
             // Some are known to one server alone, some need what the other one lacks.
@@ -227,5 +257,61 @@ fn a_setting_made_out_of_sight_is_seen() {
         twin.run("CALL fetch_timeline_ids(1)");
         twin.run(TAIL);
         stage.owned(4);
+    });
+}
+
+/// MySQL tells each statement's number then, and gives each transaction the one that the client chose.
+#[test]
+fn what_only_the_server_can_number_is_its_own_to_answer() {
+    on_each_stage(|stage| {
+        if stage.server.is_mariadb() {
+            return;
+        }
+        let login = Login::default()
+            .with(capability::SESSION_TRACK)
+            .database(stage.databases[1].name());
+        let mut client = stage.proxy.login(&login);
+        let call = "CALL fetch_timeline_ids(1)";
+        for tracked in ["'*'", "'autocommit,statement_id'"] {
+            client.ok(&format!(
+                "SET SESSION session_track_system_variables = {tracked}"
+            ));
+            let before = stage.proxy.counts().of("calls_relayed[session_settings]");
+            client.ok(call);
+            let after = stage.proxy.counts().of("calls_relayed[session_settings]");
+            assert_eq!(after, before + 1);
+        }
+        client.ok("SET SESSION session_track_system_variables = 'autocommit,sql_mode'");
+        client.ok(call);
+        stage.owned(1);
+        let mut direct = stage.server.connect();
+        direct.ok(&format!("USE {}", stage.databases[0].name()));
+        direct.ok(call);
+        client.ok(call);
+        // A number that was given already has its statements left out.
+        let first = 1 + 2 * u32::from(stage.service);
+        for (client, number) in [(&mut direct, first), (&mut client, first + 1)] {
+            let uuid = "5ca1ab1e-0000-0000-0000-000000000000";
+            client.ok(&format!("SET gtid_next = '{uuid}:{number}'"));
+            assert_eq!(client.error(call).code, 1837);
+            client.ok("ROLLBACK");
+            client.ok("SET gtid_next = AUTOMATIC");
+            client.ok(call);
+        }
+    });
+}
+
+/// Calls from memory ask the server nothing, but it has to hear of the session.
+#[test]
+fn a_session_that_makes_calls_is_not_idle() {
+    on_each_stage(|stage| {
+        let mut twin = stage.twin();
+        twin.run("CALL fetch_timeline_ids(1)");
+        twin.run("SET wait_timeout = 1");
+        for _ in 0..8 {
+            sleep(Duration::from_millis(450));
+            twin.run("CALL fetch_timeline_ids(1)");
+        }
+        twin.run(TAIL);
     });
 }

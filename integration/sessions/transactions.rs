@@ -1,8 +1,39 @@
 //! Transactions, isolation levels, autocommit.
 
 use super::stage::{TAIL, on_each_stage};
+use crate::kit::wire_client::{Login, capability};
 
 const COUNT: &str = "SELECT COUNT(*), MIN(id), MAX(id) FROM fetch_timeline_tt";
+
+/// What the server has to tell of a transaction waits behind an error for the next statement's answer.
+#[test]
+fn a_transaction_that_an_error_ends_is_told_of_by_the_call() {
+    on_each_stage(|stage| {
+        for capabilities in [0, capability::SESSION_TRACK] {
+            for error in [
+                "CREATE TABLE message (x int)",
+                "DROP TABLE nothing_such",
+                "LOCK TABLES nothing_such READ",
+                "SELECT nothing_such",
+                "SET autocommit = 1, nothing_such = 1",
+            ] {
+                for begin in ["BEGIN", "START TRANSACTION READ ONLY", "SET autocommit = 0"] {
+                    let mut twin = stage.twin_of(&Login::default().with(capabilities));
+                    twin.run("SELECT COUNT(*) FROM message");
+                    twin.run(begin);
+                    twin.run(error);
+                    for _ in 0..3 {
+                        twin.run("CALL fetch_timeline_ids(1)");
+                        twin.run(COUNT);
+                    }
+                    twin.run("ROLLBACK");
+                    twin.run("CALL fetch_timeline_ids(1)");
+                    twin.run(TAIL);
+                }
+            }
+        }
+    });
+}
 
 #[test]
 fn a_call_in_a_transaction_reads_in_its_snapshot_at_each_isolation_level() {

@@ -389,7 +389,7 @@ impl Session {
                 tail: None,
                 spared: Vec::new(),
                 warnings: 0,
-                pinged: false,
+                aside: None,
             },
             affected_rows,
             status: kept | noise,

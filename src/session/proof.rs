@@ -20,6 +20,8 @@ use crate::wire::resultset::{Answer, Row};
 
 /// ER_SP_WRONG_NO_OF_ARGS: the answer to a call that may be executed, but has no arguments.
 const WRONG_ARGUMENT_COUNT: u16 = 1318;
+/// So many times within its `wait_timeout` a session is heard of by the server while it makes calls.
+const HEARD_OF: u32 = 50;
 /// ER_DEPRECATED_UTF8_ALIAS.
 const UTF8_IS_AN_ALIAS: u64 = 3719;
 /// ER_SP_DOES_NOT_EXIST.
@@ -50,9 +52,10 @@ impl Session {
             _ => return Err(Reason::Settings.into()),
         };
         commands.standing.observe(rows.end());
-        let settings = probe::judge_settings(rows)?;
+        let settings = probe::judge_settings(commands.server.mariadb, rows)?;
         commands.standing.enter(settings.database);
         commands.standing.server = Some(settings.server);
+        commands.standing.wait_timeout = settings.wait_timeout;
         commands.standing.settings_proven = true;
         Ok(())
     }
@@ -120,7 +123,10 @@ impl Session {
     /// True when the right to execute is not proven for this account, or was so too long ago; where the server warns of texts that it
     /// parses, also when a routine may have changed since.
     pub(super) fn execute_is_due(&mut self, call: &Call, facts: &Facts) -> bool {
-        let lifetime = self.shared.privileges_ttl;
+        let standing = self.machine.commands().map(|commands| &commands.standing);
+        let wait_timeout = standing.map_or(Duration::MAX, |standing| standing.wait_timeout);
+        // It has the server hear of a session that is answered from memory, before it would end that.
+        let lifetime = self.shared.privileges_ttl.min(wait_timeout / HEARD_OF);
         let (warns, now) = (
             facts.parse_warnings != ParseWarnings::None,
             self.shared.catalogue.epoch(),

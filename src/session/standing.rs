@@ -1,5 +1,7 @@
 //! What is known of a session's state on the server, from what was seen to pass.
 
+use std::time::Duration;
+
 use super::prepared::Current;
 use super::reason::Reason;
 use crate::catalogue::Epoch;
@@ -27,6 +29,8 @@ pub struct Standing {
     database_changes: u64,
     /// Which server this connection leads to; `None` until it was asked.
     pub server: Option<Vec<u8>>,
+    /// The server ends the session when it has heard nothing for so long; as it was when the settings were asked for.
+    pub wait_timeout: Duration,
     /// The settings that matter were asked for, and nothing since could have changed them.
     pub settings_proven: bool,
     /// No temporary table hides one of the definition's tables.
@@ -57,6 +61,7 @@ impl Standing {
             database_proven: true,
             database_changes: 0,
             server: None,
+            wait_timeout: Duration::MAX,
             settings_proven: false,
             tables_proven: true,
             may_execute: None,
@@ -150,6 +155,10 @@ impl Standing {
         }
         if self.locked {
             return Some(Reason::TableLocks);
+        }
+        if self.status.is_none() && self.in_transaction {
+            // The error may have ended it; what the server has to tell of that belongs to the client's next statement.
+            return Some(Reason::InTransaction);
         }
         let flags = self.status?;
         if flags & (status::IN_TRANS | status::IN_TRANS_READONLY) != 0 {

@@ -3,6 +3,7 @@
 use super::counts::Event;
 use super::driver::{Ended, Session};
 use super::owned::INTERRUPTED;
+use super::probe;
 use crate::statement::{Tail, TailForm};
 use crate::timeline::check::{Facts, Product, Verdict};
 use crate::wire::command;
@@ -35,7 +36,7 @@ impl Session {
                     if let Some(pending) = &mut commands.tables.pending {
                         pending.tail = Some(text);
                         pending.spared = Vec::new();
-                        pending.pinged = false;
+                        pending.aside = None;
                     }
                 }
                 self.shared.counts.add(Event::TailVirtual);
@@ -78,7 +79,7 @@ impl Session {
             return None;
         };
         let form = form(facts, all.len() as u64)?;
-        if ids.len() >= LONG_LIST {
+        if ids.len() >= usize::from(probe::LONG_LIST) {
             return None;
         }
         let payload = self.client_in.get(HEADER_BYTES..length)?;
@@ -89,8 +90,6 @@ impl Session {
     }
 }
 
-/// MariaDB makes a subquery of a list as long as this (`in_predicate_conversion_threshold`), with other column flags.
-const LONG_LIST: usize = 1_000;
 /// Messages, as the optimizer estimates them, from which on MySQL is known to read the result table first.
 const MANY_MESSAGES: u64 = 4_000;
 /// So many messages must there be for each row of the result table, for the same reason.
