@@ -1,6 +1,6 @@
 //! Other ways in and out than a port: sockets of the machine, and the PROXY protocol.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -45,6 +45,7 @@ fn sockets_of_the_machine_lead_in_and_out() {
             let mut root = WireClient::connect(server.addr());
             root.ok("CREATE USER local@localhost IDENTIFIED BY 'geheim'");
             root.ok("GRANT ALL ON *.* TO local@localhost");
+            root.ok("CREATE USER guest@localhost");
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("headwater.sock");
             let (path, upstream) = (path.to_str().unwrap(), server.socket());
@@ -61,9 +62,90 @@ fn sockets_of_the_machine_lead_in_and_out() {
             client.args(["--user=local", "--password=geheim"]);
             assert!(printed(client, "SELECT CURRENT_USER()").contains("local@localhost"));
             assert!(proxy.counts().of("calls_owned") > 0, "{}", proxy.log());
-            proxy.login(&Login::default()).ok("DO 1");
+            proxy.login(&Login::default().user("guest")).ok("DO 1");
             proxy.terminate();
             assert!(!std::path::Path::new(path).exists());
+        },
+    );
+}
+
+/// The server asks the operating system who is at its socket: that is Headwater, whoever its client is.
+#[test]
+fn who_comes_by_network_is_not_taken_for_the_user_that_headwater_runs_as() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let user = Command::new("id").arg("-un").output().unwrap().stdout;
+            let user = String::from_utf8(user).unwrap().trim().to_owned();
+            let mut root = WireClient::connect(server.addr());
+            root.ok("CREATE USER guest@localhost");
+            let plugin = if root.greeting.is_mariadb() {
+                "VIA unix_socket"
+            } else {
+                root.ok("INSTALL PLUGIN auth_socket SONAME 'auth_socket.so'");
+                "WITH auth_socket"
+            };
+            root.ok(&format!("DROP USER IF EXISTS '{user}'@localhost"));
+            root.ok(&format!(
+                "CREATE USER '{user}'@localhost IDENTIFIED {plugin}"
+            ));
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("headwater.sock");
+            let (path, upstream) = (path.to_str().unwrap(), server.socket());
+            let upstream = upstream.to_str().unwrap();
+            let own = |path: &str| {
+                let mut client = local(server, path);
+                client.arg(format!("--user={user}"));
+                printed(client, "SELECT CURRENT_USER()")
+            };
+            let directly = own(upstream);
+            assert!(directly.contains(&format!("{user}@localhost")));
+
+            let proxy = Proxy::start_with(&["--socket", path, "--upstream", upstream], &[]);
+            assert!(proxy.log().contains(&user), "{}", proxy.log());
+            assert_eq!(own(path), directly);
+
+            let login = Login::default().user(&user);
+            let refused = WireClient::try_login(proxy.addr(), &login).unwrap();
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.code, 1698, "{refused:?}");
+            assert!(refused.message.contains("upstream"), "{refused:?}");
+
+            let change = |plugin: &str| {
+                let change = [&[0x11], user.as_bytes(), b"\0\0\0\x2d\0", plugin.as_bytes()];
+                [&change.concat()[..], b"\0"].concat()
+            };
+            let mut guest = proxy.login(&Login::default().user("guest"));
+            guest.ok("DO 1");
+            guest.send(&change(&guest.greeting.plugin.clone())).unwrap();
+            let told = guest.read_packet().unwrap();
+            assert_eq!(
+                told.payload.get(..3),
+                Some(&b"\xff\xa2\x06"[..]),
+                "{told:?}"
+            );
+
+            // The login of another, and the change behind it in the same write.
+            let plugin = guest.greeting.plugin.clone();
+            let login = [
+                &0x0008_8201_u32.to_le_bytes()[..],
+                &[0, 0, 0, 1, 45],
+                &[0; 23],
+                b"guest\0\0",
+                plugin.as_bytes(),
+                b"\0",
+            ];
+            let framed = |seq: u8, payload: &[u8]| {
+                let length = u8::try_from(payload.len()).unwrap();
+                [&[length, 0, 0, seq], payload].concat()
+            };
+            let both = [framed(1, &login.concat()), framed(0, &change(&plugin))];
+            let mut stream = TcpStream::connect(proxy.addr()).unwrap();
+            stream.write_all(&both.concat()).unwrap();
+            let mut told = Vec::new();
+            stream.read_to_end(&mut told).unwrap();
+            let told = String::from_utf8_lossy(&told).into_owned();
+            assert!(told.contains("upstream is a socket"), "{told}");
         },
     );
 }

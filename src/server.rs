@@ -19,6 +19,7 @@ use crate::session::counts::Counts;
 use crate::session::driver::{Session, Shared, Transport};
 use crate::session::legs::{Legs, ServerLeg};
 use crate::session::login::Ways;
+use crate::session::peer::OwnUser;
 use crate::shadow::{self, Shadow};
 use crate::shards::Shards;
 use crate::timeline::check::Verdict;
@@ -122,6 +123,7 @@ impl Server {
                 legs: legs(settings),
                 redirects: settings.redirect_url == Redirects::Pass,
                 compression: settings.compression,
+                own_user: OwnUser::before(&settings.upstream),
             },
             acceptor: Acceptor::new(&settings.tls)?,
             connector: Connector::new(&settings.upstream_tls, host)?,
@@ -193,6 +195,13 @@ impl Server {
             if let Ok(address) = address {
                 let socket = socket.map(|path| format!(" and {}", path.display()));
                 tracing::info!("listening on {address}{}", socket.unwrap_or_default());
+            }
+            if let Some(own_user) = &shared.transport.ways.own_user {
+                tracing::info!(
+                    "the server's socket takes all clients for the user {0} that Headwater runs as: who comes by network may not log \
+                     in as {0}; accounts of other names that are identified by it (unix_socket, auth_socket) are open to all",
+                    own_user.name()
+                );
             }
             introduce(&upstream, Duration::from_millis(shared.limits.connect_ms)).await;
             if !shared.accelerate {

@@ -60,6 +60,16 @@ impl Link {
         matches!(self.socket, Socket::Unix(_))
     }
 
+    /// True when the other side is on this machine, and the same user of it as this process.
+    #[must_use]
+    pub fn is_own_user(&self) -> bool {
+        let Socket::Unix(stream) = &self.socket else {
+            return false;
+        };
+        let uid = stream.peer_cred().map(|peer| peer.uid());
+        uid.is_ok_and(|uid| uid == nix::unistd::geteuid().as_raw())
+    }
+
     /// From here on both sides speak in compressed frames; `begun` are bytes of them that have come already. `commands`: the other
     /// side is a server.
     pub fn compress(&mut self, algorithm: Algorithm, commands: bool, begun: &[u8]) {

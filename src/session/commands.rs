@@ -10,6 +10,7 @@ use super::dump::Dump;
 use super::frames::Renumbered;
 use super::legs::{Agreed, refusal};
 use super::machine::{ClientStep, Limits, Server};
+use super::peer::OwnUser;
 use super::prepared::{PreparedCall, Statements, Text};
 use super::result_table::ResultTables;
 use super::standing::Standing;
@@ -44,6 +45,8 @@ pub struct Commands {
     multi_statements: Option<bool>,
     /// So many packets of the reply to the waiting command have gone to the client: it is the rest of one.
     told: u8,
+    /// Whose accounts are not for this session's client.
+    pub(super) own_user: Option<OwnUser>,
     /// COM_QUIT was the last command.
     quit: bool,
     /// A command in flight may change a definition.
@@ -136,6 +139,7 @@ impl Commands {
             prepared: Statements::new(limits.prepared_statements, mariadb),
             multi_statements: Some(capabilities.contains(Capabilities::MULTI_STATEMENTS)),
             told: 0,
+            own_user: None,
             quit: false,
             touching: false,
             definition_touched: false,
@@ -180,7 +184,12 @@ impl Commands {
                 return front.say(input, length);
             }
             if front.authenticates() {
-                return front.answer(input);
+                return match &self.own_user {
+                    Some(_) => {
+                        only_answer(input).map_or_else(|step| step, |answer| front.answer(answer))
+                    }
+                    None => front.answer(input),
+                };
             }
         }
         if self.in_flight.len() >= limits.in_flight {
@@ -197,6 +206,19 @@ impl Commands {
             return ClientStep::Need;
         }
         let whole = header.len <= limits.statement_bytes && header.len < MAX_BODY;
+        if let (Command::ChangeUser, Some(own_user)) = (command_of(body), &self.own_user) {
+            let refusal = match body.get(..header.len) {
+                Some(payload) => own_user.refuses_change(payload, self.capabilities),
+                None if whole => return ClientStep::Need,
+                None => Some(own_user.refusal(1)),
+            };
+            if let Some(refusal) = refusal {
+                return match self.is_idle() {
+                    true => ClientStep::Refuse(refusal),
+                    false => ClientStep::Hold,
+                };
+            }
+        }
         match command_of(body) {
             Command::Query if whole => match body.get(..header.len) {
                 Some(payload) => self.query(payload, classify),
@@ -561,6 +583,15 @@ fn spares_result_tables(command: Command) -> bool {
             | Command::ProcessKill
             | Command::ProcessInfo
     )
+}
+
+/// The first packet of a dialogue's answers; what to do where there is none yet, or a command in its place.
+fn only_answer(input: &[u8]) -> Result<&[u8], ClientStep> {
+    match (Header::parse(input), frame::whole(input)) {
+        (Some(header), _) if header.seq == 0 => Err(ClientStep::Hold),
+        (_, Some(packet)) => Ok(input.get(..HEADER_BYTES + packet.len()).unwrap_or(input)),
+        (_, None) => Err(ClientStep::Need),
+    }
 }
 
 /// Commands that begin with a statement's id.

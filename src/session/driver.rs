@@ -199,7 +199,11 @@ impl Session {
             in_flight: shared.limits.in_flight,
             prepared_statements: shared.limits.prepared_statements,
         };
-        let mut ways = shared.transport.ways;
+        let mut ways = shared.transport.ways.clone();
+        // The operating system says the same of this client as of Headwater.
+        if client.is_own_user() {
+            ways.own_user = None;
+        }
         ways.legs.local_client = client.is_local();
         ways.legs.local_server = backend.link.is_local();
         let machine = Machine::new(limits, ways);

@@ -8,6 +8,7 @@ use super::commands::Commands;
 use super::frames::{self, ClientFrames, Compression, Frames};
 use super::legs::{Agreed, Legs, refusal};
 use super::machine::{ClientStep, Limits, Server, ServerStep};
+use super::peer::OwnUser;
 use super::standing::Standing;
 use crate::wire::capability::Capabilities;
 use crate::wire::compression::Algorithm;
@@ -31,7 +32,7 @@ pub(super) enum Then {
 }
 
 /// How a session may go between its two sides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ways {
     /// Which sides have TLS.
     pub legs: Legs,
@@ -39,6 +40,8 @@ pub struct Ways {
     pub redirects: bool,
     /// Which sides have compressed frames.
     pub compression: Compression,
+    /// Whose accounts are not for this session's client.
+    pub own_user: Option<OwnUser>,
 }
 
 /// A session that logs in.
@@ -110,11 +113,14 @@ impl LoggingIn {
 
     /// Decides about the bytes waiting from the client.
     pub(super) fn client(&mut self, input: &[u8]) -> (ClientStep, Then) {
+        let guarded = self.ways.own_user.is_some();
         match &mut self.stage {
             Stage::Greeting => (ClientStep::Hold, Then::Stay),
             Stage::Login { .. } => self.login(input),
             // Commands sent ahead wait until both sides speak as they will.
-            Stage::Dialogue { login, .. } if login.frames.differ() && is_command(input) => {
+            Stage::Dialogue { login, .. }
+                if (guarded || login.frames.differ()) && is_command(input) =>
+            {
                 (ClientStep::Hold, Then::Stay)
             }
             Stage::Dialogue {
@@ -122,21 +128,24 @@ impl LoggingIn {
                 answers,
                 login,
                 ..
-            } if agreed.renumbers() || login.frames.differ() => match frame::whole(input) {
-                Some(packet) => {
-                    let length = HEADER_BYTES + packet.len();
-                    answers.see(input.get(..length).unwrap_or_default());
-                    let seq = |header: Header| agreed.to_server(header.seq);
-                    let bytes = numbered(input, packet, seq);
-                    (ClientStep::Replace(length, bytes), Then::Stay)
+            } if guarded || agreed.renumbers() || login.frames.differ() => {
+                match frame::whole(input) {
+                    Some(packet) => {
+                        let length = HEADER_BYTES + packet.len();
+                        answers.see(input.get(..length).unwrap_or_default());
+                        let seq = |header: Header| agreed.to_server(header.seq);
+                        let bytes = numbered(input, packet, seq);
+                        (ClientStep::Replace(length, bytes), Then::Stay)
+                    }
+                    None if may_be_login_packet(input) => (ClientStep::Need, Then::Stay),
+                    None if guarded || login.frames.differ() => {
+                        let seq =
+                            Header::parse(input).map_or(2, |header| header.seq.wrapping_add(1));
+                        (ClientStep::Refuse(unreadable(seq)), Then::Stay)
+                    }
+                    None => (ClientStep::Pass(input.len()), Then::Pump),
                 }
-                None if may_be_login_packet(input) => (ClientStep::Need, Then::Stay),
-                None if login.frames.differ() => {
-                    let seq = Header::parse(input).map_or(2, |header| header.seq.wrapping_add(1));
-                    (ClientStep::Refuse(unreadable(seq)), Then::Stay)
-                }
-                None => (ClientStep::Pass(input.len()), Then::Pump),
-            },
+            }
             Stage::Dialogue { answers, .. } => {
                 answers.see(input);
                 (ClientStep::Pass(input.len()), Then::Stay)
@@ -300,6 +309,11 @@ impl LoggingIn {
         let Ok(Login::Response(response)) = login else {
             return (ClientStep::Pass(length), Then::Pump);
         };
+        let seq = Header::parse(input).map_or(2, |header| header.seq.wrapping_add(1));
+        let own_user = self.ways.own_user.as_ref();
+        if let Some(refusal) = own_user.and_then(|own| own.refuses(response.user, seq)) {
+            return (ClientStep::Refuse(refusal), Then::Stay);
+        }
         let capabilities = response.capabilities.intersection(greeting.capabilities);
         let level = response.zstd_level;
         let client = Algorithm::agreed(of_client, level);
@@ -345,6 +359,10 @@ impl LoggingIn {
 
     /// What is no login goes on unread, unless that would evade TLS that has to be.
     fn unread(&self, input: &[u8], length: usize) -> (ClientStep, Then) {
+        if let Some(own_user) = &self.ways.own_user {
+            let seq = Header::parse(input).map_or(2, |header| header.seq.wrapping_add(1));
+            return (ClientStep::Refuse(own_user.refusal(seq)), Then::Stay);
+        }
         let pass = (ClientStep::Pass(length), Then::Pump);
         let Stage::Login {
             greeting,
@@ -401,7 +419,9 @@ impl LoggingIn {
                     standing.observe(&ok);
                     let (server, capabilities) = (login.server.clone(), login.capabilities);
                     let ways = (*agreed, login.frames.renumbered());
-                    let commands = Commands::new(server, capabilities, ways, standing, self.limits);
+                    let mut commands =
+                        Commands::new(server, capabilities, ways, standing, self.limits);
+                    commands.own_user = self.ways.own_user.clone();
                     Then::In(Box::new(commands), login.frames)
                 }
             }

@@ -24,7 +24,9 @@ use super::commands::{Commands, Served};
 use super::dump::Dump;
 use super::frames::Frames;
 use super::login::{LoggingIn, Then, Ways};
+use super::peer::OwnUser;
 use crate::statement::{Class, Tail};
+use crate::wire::frame::{self, HEADER_BYTES};
 
 /// Limits that a machine keeps to.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +94,8 @@ pub struct Machine {
     /// Begins behind the login, and is to be carried out.
     frames: Option<Frames>,
     phase: Phase,
+    /// Whose accounts are not for this session's client: where nobody follows it, it is not heard.
+    own_user: Option<OwnUser>,
 }
 
 #[derive(Debug)]
@@ -116,6 +120,7 @@ impl Machine {
         Machine {
             limits,
             frames: None,
+            own_user: ways.own_user.clone(),
             phase: Phase::LoggingIn(Box::new(LoggingIn::new(ways, limits))),
         }
     }
@@ -162,7 +167,14 @@ impl Machine {
         }
         let (step, then) = match &mut self.phase {
             Phase::LoggingIn(login) => login.client(input),
-            Phase::Pump | Phase::Dump(_) => return ClientStep::Pass(input.len()),
+            Phase::Pump | Phase::Dump(_) => {
+                return match &self.own_user {
+                    Some(own_user) if !is_acknowledgement(input) => {
+                        ClientStep::Refuse(own_user.refusal(1))
+                    }
+                    _ => ClientStep::Pass(input.len()),
+                };
+            }
             Phase::Commands(commands) => return commands.client(input, self.limits, classify),
         };
         self.go_on(then);
@@ -206,6 +218,14 @@ impl Machine {
             Then::Pump => self.phase = Phase::Pump,
         }
     }
+}
+
+/// What a replica says of the log that it is sent: one packet that begins with 0xef (semi-synchronous replication).
+fn is_acknowledgement(input: &[u8]) -> bool {
+    let packet = frame::whole(input);
+    packet.is_some_and(|packet| {
+        packet.first() == Some(&0xef) && input.len() == HEADER_BYTES + packet.len()
+    })
 }
 
 #[cfg(test)]

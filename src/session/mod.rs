@@ -11,6 +11,7 @@ pub mod login;
 mod lookup;
 pub mod machine;
 mod owned;
+pub mod peer;
 pub mod prepared;
 pub mod probe;
 mod proof;

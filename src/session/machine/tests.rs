@@ -29,6 +29,7 @@ const WAYS: Ways = Ways {
     legs: Legs::PLAIN,
     redirects: false,
     compression: Compression::MIRROR,
+    own_user: None,
 };
 
 /// AUTOCOMMIT; the same in a transaction.
