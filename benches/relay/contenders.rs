@@ -76,7 +76,13 @@ impl Running {
                 command.arg("--config").arg(&config);
                 command
             }
-            Contender::Direct | Contender::Headwater => headwater(&address, setup),
+            Contender::Direct | Contender::Headwater => {
+                let limits = format!("[limits]\nsessions = {}\n", setup.sessions);
+                fs::write(&config, limits)?;
+                let mut command = headwater(&address, setup);
+                command.arg("--config").arg(&config);
+                command
+            }
         };
         let mut process = Process::start(command, folder)?;
         wait_until_it_serves(contender, &address, account, &mut process)?;
@@ -134,7 +140,7 @@ pub(crate) fn describe(contender: Contender, setup: &Setup) -> Option<String> {
             "Headwater {}: serve --upstream {}",
             env!("CARGO_PKG_VERSION"),
             match setup.headwater.join(" ") {
-                flags if flags.is_empty() => "and nothing else".to_owned(),
+                flags if flags.is_empty() => "and as many sessions as the others".to_owned(),
                 flags => flags,
             }
         ),

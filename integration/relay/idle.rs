@@ -8,7 +8,7 @@ use crate::kit::servers::on_each_server;
 use crate::kit::wire_client::{Login, WireClient};
 
 #[test]
-fn a_thousand_idle_sessions_take_at_most_24_kib_each() {
+fn a_thousand_idle_sessions_take_at_most_20_kib_each() {
     const SESSIONS: u64 = 1_000;
     on_each_server(|server| {
         let proxy = Proxy::start(server.addr(), &[]);
@@ -27,7 +27,7 @@ fn a_thousand_idle_sessions_take_at_most_24_kib_each() {
             .saturating_sub(before)
             .div_ceil(SESSIONS);
         eprintln!("{each} KiB each");
-        assert!(each <= 24, "{each} KiB each");
+        assert!(each <= 20, "{each} KiB each");
         for client in &mut clients {
             assert_eq!(client.column("SELECT 1"), ["1"]);
         }
