@@ -273,6 +273,7 @@ mod tests {
                 messages_per_author: None,
                 newest_id: None,
                 no_functions: true,
+                options: std::sync::Arc::default(),
                 parse_warnings: check::ParseWarnings::None,
                 message_rows: None,
             }))),

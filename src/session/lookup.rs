@@ -381,6 +381,7 @@ impl Session {
         Ok(Owned {
             pending: Pending {
                 definition: call.definition,
+                options: Arc::clone(&facts.options),
                 form: call.form,
                 call: payload,
                 ids,

@@ -1,12 +1,17 @@
 //! The result tables of a session: on the server, in memory only, or both.
 
+use std::sync::Arc;
+
 use crate::timeline::Form;
+use crate::timeline::check::Options;
 
 /// Ids that an owned call produced, and that the server's temporary tables may not hold yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
     /// Which definition the call belongs to (its place in the catalogue).
     pub definition: usize,
+    /// What the procedures create their tables with.
+    pub options: Arc<Options>,
     /// Which of its procedures was called.
     pub form: Form,
     /// The call's packet payload as the client sent it, to run the real procedure if all else fails.
@@ -135,6 +140,7 @@ mod tests {
         for form in calls {
             let pending = Pending {
                 definition: 0,
+                options: Arc::default(),
                 form: *form,
                 call: Vec::new(),
                 ids: None,

@@ -13,21 +13,28 @@ pub fn statements(
 ) -> Vec<String> {
     let mut statements = Vec::new();
     if let Some(ids) = &pending.ids {
-        write_result(definition, ids, result, &mut statements);
+        let options = &pending.options.result;
+        write_result(definition, ids, result, options, &mut statements);
     }
     if let Some(rows) = &pending.heads {
-        write_heads(definition, rows, heads, &mut statements);
+        let options = &pending.options.heads;
+        write_heads(definition, rows, heads, options, &mut statements);
     }
     statements
 }
 
-fn write_result(definition: &Definition, ids: &[u64], result: Rows, statements: &mut Vec<String>) {
+fn write_result(
+    definition: &Definition,
+    ids: &[u64],
+    result: Rows,
+    options: &str,
+    statements: &mut Vec<String>,
+) {
     let table = quoted(&definition.result.table);
     let id = quoted(&definition.result.id);
     let id_type = definition.id_type.sql();
     statements.push(format!(
-        "CREATE TEMPORARY TABLE IF NOT EXISTS {table} ({id} {id_type} NOT NULL PRIMARY KEY) \
-         ENGINE=heap DEFAULT CHARSET=utf8"
+        "CREATE TEMPORARY TABLE IF NOT EXISTS {table} ({id} {id_type} NOT NULL PRIMARY KEY) {options}"
     ));
     if result != Rows::Absent {
         statements.push(format!("DELETE FROM {table}"));
@@ -37,11 +44,16 @@ fn write_result(definition: &Definition, ids: &[u64], result: Rows, statements: 
     }
 }
 
-fn write_heads(definition: &Definition, rows: &[Head], heads: Rows, statements: &mut Vec<String>) {
+fn write_heads(
+    definition: &Definition,
+    rows: &[Head],
+    heads: Rows,
+    options: &str,
+    statements: &mut Vec<String>,
+) {
     let table = quoted(&definition.heads.table);
     statements.push(format!(
-        "CREATE TEMPORARY TABLE IF NOT EXISTS {table} ({} {} NOT NULL,{} {} NOT NULL) \
-         ENGINE=heap DEFAULT CHARSET=utf8",
+        "CREATE TEMPORARY TABLE IF NOT EXISTS {table} ({} {} NOT NULL,{} {} NOT NULL) {options}",
         quoted(&definition.heads.author),
         definition.user_type.sql(),
         quoted(&definition.heads.head),

@@ -2,13 +2,13 @@
 
 use super::matcher::{Local, Matcher};
 use super::steps::Case;
-use super::{Body, Difference, Security};
+use super::{Difference, Security, TableOptions};
 use crate::statement::lexer::{Kind, Token};
 use crate::timeline::definition::IntType;
 
 impl Matcher<'_> {
     /// `CREATE DEFINER=... PROCEDURE name(parameters) characteristics`.
-    pub(super) fn header(&mut self) -> Result<Body, Difference> {
+    pub(super) fn header(&mut self) -> Result<Security, Difference> {
         self.expect("CREATE")?;
         while self.peek().is_some_and(|token| !token.is_word("PROCEDURE")) {
             self.at += 1;
@@ -49,7 +49,7 @@ impl Matcher<'_> {
         Ok(())
     }
 
-    pub(super) fn characteristics(&mut self) -> Result<Body, Difference> {
+    pub(super) fn characteristics(&mut self) -> Result<Security, Difference> {
         let mut security = Security::Definer;
         loop {
             if self.accept(|token| token.is_word("COMMENT")) {
@@ -57,7 +57,7 @@ impl Matcher<'_> {
             } else if self.accept_words(&["SQL", "SECURITY", "INVOKER"]) {
                 security = Security::Invoker;
             } else if !CHARACTERISTICS.iter().any(|words| self.accept_words(words)) {
-                return Ok(Body { security });
+                return Ok(security);
             }
         }
     }
@@ -101,7 +101,7 @@ impl Matcher<'_> {
 
     /// Table options in any order: the engine has to be there.
     pub(super) fn memory(&mut self) -> Result<(), Difference> {
-        let mut memory = false;
+        let (start, mut memory, mut has_character_set) = (self.at, false, false);
         loop {
             self.accept(|token| token.is_punct(b','));
             if self.accept_words(&["ENGINE"]) {
@@ -116,9 +116,14 @@ impl Matcher<'_> {
             if CHARACTER_SETS.iter().any(|words| self.accept_words(words)) {
                 self.accept(|token| token.is_punct(b'='));
                 self.free_name("a character set")?;
+                has_character_set = true;
             } else if default {
                 return self.differs("CHARSET");
             } else if memory {
+                self.options = TableOptions {
+                    text: self.text_between(start, self.at),
+                    has_character_set,
+                };
                 return Ok(());
             } else {
                 return self.differs("ENGINE");

@@ -1,6 +1,6 @@
 //! Takes tokens one by one, and says what differs.
 
-use super::{Difference, Routine};
+use super::{Difference, Routine, TableOptions};
 use crate::statement::lexer::{Kind, Token};
 use crate::timeline::definition::{Definition, IntType};
 
@@ -14,6 +14,7 @@ pub(super) struct Matcher<'a> {
     pub(super) locals: Vec<Local>,
     /// The free names met so far, by the step that met them.
     pub(super) bound: Vec<(&'static str, String)>,
+    pub(super) options: TableOptions,
 }
 
 /// A parameter or a local variable.

@@ -17,10 +17,21 @@ mod steps;
 mod tests;
 
 /// What is left to know of a procedure that is as expected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Body {
     /// Whose privileges it runs with.
     pub security: Security,
+    /// What stands behind the columns of the table that it creates.
+    pub options: TableOptions,
+}
+
+/// Options of a temporary table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableOptions {
+    /// As they stand in the text.
+    pub text: String,
+    /// One of them names a character set, or a collation.
+    pub has_character_set: bool,
 }
 
 /// Whose privileges a procedure runs with.
@@ -64,13 +75,17 @@ pub fn compare(
         at: 0,
         locals: Vec::new(),
         bound: Vec::new(),
+        options: TableOptions::default(),
     };
-    let body = matcher.header()?;
+    let security = matcher.header()?;
     let steps: Vec<_> = routine.steps().collect();
     matcher.steps(&steps)?;
     matcher.accept(|token| token.is_punct(b';'));
     match matcher.peek() {
-        None => Ok(body),
+        None => Ok(Body {
+            security,
+            options: matcher.options,
+        }),
         Some(_) => matcher.differs("the end"),
     }
 }

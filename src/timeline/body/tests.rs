@@ -21,10 +21,8 @@ fn compared(routine: Routine, from: &str, to: &str) -> Result<Body, String> {
 
 fn same(routine: Routine, from: &str, to: &str) {
     assert_eq!(
-        compared(routine, from, to),
-        Ok(Body {
-            security: Security::Definer
-        }),
+        compared(routine, from, to).map(|body| body.security),
+        Ok(Security::Definer),
         "{from} -> {to}"
     );
 }
@@ -55,6 +53,31 @@ fn its_own_procedures_are_known_whatever_the_names_and_types() {
 }
 
 #[test]
+fn the_tables_options_are_told() {
+    for (to, text, has_character_set) in [
+        ("ENGINE=MEMORY", "ENGINE = MEMORY", false),
+        (
+            "ENGINE=heap DEFAULT CHARSET=utf8",
+            "ENGINE = heap DEFAULT CHARSET = utf8",
+            true,
+        ),
+        (
+            "COLLATE latin1_bin, ENGINE='Memory'",
+            "COLLATE latin1_bin , ENGINE = 'Memory'",
+            true,
+        ),
+    ] {
+        let body = compared(Routine::Newest, "ENGINE=MEMORY", to).unwrap();
+        let (text, has_character_set) = (text.to_owned(), has_character_set);
+        let expected = TableOptions {
+            text,
+            has_character_set,
+        };
+        assert_eq!(body.options, expected);
+    }
+}
+
+#[test]
 fn dress_does_not_matter() {
     same(Routine::Newest, "v_author", "FID");
     same(
@@ -81,12 +104,7 @@ fn dress_does_not_matter() {
 #[test]
 fn the_invoker_is_told() {
     let body = compared(Routine::Newest, "BEGIN\n", "SQL SECURITY INVOKER BEGIN\n");
-    assert_eq!(
-        body,
-        Ok(Body {
-            security: Security::Invoker
-        })
-    );
+    assert_eq!(body.map(|body| body.security), Ok(Security::Invoker));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! stop the others: MariaDB, MySQL and look-alikes each lack something.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::body::{self, Routine, Security};
 use super::definition::{Definition, Form};
@@ -55,10 +56,32 @@ pub struct Facts {
     pub newest_id: Option<u64>,
     /// The server has no stored functions but those it came with: a SELECT runs none.
     pub no_functions: bool,
+    /// What the procedures create their tables with.
+    pub options: Arc<Options>,
     /// What the server says of the procedures' texts whenever it parses them.
     pub parse_warnings: ParseWarnings,
     /// The optimizer's estimate of the message table's rows, where MySQL tells it to the account.
     pub message_rows: Option<u64>,
+}
+
+/// Options of the tables that procedures create.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Of the result table.
+    pub result: String,
+    /// Of the heads table.
+    pub heads: String,
+}
+
+impl Default for Options {
+    /// The first ones ever.
+    fn default() -> Self {
+        let usual = || "ENGINE=heap DEFAULT CHARSET=utf8".to_owned();
+        Options {
+            result: usual(),
+            heads: usual(),
+        }
+    }
 }
 
 /// The two families of servers, which differ in what a CALL answers.
@@ -208,6 +231,7 @@ fn facts(definition: &Definition, database: &str, answers: Answers<'_>) -> Resul
     Ok(Facts {
         product,
         version,
+        options: Arc::new(options(definition, answers)),
         parse_warnings,
         newest,
         bounded,
@@ -218,6 +242,35 @@ fn facts(definition: &Definition, database: &str, answers: Answers<'_>) -> Resul
         no_functions: surely_no_functions(answers),
         message_rows: tables::message_rows(answers),
     })
+}
+
+/// What the procedures create their tables with, as far as they are seen.
+fn options(definition: &Definition, answers: Answers<'_>) -> Options {
+    let of = |routine| {
+        let rows = answers.rows(Question::ShowCreate(routine)).ok()?;
+        let row = rows.first()?;
+        let options = body::compare(definition, routine, row.bytes(2)?)
+            .ok()?
+            .options;
+        // Where none is named it is the database's, as it was when the procedure was made: the text's last column but one is of that.
+        match row.text(5).filter(|_| !options.has_character_set) {
+            Some(collation) if is_name(&collation) => {
+                Some(format!("{} COLLATE={collation}", options.text))
+            }
+            _ => Some(options.text),
+        }
+    };
+    let result = of(Routine::Newest).or_else(|| of(Routine::Bounded));
+    let usual = Options::default();
+    Options {
+        result: result.unwrap_or(usual.result),
+        heads: of(Routine::Heads).unwrap_or(usual.heads),
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    !text.is_empty() && text.bytes().all(plain)
 }
 
 /// What may be said of the texts of these forms' procedures. Of a text that is not seen that is the usual.
