@@ -7,6 +7,7 @@ mod idle;
 mod logins;
 mod pipelines;
 mod prepared;
+mod progress;
 mod redirects;
 mod strange_clients;
 mod strange_servers;
