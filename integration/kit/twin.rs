@@ -212,13 +212,13 @@ impl Twin {
         self.exchange(payloads, self.parse_warns, false)
     }
 
-    /// A command that begins with a statement's id, and has no reply but for COM_STMT_RESET.
+    /// A command that begins with a statement's id, and has no reply but for COM_STMT_RESET and COM_STMT_FETCH.
     #[track_caller]
-    pub(crate) fn of_statement(&mut self, command: u8, statement: [u32; 2], rest: &[u8]) {
+    pub(crate) fn of_statement(&mut self, command: u8, statement: [u32; 2], rest: &[u8]) -> Reply {
         self.told
             .push(format!("command {command:02x} {statement:?} {rest:02x?}"));
         let payload = |id: u32| [&[command][..], &id.to_le_bytes(), rest].concat();
-        self.exchange([payload(statement[0]), payload(statement[1])], false, false);
+        self.exchange([payload(statement[0]), payload(statement[1])], false, false)
     }
 
     /// Says something to each server's side that is no part of the comparison.
@@ -344,6 +344,10 @@ impl Mask {
             if !deprecate_eof {
                 self.end(&mut packets[at]);
                 at += 1;
+                // The rows of a cursor are for COM_STMT_FETCH.
+                if at == packets.len() {
+                    break;
+                }
             }
             let rows = at;
             while packets[at].first_byte() != Some(0xff)

@@ -3,9 +3,10 @@
 
 use super::stage::{Stage, TAIL, look, on_each_stage, on_each_stage_with};
 use crate::kit::proxy::settings_file;
+use crate::kit::twin::Twin;
 use crate::kit::wire_client::{
-    COM_INIT_DB, COM_RESET_CONNECTION, COM_STMT_CLOSE, COM_STMT_EXECUTE, COM_STMT_PREPARE,
-    COM_STMT_RESET, COM_STMT_SEND_LONG_DATA, Login, Param, Reply, capability,
+    COM_INIT_DB, COM_RESET_CONNECTION, COM_STMT_CLOSE, COM_STMT_EXECUTE, COM_STMT_FETCH,
+    COM_STMT_PREPARE, COM_STMT_RESET, COM_STMT_SEND_LONG_DATA, Login, Param, Reply, capability,
 };
 
 const UNSIGNED: u8 = 0x80;
@@ -438,5 +439,50 @@ fn a_prepared_statement_that_is_no_call_has_the_effects_of_its_own_text() {
         twin.run("CALL fetch_timeline_ids(1)");
         look(&mut twin);
         stage.owned(14);
+    });
+}
+
+/// A cursor keeps the rows it was opened on, whatever becomes of the table that they are from.
+#[test]
+fn a_tail_is_fetched_in_pieces_with_calls_in_between() {
+    on_each_stage(|stage| {
+        for login in [
+            Login::default(),
+            Login::default().without(capability::DEPRECATE_EOF),
+        ] {
+            let mut twin = stage.twin_of(&login);
+            let fetch = |twin: &mut Twin, tail, rows: u32| {
+                let reply = twin.of_statement(COM_STMT_FETCH, tail, &rows.to_le_bytes());
+                reply.packets.len() - 1
+            };
+            twin.run("CALL fetch_timeline_ids(1)");
+            let tail = twin.prepare(TAIL);
+            let ids = twin.prepare("SELECT id FROM fetch_timeline_tt ORDER BY id");
+            for call in [
+                "CALL fetch_timeline_ids(1)",
+                "CALL fetch_timeline_ids2(1, 300)",
+            ] {
+                for statement in [tail, ids] {
+                    twin.run(call);
+                    let opened = twin.execute_with(statement, &[], 1, true);
+                    let rows_too = opened.packets.len();
+                    assert!(rows_too < 8, "no cursor, but {rows_too} packets");
+                    assert_eq!(fetch(&mut twin, statement, 3), 3);
+                    twin.run("CALL fetch_timeline_ids(2)");
+                    assert_eq!(fetch(&mut twin, statement, 4), 4);
+                    look(&mut twin);
+                    twin.run("CALL fetch_timeline_ids(3)");
+                    assert_eq!(fetch(&mut twin, statement, 1), 1);
+                    // What is left of it: twelve of the tail, more of the table.
+                    assert!(fetch(&mut twin, statement, 1_000) >= 12);
+                    fetch(&mut twin, statement, 1);
+                    look(&mut twin);
+                }
+            }
+            twin.of_statement(COM_STMT_CLOSE, tail, b"");
+            twin.run("CALL fetch_timeline_ids(1)");
+            look(&mut twin);
+        }
+        stage.owned(28);
     });
 }
