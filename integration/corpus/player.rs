@@ -7,7 +7,7 @@ use super::side::Side;
 use super::tape::Tape;
 use crate::kit::proxy::Proxy;
 use crate::kit::servers::Server;
-use crate::kit::wire_client::Login;
+use crate::kit::wire_client::{Login, WireClient};
 
 /// A server that answers one conversation in this many ways, play by play, is not compared with anything.
 const PLAYS: usize = 3;
@@ -19,6 +19,8 @@ pub(super) struct Player {
     through: SocketAddr,
     /// Headwater, if that is the way; it ends with the player.
     proxy: Option<Proxy>,
+    /// Before each login the server forgets which passwords it has seen.
+    forgets: bool,
     conversations: AtomicUsize,
     packets: AtomicUsize,
 }
@@ -45,9 +47,15 @@ impl Player {
             direct,
             through,
             proxy: None,
+            forgets: false,
             conversations: AtomicUsize::new(0),
             packets: AtomicUsize::new(0),
         }
+    }
+
+    /// Whether each login is one of a password that the server has not seen.
+    pub(super) fn forgets(&mut self, forgets: bool) {
+        self.forgets = forgets;
     }
 
     /// Plays a conversation behind a login that succeeds.
@@ -81,15 +89,15 @@ impl Player {
         let mut outcome = Err(String::new());
         let mut held = false;
         for _ in 0..PLAYS {
-            let (first, let_in) = hold(self.direct, login, &conversation);
-            let (again, _) = hold(self.direct, login, &conversation);
+            let (first, let_in) = self.hold(self.direct, login, &conversation);
+            let (again, _) = self.hold(self.direct, login, &conversation);
             held = let_in;
             if let Some(difference) = first.differs_from(&again) {
                 outcome = Err(format!("the server does not repeat itself in {difference}"));
                 continue;
             }
             drop(again);
-            let (through, _) = hold(self.through, login, &conversation);
+            let (through, _) = self.hold(self.through, login, &conversation);
             self.conversations.fetch_add(1, Ordering::Relaxed);
             self.packets.fetch_add(first.packets(), Ordering::Relaxed);
             outcome = match first.differs_from(&through) {
@@ -99,6 +107,24 @@ impl Player {
             break;
         }
         (outcome, held)
+    }
+
+    fn hold(
+        &self,
+        addr: SocketAddr,
+        login: &Login,
+        conversation: impl Fn(&mut Side),
+    ) -> (Tape, bool) {
+        if self.forgets {
+            WireClient::connect(self.direct).ok("FLUSH PRIVILEGES");
+        }
+        match Side::login(addr, login) {
+            Ok(mut side) => {
+                conversation(&mut side);
+                (side.into_tape(), true)
+            }
+            Err(tape) => (tape, false),
+        }
     }
 
     /// Conversations and packets compared.
@@ -115,15 +141,5 @@ impl Drop for Player {
         // Shown with a failure, and with `--nocapture`.
         let (conversations, packets) = self.compared();
         eprintln!("compared {conversations} conversations, {packets} packets");
-    }
-}
-
-fn hold(addr: SocketAddr, login: &Login, conversation: impl Fn(&mut Side)) -> (Tape, bool) {
-    match Side::login(addr, login) {
-        Ok(mut side) => {
-            conversation(&mut side);
-            (side.into_tape(), true)
-        }
-        Err(tape) => (tape, false),
     }
 }

@@ -2,11 +2,15 @@
 
 use std::thread;
 
+use headwater::demo::private_server::{Kind, PrivateServer};
+
 use super::player::Player;
 use super::side::Side;
+use crate::kit::certificates::{Authority, trust_anyone};
 use crate::kit::database::Database;
-use crate::kit::servers::on_each_release;
-use crate::kit::wire_client::{COM_CHANGE_USER, Login, capability};
+use crate::kit::proxy::Proxy;
+use crate::kit::servers::{mysql, on_each_release};
+use crate::kit::wire_client::{COM_CHANGE_USER, Login, WireClient, capability};
 
 #[test]
 fn logins_that_are_refused() {
@@ -31,15 +35,44 @@ fn logins_that_are_refused() {
             // An anonymous account is the server's to have.
             assert!(!held || login.user.is_empty(), "{login:?}");
         }
-        // The first exchange is whole, the second from the server's cache.
-        for login in [&account, &account] {
-            player.play("an account", login, |side| {
-                side.query("SELECT CURRENT_USER(), DATABASE()");
-                side.query("CREATE TABLE t (id int)");
-                side.query("SELECT * FROM mysql.user");
+        player.play("an account", &account, |side| {
+            side.query("SELECT CURRENT_USER(), DATABASE()");
+            side.query("CREATE TABLE t (id int)");
+            side.query("SELECT * FROM mysql.user");
+        });
+    });
+}
+
+/// MySQL asks for the password itself, in TLS or under its key, unless it has seen it before.
+#[test]
+fn logins_that_the_server_has_not_seen_before() {
+    if mysql().is_none() {
+        return;
+    }
+    let authority = Authority::new();
+    let (theirs, own) = (authority.sign("server"), authority.sign("headwater"));
+    let options = authority.server_options(&theirs);
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    // Nobody else's logins are in its cache, or emptied from it.
+    let server = PrivateServer::start(Kind::Mysql, &options).unwrap();
+    WireClient::connect(server.addr()).ok("CREATE USER unseen@'%' IDENTIFIED BY 'secret'");
+    let certificate = ["--tls-cert", own.cert(), "--tls-key", own.key()];
+    let proxy = Proxy::start(server.addr(), &certificate);
+    let mut player = Player::with(server.addr(), proxy);
+    let plain = Login::default().user("unseen").password("secret");
+    for login in [plain.clone(), plain.tls(&trust_anyone())] {
+        for (forgets, asked) in [(true, 4), (false, 3)] {
+            player.forgets(forgets);
+            let wrong = login.clone().password("wrong");
+            assert!(!player.try_play("a wrong password", &wrong, |_| {}));
+            player.play("a password", &login, |side| {
+                // What the server says first behind its greeting.
+                let raw = &side.client.login_raw;
+                assert_eq!((&raw[..3], &raw[4..6]), (&[2, 0, 0][..], &[1, asked][..]));
+                side.query("SELECT CURRENT_USER()");
             });
         }
-    });
+    }
 }
 
 #[test]
