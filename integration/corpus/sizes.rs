@@ -21,9 +21,9 @@ fn from_no_row_to_a_hundred_thousand() {
                     rows(side, count);
                 }
             });
+            player.play("many rows", &login, |side| rows(side, 10_000));
+            player.play("most rows", &login, |side| rows(side, 100_000));
         }
-        player.play("many rows", &Login::default(), |side| rows(side, 10_000));
-        player.play("most rows", &Login::default(), |side| rows(side, 100_000));
     });
 }
 
@@ -36,9 +36,13 @@ fn rows(side: &mut Side, count: usize) {
         "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < {count}) \
          SELECT i, i * 7, 'word' FROM n WHERE i <= {count}"
     );
-    side.query(&sql);
+    let text = side.command(&side.client.query_payload(sql.as_bytes(), &[]));
     let id = side.prepare(&sql);
-    side.execute(id, &[], 0);
+    let binary = side.command(&side.client.execute_payload(id, &[], 0));
+    // Around the rows: the count of columns, those three, what ends them, what ends the rows.
+    let eof = usize::from(side.client.capabilities & WITH_EOF == 0);
+    assert_eq!(text.packets.len(), 5 + eof + count);
+    assert_eq!(binary.packets.len(), 5 + eof + count);
 }
 
 #[test]
@@ -102,6 +106,15 @@ fn packets_around_each_part() {
                 // The value's own length stands before it, in 4 bytes or 9.
                 let prefix = if length - 4 < 1 << 24 { 4 } else { 9 };
                 side.query(format!("SELECT REPEAT('r', {})", length - prefix));
+                side.query("SELECT 'in step'");
+            });
+            player.play("a long row in the binary protocol", &login, |side| {
+                // Two bytes stand before it: the packet's first one, and one of bits for NULLs.
+                let prefix = if length - 6 < 1 << 24 { 4 } else { 9 };
+                let id = side.prepare(&format!("SELECT REPEAT('b', {})", length - 2 - prefix));
+                let reply = side.command(&side.client.execute_payload(id, &[], 0));
+                let row = &reply.packets[reply.packets.len() - 2];
+                assert_eq!((row.payload.len(), row.payload[0]), (length, 0));
                 side.query("SELECT 'in step'");
             });
             player.play("a long statement", &login, |side| {
