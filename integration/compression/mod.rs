@@ -1,5 +1,6 @@
 //! Compressed sessions: seen through, on either side.
 
+mod hostile;
 mod legs;
 
 use std::io::{Read, Write};

@@ -214,6 +214,54 @@ fn an_authentication_that_goes_on_and_on_is_carried() {
     assert_eq!(read(&mut stream).payload, OK);
 }
 
+/// The greeting, the login's answer and every reply come byte by byte.
+#[test]
+fn a_server_that_speaks_slowly_holds_up_its_own_session_alone() {
+    let rows = || {
+        let column = b"\x03def\0\0\0\x01a\0\x0c\x2d\0\x10\0\0\0\xfd\0\0\0\0\0";
+        let mut reply = [encode(1, &[1]), encode(2, column)].concat();
+        (0..100).for_each(|row| reply.extend(encode(3 + row, b"\x04word")));
+        reply.extend(encode(103, b"\xfe\0\0\x02\0\0\0"));
+        reply
+    };
+    let drip = |stage: &mut Stage, bytes: &[u8]| {
+        bytes.iter().try_for_each(|&byte| {
+            stage.write(&[byte])?;
+            thread::sleep(Duration::from_millis(1));
+            io::Result::Ok(())
+        })
+    };
+    let slow = Peer::start(move |stage| {
+        drip(stage, &encode(0, &greeting("8.0.99-scripted")))?;
+        let login = stage.read()?;
+        drip(stage, &encode(2, OK))?;
+        if login.payload[32..].starts_with(b"good") {
+            return stage.answer_ok();
+        }
+        loop {
+            stage.read()?;
+            drip(stage, &rows())?;
+        }
+    });
+    let proxy = Proxy::start(slow.addr(), &[]);
+    let mut neighbour = proxy.login(&Login::default().user("good"));
+    let mut client = proxy.login(&Login::default());
+    let conversation = thread::spawn(move || {
+        for _ in 0..2 {
+            let reply = client.query_reply("SELECT a FROM t").unwrap();
+            assert!(reply.raw == rows(), "{}", reply.raw.escape_ascii());
+        }
+    });
+    let mut answered = 0;
+    while !conversation.is_finished() {
+        neighbour.ok("DO 1");
+        answered += 1;
+    }
+    conversation.join().unwrap();
+    // Two replies of a thousand bytes take two seconds.
+    assert!(answered > 50, "{answered}");
+}
+
 /// The same through a bare connection: nothing of Headwater's own is said in between.
 #[test]
 fn a_refusal_in_place_of_the_greeting_is_the_servers() {
