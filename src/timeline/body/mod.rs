@@ -9,6 +9,7 @@ use crate::statement::lexer::Lexer;
 use matcher::Matcher;
 pub use pattern::Routine;
 
+pub mod fuzzing;
 mod header;
 mod matcher;
 mod pattern;
