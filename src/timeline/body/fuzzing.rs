@@ -27,7 +27,7 @@ pub fn shown(data: &[u8]) {
         let below = compare(&definition, routine, &[b"\n", &text[..]].concat());
         match found {
             Ok(body) => {
-                assert_eq!(below, Ok(body));
+                assert_eq!(below, Ok(body.clone()));
                 assert!(body.security == Security::Definer || says(&text, b"INVOKER"));
                 let twice = [&text[..], b"\n", &text].concat();
                 assert!(compare(&definition, routine, &twice).is_err());
