@@ -13,6 +13,7 @@ mod parsed;
 mod places;
 mod prepared;
 mod pressure;
+mod reasons;
 mod service;
 mod settings;
 mod several;

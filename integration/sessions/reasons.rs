@@ -1,0 +1,119 @@
+//! Why a call was relayed: each reason has a counter, and a call that is relayed for it counts there and nowhere else.
+
+use super::stage::{Stage, TAIL, on_each_stage, on_each_stage_with};
+use crate::kit::wire_client::Param;
+
+const CALL: &str = "CALL fetch_timeline_ids(1)";
+
+/// Statements in a new session, and the reason why the call behind them is relayed.
+const REASONS: &[(&[&str], &str)] = &[
+    (&["SET autocommit = 0"], "autocommit_off"),
+    (&["BEGIN"], "in_transaction"),
+    (
+        &["BEGIN", "INSERT INTO note (body) VALUES ('x')"],
+        "in_transaction",
+    ),
+    (
+        &["SET TRANSACTION ISOLATION LEVEL READ COMMITTED"],
+        "one_shot_transaction",
+    ),
+    (&["LOCK TABLES note READ"], "table_locks"),
+    (&["SET sql_safe_updates = 1"], "session_settings"),
+    (&["SET sql_select_limit = 5"], "session_settings"),
+    (&["SET max_heap_table_size = 16384"], "session_settings"),
+    (
+        &["CREATE TEMPORARY TABLE message (id int)"],
+        "temporary_tables",
+    ),
+    (
+        &["CREATE TEMPORARY TABLE fetch_timeline_tt (id bigint, x int)"],
+        "temporary_tables",
+    ),
+];
+
+/// Runs `call` on both sides; the one call relayed meanwhile was so for that reason.
+#[track_caller]
+fn relayed_for(stage: &Stage, label: &str, call: impl FnOnce()) {
+    let before = stage.proxy.counts();
+    call();
+    let after = stage.proxy.counts();
+    let name = format!("calls_relayed[{label}]");
+    let told = (after.of(&name), after.relayed());
+    let expected = (before.of(&name) + 1, before.relayed() + 1);
+    assert_eq!(told, expected, "{label}: {before:?}\n{after:?}");
+    assert_eq!(after.of("calls_owned"), before.of("calls_owned"), "{label}");
+}
+
+#[test]
+fn a_session_that_is_in_the_way_is_counted_as_what_it_is() {
+    on_each_stage(|stage| {
+        // The definition's verdict is there from here on.
+        stage.twin().run(CALL);
+        for (before, label) in REASONS {
+            let mut twin = stage.twin();
+            for statement in *before {
+                twin.ok(statement);
+            }
+            relayed_for(stage, label, || drop(twin.run(CALL)));
+        }
+        let mut twin = stage.twin();
+        twin.ok("SET @a = NULL");
+        let call = "CALL fetch_timeline_ids(@a)";
+        relayed_for(stage, "arguments", || drop(twin.run(call)));
+        let prepared = twin.prepare("CALL fetch_timeline_ids(?)");
+        relayed_for(stage, "arguments", || {
+            twin.execute_with(
+                prepared,
+                &[Param::new(5, 0, &1.5_f64.to_le_bytes())],
+                0,
+                true,
+            );
+        });
+        twin.ok("USE mysql");
+        let call = "CALL {db}.fetch_timeline_ids(1)";
+        relayed_for(stage, "other_database", || drop(twin.run(call)));
+        stage.aside("ALTER PROCEDURE {db}.fetch_timeline_ids SQL SECURITY INVOKER");
+        let mut twin = stage.twin();
+        // A statement that touches procedures has the definition looked at again.
+        twin.run("DROP PROCEDURE IF EXISTS nothing_such");
+        relayed_for(stage, "definition_refused", || drop(twin.run(CALL)));
+    });
+}
+
+#[test]
+fn an_account_that_may_too_little_is_counted_as_what_it_lacks() {
+    on_each_stage(|stage| {
+        if !stage.service {
+            // Nobody has been there yet whose account sees the procedures.
+            let executes = stage.account("EXECUTE");
+            let mut twin = stage.twin_of(&executes);
+            relayed_for(stage, "definition_unchecked", || drop(twin.run(CALL)));
+        }
+        stage.twin().run(CALL);
+        let reads = stage.account("SELECT");
+        let mut twin = stage.twin_of(&reads);
+        relayed_for(stage, "no_execute_privilege", || drop(twin.run(CALL)));
+        let executes = stage.account("EXECUTE");
+        if !stage.service {
+            let mut twin = stage.twin_of(&executes);
+            relayed_for(stage, "lookup_denied", || drop(twin.run(CALL)));
+        }
+        let asks = stage.account("SELECT, EXECUTE");
+        let mut twin = stage.twin_of(&asks);
+        twin.run(CALL);
+        // It may not create the table that this asks for: the procedure does.
+        twin.run("SELECT COUNT(*) FROM fetch_timeline_tt");
+        relayed_for(stage, "write_denied", || drop(twin.run(CALL)));
+        twin.run(TAIL);
+    });
+}
+
+#[test]
+fn without_acceleration_every_call_is_counted_as_switched_off() {
+    on_each_stage_with(&["--relay-only"], |stage| {
+        let mut twin = stage.twin();
+        for call in [CALL, "CALL fetch_timeline_ids2(1, 300)"] {
+            relayed_for(stage, "switched_off", || drop(twin.run(call)));
+        }
+    });
+}
