@@ -1,6 +1,8 @@
 //! Answers as MariaDB 10.11 and MySQL 9.7 gave them, and what each change to them means.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::timeline::definition::IntType;
 
@@ -451,4 +453,117 @@ fn too_few_answers_and_another_database_are_relayed() {
         evaluate(&elsewhere, "tl", &healthy()),
         Verdict::Relay(Reason::OtherDatabase { .. })
     ));
+}
+
+#[test]
+fn tables_are_made_as_the_text_says_or_as_its_database_has_it() {
+    let with = |options: &str, collation: Option<&str>| {
+        let Ok(mut rows) = shown(&Definition::classic(), Routine::Newest) else {
+            panic!("no text")
+        };
+        let text = String::from_utf8(rows[0][2].clone().unwrap()).unwrap();
+        let text = text.replace("ENGINE=MEMORY", options);
+        rows[0][2] = Some(text.into_bytes());
+        let behind = [Some("utf8mb4_bin"), collation];
+        rows[0].extend(behind.map(|cell| cell.map(|cell| cell.as_bytes().to_vec())));
+        facts(&[(NEWEST, Ok(rows))]).options.result.clone()
+    };
+    let latin = Some("latin1_swedish_ci");
+    assert_eq!(
+        with("ENGINE=MEMORY", latin),
+        "ENGINE = MEMORY COLLATE=latin1_swedish_ci"
+    );
+    assert_eq!(
+        with("ENGINE=heap CHARSET=utf8", latin),
+        "ENGINE = heap CHARSET = utf8"
+    );
+    for none in [None, Some(""), Some("latin1; DROP")] {
+        assert_eq!(with("ENGINE=MEMORY", none), "ENGINE = MEMORY");
+    }
+}
+
+#[test]
+fn only_mysql_warns_of_texts_it_parses() {
+    let text = |options: &str| {
+        let Ok(mut rows) = shown(&Definition::classic(), Routine::Heads) else {
+            panic!("no text")
+        };
+        let text = String::from_utf8(rows[0][2].clone().unwrap()).unwrap();
+        rows[0][2] = Some(text.replace("ENGINE=MEMORY", options).into_bytes());
+        (HEADS, Ok(rows))
+    };
+    let mysql = || (Question::Version, rows(&["9.7.4"]));
+    let utf8 = "ENGINE=heap DEFAULT CHARSET=utf8";
+    let said = |changes: &[(Question, Answered)]| facts(changes).parse_warnings;
+    assert_eq!(said(&[text(utf8)]), ParseWarnings::None);
+    assert_eq!(said(&[mysql()]), ParseWarnings::None);
+    assert_eq!(said(&[mysql(), text(utf8)]), ParseWarnings::Alias);
+    let collation = "ENGINE=heap COLLATE utf8_bin";
+    assert_eq!(said(&[mysql(), text(collation)]), ParseWarnings::Others);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Whatever a server answers, there is a verdict, and nothing is owned whose text was not the known one.
+    #[test]
+    fn any_answers_have_a_verdict(
+        changes in prop::collection::vec(
+            (any::<prop::sample::Index>(), any_answer()),
+            0..4,
+        ),
+        count in 0..20_usize,
+    ) {
+        let mut answers = healthy();
+        for (place, answer) in changes {
+            let place = place.index(answers.len());
+            answers[place] = answer;
+        }
+        answers.truncate(count);
+        let definition = Definition::classic();
+        if let Verdict::Accelerate(facts) = evaluate(&definition, "tl", &answers) {
+            for (stands, routine) in [
+                (&facts.newest, Routine::Newest),
+                (&facts.bounded, Routine::Bounded),
+                (&facts.heads, Routine::Heads),
+            ] {
+                let answer = answers.get(Question::ShowCreate(routine).at());
+                if stands == &Ok(Procedure::Known) {
+                    prop_assert_eq!(answer, Some(&shown(&definition, routine)));
+                }
+            }
+        }
+    }
+}
+
+fn any_answer() -> impl Strategy<Value = Answered> {
+    const WORDS: &[&str] = &[
+        "",
+        "0",
+        "1",
+        "-1",
+        "message",
+        "follower",
+        "id",
+        "BASE TABLE",
+        "InnoDB",
+        "EXECUTE",
+        "global",
+        "\u{e9}",
+        "18446744073709551616",
+    ];
+    let cell = prop_oneof![
+        Just(None),
+        prop::sample::select(WORDS)
+            .prop_map(|word| Some(word.as_bytes().to_vec()))
+            .boxed(),
+        prop::collection::vec(any::<u8>(), 0..20)
+            .prop_map(Some)
+            .boxed(),
+    ];
+    let row = prop::collection::vec(cell, 0..8);
+    prop_oneof![
+        prop::collection::vec(row, 0..4).prop_map(Ok),
+        any::<u16>().prop_map(error),
+    ]
 }
