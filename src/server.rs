@@ -13,7 +13,7 @@ use crate::backend::Backend;
 use crate::catalogue::{Catalogue, Service, ServiceError};
 use crate::config::{ProxyProtocolSection, Redirects, Settings};
 use crate::feed::{Feed, Inbox};
-use crate::link::{Link, Socket, proxy_header};
+use crate::link::{Link, Socket, is_path, proxy_header};
 use crate::listener::{Accepted, Listener};
 use crate::session::counts::Counts;
 use crate::session::driver::{Session, Shared, Transport};
@@ -64,6 +64,15 @@ fn legs(settings: &Settings) -> Legs {
         local_client: false,
         local_server: false,
     }
+}
+
+/// The user whose accounts have to be kept from clients of the server at this address; `None` where it asks for passwords of all.
+fn own_user(upstream: &str) -> Option<OwnUser> {
+    if !is_path(upstream) {
+        return None;
+    }
+    let user = nix::unistd::User::from_uid(nix::unistd::geteuid());
+    Some(OwnUser::named(&user.ok().flatten()?.name))
 }
 
 /// Why Headwater cannot serve.
@@ -123,7 +132,7 @@ impl Server {
                 legs: legs(settings),
                 redirects: settings.redirect_url == Redirects::Pass,
                 compression: settings.compression,
-                own_user: OwnUser::before(&settings.upstream),
+                own_user: own_user(&settings.upstream),
             },
             acceptor: Acceptor::new(&settings.tls)?,
             connector: Connector::new(&settings.upstream_tls, host)?,

@@ -46,6 +46,14 @@ struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epoch(u64);
 
+impl Epoch {
+    /// Its number.
+    #[must_use]
+    pub fn count(self) -> u64 {
+        self.0
+    }
+}
+
 impl Catalogue {
     /// A catalogue that has checked nothing yet.
     #[must_use]

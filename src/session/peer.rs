@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use super::legs::told;
-use crate::link::is_path;
 use crate::wire::capability::Capabilities;
 use crate::wire::handshake::ChangeUser;
 use crate::wire::response::ErrPacket;
@@ -19,16 +18,10 @@ const DENIED: u16 = 1698;
 pub struct OwnUser(Arc<str>);
 
 impl OwnUser {
-    /// The user whose accounts have to be kept from clients of a server at this address; `None` where the server asks for
-    /// passwords of all.
+    /// By its name.
     #[must_use]
-    pub fn before(upstream: &str) -> Option<OwnUser> {
-        if !is_path(upstream) {
-            return None;
-        }
-        let user = nix::unistd::User::from_uid(nix::unistd::geteuid());
-        let name = user.ok().flatten()?.name;
-        Some(OwnUser(name.into()))
+    pub fn named(name: &str) -> OwnUser {
+        OwnUser(name.into())
     }
 
     /// Its name.

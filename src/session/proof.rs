@@ -146,13 +146,14 @@ impl Session {
         if facts.parse_warnings != ParseWarnings::Others {
             return Ok(());
         }
-        let this = (call.definition, call.form, self.shared.catalogue.epoch());
+        let epoch = self.shared.catalogue.epoch().count();
+        let this = (call.definition, call.form, epoch);
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         let parsed = &mut commands.standing.parsed;
         if parsed.contains(&this) {
             return Ok(());
         }
-        parsed.retain(|(.., epoch)| *epoch == this.2);
+        parsed.retain(|(.., then)| *then == epoch);
         parsed.push(this);
         Err(Reason::ParseWarnings)
     }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::prepared::Current;
 use super::reason::Reason;
-use crate::catalogue::Epoch;
 use crate::statement::{Effects, Locks};
 use crate::timeline::Form;
 use crate::wire::response::OkPacket;
@@ -38,7 +37,7 @@ pub struct Standing {
     /// The procedure (a definition's, in one of its forms) that the account was seen to be allowed to execute.
     pub may_execute: Option<(usize, Form)>,
     /// The procedures that warn of their texts and were relayed for it: the server has parsed them as they were then.
-    pub parsed: Vec<(usize, Form, Epoch)>,
+    pub parsed: Vec<(usize, Form, u64)>,
     /// The last statement may have left warnings or an error, which the replies to some commands count. A call
     /// would have ended them.
     pub conditions: bool,
