@@ -67,12 +67,14 @@ fn legs(settings: &Settings) -> Legs {
 }
 
 /// The user whose accounts have to be kept from clients of the server at this address; `None` where it asks for passwords of all.
-fn own_user(upstream: &str) -> Option<OwnUser> {
+fn own_user(upstream: &str) -> Result<Option<OwnUser>, ServeError> {
     if !is_path(upstream) {
-        return None;
+        return Ok(None);
     }
-    let user = nix::unistd::User::from_uid(nix::unistd::geteuid());
-    Some(OwnUser::named(&user.ok().flatten()?.name))
+    let uid = nix::unistd::geteuid();
+    let user = nix::unistd::User::from_uid(uid).ok().flatten();
+    let name = user.ok_or(ServeError::Nameless { uid: uid.as_raw() })?.name;
+    Ok(Some(OwnUser::named(&name)))
 }
 
 /// Why Headwater cannot serve.
@@ -93,6 +95,15 @@ pub enum ServeError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// Nobody knows whom the server's socket would take clients for.
+    #[error(
+        "the operating system has no name for the user {uid} that Headwater runs as, which the server takes all clients for at its \
+         socket: give the user a name, or have --upstream (HEADWATER_UPSTREAM, upstream) be HOST:PORT"
+    )]
+    Nameless {
+        /// The user's number.
+        uid: u32,
     },
     /// A thread cannot be started.
     #[error("cannot start another thread (--threads, HEADWATER_THREADS, threads)")]
@@ -132,7 +143,7 @@ impl Server {
                 legs: legs(settings),
                 redirects: settings.redirect_url == Redirects::Pass,
                 compression: settings.compression,
-                own_user: own_user(&settings.upstream),
+                own_user: own_user(&settings.upstream)?,
             },
             acceptor: Acceptor::new(&settings.tls)?,
             connector: Connector::new(&settings.upstream_tls, host)?,

@@ -390,6 +390,32 @@ fn many(stage: &mut Stage, limit: usize) {
     stage.owned(limit as u64 + 2);
 }
 
+/// A row count that is asked for has what came behind the call run again, but not what would undo the rest.
+#[test]
+fn a_reset_behind_a_call_takes_no_long_data_that_came_behind_it() {
+    on_each_stage(|stage| {
+        let mut twin = stage.twin();
+        let insert = twin.prepare("INSERT INTO note (body) VALUES (CONCAT(?, ROW_COUNT()))");
+        let closed = twin.prepare("SELECT ?");
+        let sent = [Param {
+            value: Some(Vec::new()),
+            ..Param::text(None)
+        }];
+        for question in ["SELECT ROW_COUNT()", "SHOW WARNINGS"] {
+            twin.run("CALL fetch_timeline_ids(1)");
+            twin.of_statement(COM_STMT_RESET, insert, b"");
+            twin.of_statement(COM_STMT_SEND_LONG_DATA, insert, b"\0\0long");
+            twin.run(question);
+            twin.execute_with(insert, &sent, 0, true);
+            twin.run("SELECT body FROM note ORDER BY id DESC LIMIT 1");
+        }
+        twin.run("CALL fetch_timeline_ids(1)");
+        twin.of_statement(COM_STMT_RESET, closed, b"");
+        twin.of_statement(COM_STMT_CLOSE, closed, b"");
+        twin.run("SHOW WARNINGS");
+    });
+}
+
 #[test]
 fn bits_that_mean_nothing_in_a_type_are_the_servers_to_judge() {
     on_each_stage(|stage| {

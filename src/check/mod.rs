@@ -208,6 +208,9 @@ async fn sessions(
         "SELECT @@autocommit".to_owned(),
     ];
     let answers = ask(conn, &queries).await?;
+    if let Some(Err(error)) = answers.first() {
+        return Ok(vec![("settings of sessions", error.to_string())]);
+    }
     let mut rows = answers.into_iter().map(|answer| {
         let rows = answer.unwrap_or_default();
         rows.into_iter().next().unwrap_or_default()

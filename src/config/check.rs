@@ -118,6 +118,12 @@ impl Settings {
                 "leaves TLS to client and server: it goes with none of tls.cert, tls.self_signed and tls.required",
             ),
             (
+                tls.passthrough && is_path(&self.upstream),
+                "tls.passthrough",
+                "hides from Headwater who logs in, and where upstream is a socket the server would take anyone for the user that \
+                 Headwater runs as: set upstream = HOST:PORT, or leave tls.passthrough out",
+            ),
+            (
                 !offered && tls.required,
                 "tls.required",
                 "refuses every client while none is offered TLS: set tls.cert and tls.key",

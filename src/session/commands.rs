@@ -205,6 +205,15 @@ impl Commands {
         if body.is_empty() && header.len > 0 {
             return ClientStep::Need;
         }
+        if let Some(own_user) = &self.own_user
+            && header.seq != 0
+        {
+            // Part of a dialogue that was not begun: what the server would make of it is not known.
+            return match self.is_idle() {
+                true => ClientStep::Refuse(own_user.refusal(1)),
+                false => ClientStep::Hold,
+            };
+        }
         let whole = header.len <= limits.statement_bytes && header.len < MAX_BODY;
         if let (Command::ChangeUser, Some(own_user)) = (command_of(body), &self.own_user) {
             let refusal = match body.get(..header.len) {
@@ -305,8 +314,10 @@ impl Commands {
                 after = After::MultiStatements(multi_statements(payload));
             }
             _ if spares_result_tables(command) => {
-                if matches!(command, Command::Ping | Command::StmtReset) {
-                    self.came_aside(payload);
+                match command {
+                    Command::Ping | Command::StmtReset => self.came_aside(payload),
+                    Command::StmtSendLongData | Command::StmtClose => self.keep_statements(),
+                    _ => {}
                 }
                 self.note(command, payload);
             }
@@ -331,6 +342,16 @@ impl Commands {
             && payload.len() <= SPARED_BYTES
         {
             pending.aside = Some(payload.to_vec());
+        }
+    }
+
+    /// A reset that ran again would take what is sent behind it. A COM_PING leaves the same counts.
+    fn keep_statements(&mut self) {
+        if let Some(pending) = &mut self.tables.pending
+            && let Some(aside) = &mut pending.aside
+            && command_of(aside) == Command::StmtReset
+        {
+            *aside = vec![Command::Ping.byte()];
         }
     }
 

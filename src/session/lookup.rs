@@ -17,6 +17,7 @@ use crate::source::lookup::{Found, Lookup};
 use crate::source::plan::{Next, Step};
 use crate::source::proofs::{self, ResultTablesThere};
 use crate::statement::Call;
+use crate::timeline::Form;
 use crate::timeline::check::{Facts, ParseWarnings, Procedure, Product};
 use crate::timeline::definition::Definition;
 use crate::wire::response::ErrPacket;
@@ -67,6 +68,9 @@ impl Session {
             Some(found) => found,
             None => self.by_lookups(&lookup).await?,
         };
+        if self.are_too_many(call.form, &found) {
+            return Err(Reason::TooManyIds.into());
+        }
         let warnings = match plan.execute_last {
             true => self.execute_last(&lookup).await?,
             false => 0,
@@ -329,6 +333,21 @@ impl Session {
         Ok(all)
     }
 
+    /// More than a session may have pending, with what stays so of the calls before.
+    fn are_too_many(&mut self, form: Form, found: &Found) -> bool {
+        let most = self.shared.limits.pending_ids;
+        let pending = self
+            .machine
+            .commands()
+            .and_then(|commands| commands.tables.pending.as_ref());
+        let kept = pending.map_or(0, |pending| {
+            let ids = pending.ids.as_ref().filter(|_| !form.fills_result());
+            let heads = pending.heads.as_ref().filter(|_| !form.fills_heads());
+            ids.map_or(0, Vec::len) + heads.map_or(0, Vec::len)
+        });
+        found.ids.len() + found.heads.len() + kept > most
+    }
+
     fn conclude(
         &mut self,
         call: &Call,
@@ -340,14 +359,6 @@ impl Session {
         let form = call.form;
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         let tables = &mut commands.tables;
-        let kept = tables.pending.as_ref().map_or(0, |pending| {
-            let ids = pending.ids.as_ref().filter(|_| !form.fills_result());
-            let heads = pending.heads.as_ref().filter(|_| !form.fills_heads());
-            ids.map_or(0, Vec::len) + heads.map_or(0, Vec::len)
-        });
-        if ids.len() + heads.len() + kept > self.shared.limits.pending_ids {
-            return Err(Reason::TooManyIds.into());
-        }
         let (ids_before, heads_before, before) = match tables.pending.take() {
             Some(mut pending) => (pending.ids.take(), pending.heads.take(), pending.history()),
             None => (None, None, Vec::new()),

@@ -26,7 +26,8 @@ use super::frames::Frames;
 use super::login::{LoggingIn, Then, Ways};
 use super::peer::OwnUser;
 use crate::statement::{Class, Tail};
-use crate::wire::frame::{self, HEADER_BYTES};
+use crate::wire::command::Command;
+use crate::wire::frame::{HEADER_BYTES, Header};
 
 /// Limits that a machine keeps to.
 #[derive(Clone, Copy, Debug)]
@@ -169,10 +170,8 @@ impl Machine {
             Phase::LoggingIn(login) => login.client(input),
             Phase::Pump | Phase::Dump(_) => {
                 return match &self.own_user {
-                    Some(own_user) if !is_acknowledgement(input) => {
-                        ClientStep::Refuse(own_user.refusal(1))
-                    }
-                    _ => ClientStep::Pass(input.len()),
+                    Some(own_user) => unfollowed(input, own_user),
+                    None => ClientStep::Pass(input.len()),
                 };
             }
             Phase::Commands(commands) => return commands.client(input, self.limits, classify),
@@ -220,13 +219,30 @@ impl Machine {
     }
 }
 
-/// What a replica says of the log that it is sent: one packet that begins with 0xef (semi-synchronous replication).
-fn is_acknowledgement(input: &[u8]) -> bool {
-    let packet = frame::whole(input);
-    packet.is_some_and(|packet| {
-        packet.first() == Some(&0xef) && input.len() == HEADER_BYTES + packet.len()
-    })
+/// Where nobody follows a client that must not be anybody: what a replica says of the log that it is sent (semi-synchronous
+/// replication, packets that begin with 0xef), and good bye.
+fn unfollowed(input: &[u8], own_user: &OwnUser) -> ClientStep {
+    const ACKNOWLEDGEMENT: u8 = 0xef;
+    let Some(header) = Header::parse(input) else {
+        return ClientStep::Need;
+    };
+    let first = input.get(HEADER_BYTES).copied();
+    let harmless = [ACKNOWLEDGEMENT, Command::Quit.byte()];
+    match first {
+        None if header.len > 0 => ClientStep::Need,
+        Some(first) if harmless.contains(&first) && header.len < ACKNOWLEDGEMENT_BYTES => {
+            let length = HEADER_BYTES + header.len;
+            match input.len() < length {
+                true => ClientStep::Need,
+                false => ClientStep::Pass(length),
+            }
+        }
+        _ => ClientStep::Refuse(own_user.refusal(1)),
+    }
 }
+
+/// A place in a log: its file's name is in there.
+const ACKNOWLEDGEMENT_BYTES: usize = 4 * 1024;
 
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,7 @@ use crate::timeline::Form;
 use crate::timeline::check::{self, Facts, ParseWarnings, Procedure, Verdict};
 use crate::timeline::definition::Definition;
 use crate::wire::reply::Outcome;
-use crate::wire::resultset::{Answer, Row};
+use crate::wire::resultset::Answer;
 
 /// ER_SP_WRONG_NO_OF_ARGS: the answer to a call that may be executed, but has no arguments.
 const WRONG_ARGUMENT_COUNT: u16 = 1318;
@@ -175,18 +175,22 @@ impl Session {
         batch.query("DO 0");
         let answers = self.backend.ask(&batch, capabilities, ASK_LIMITS).await?;
         let mut answers = answers.into_iter();
-        if lookup.call.form == Form::Bounded {
-            let _ = answers.next();
+        if lookup.call.form == Form::Bounded
+            && let Some(Answer::Err(error)) = answers.next()
+            && error.code == INTERRUPTED
+        {
+            return Err(failed(&error));
         }
         self.take_execute(answers.next(), lookup.call, lookup.facts)?;
-        let told = match answers.next() {
-            Some(Answer::Rows(rows)) => {
-                let of_alias = |row: &Row<'_>| row.u64(1) == Some(UTF8_IS_AN_ALIAS);
-                rows.iter().filter(of_alias).count()
-            }
+        let codes: Vec<_> = match answers.next() {
+            Some(Answer::Rows(rows)) => rows.iter().map(|row| row.u64(1)).collect(),
             Some(Answer::Err(error)) => return Err(failed(&error)),
             _ => return Err(Reason::LookupFailed.into()),
         };
+        let alias = Some(UTF8_IS_AN_ALIAS);
+        let told = codes.iter().filter(|code| **code == alias).count();
+        let known = [alias, Some(WRONG_ARGUMENT_COUNT.into())];
+        let others = codes.iter().any(|code| !known.contains(code));
         let mut warnings = 0;
         if told > 0 {
             let again = utf8_is_an_alias(u16::try_from(told).unwrap_or(u16::MAX));
@@ -200,6 +204,10 @@ impl Session {
         }
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         commands.standing.conditions = warnings > 0;
+        if others {
+            // They cannot be had again: the next call has the server say what it says.
+            commands.standing.parsed.clear();
+        }
         Ok(warnings)
     }
 

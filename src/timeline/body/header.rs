@@ -2,7 +2,7 @@
 
 use super::matcher::{Local, Matcher};
 use super::steps::Case;
-use super::{Difference, Security, TableOptions};
+use super::{Difference, Security};
 use crate::statement::lexer::{Kind, Token};
 use crate::timeline::definition::IntType;
 
@@ -101,7 +101,7 @@ impl Matcher<'_> {
 
     /// Table options in any order: the engine has to be there.
     pub(super) fn memory(&mut self) -> Result<(), Difference> {
-        let (start, mut memory, mut has_character_set) = (self.at, false, false);
+        let (start, mut memory) = (self.at, false);
         loop {
             self.accept(|token| token.is_punct(b','));
             if self.accept_words(&["ENGINE"]) {
@@ -116,14 +116,10 @@ impl Matcher<'_> {
             if CHARACTER_SETS.iter().any(|words| self.accept_words(words)) {
                 self.accept(|token| token.is_punct(b'='));
                 self.free_name("a character set")?;
-                has_character_set = true;
             } else if default {
                 return self.differs("CHARSET");
             } else if memory {
-                self.options = TableOptions {
-                    text: self.text_between(start, self.at),
-                    has_character_set,
-                };
+                self.options = self.whole_between(start, self.at);
                 return Ok(());
             } else {
                 return self.differs("ENGINE");

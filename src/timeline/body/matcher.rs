@@ -1,6 +1,6 @@
 //! Takes tokens one by one, and says what differs.
 
-use super::{Difference, Routine, TableOptions};
+use super::{Difference, Routine};
 use crate::statement::lexer::{Kind, Token};
 use crate::timeline::definition::{Definition, IntType};
 
@@ -14,7 +14,7 @@ pub(super) struct Matcher<'a> {
     pub(super) locals: Vec<Local>,
     /// The free names met so far, by the step that met them.
     pub(super) bound: Vec<(&'static str, String)>,
-    pub(super) options: TableOptions,
+    pub(super) options: String,
 }
 
 /// A parameter or a local variable.
@@ -143,15 +143,16 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// What the tokens from `start` to before `end` say, cut where it is long.
+    /// What the tokens from `start` to before `end` say.
+    pub(super) fn whole_between(&self, start: usize, end: usize) -> String {
+        let tokens = self.tokens.iter().take(end).skip(start);
+        let words = tokens.map(|token| String::from_utf8_lossy(token.text));
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The same for a message: cut where it is long.
     pub(super) fn text_between(&self, start: usize, end: usize) -> String {
-        let words = self
-            .tokens
-            .iter()
-            .take(end)
-            .skip(start)
-            .map(|token| String::from_utf8_lossy(token.text));
-        let text = words.collect::<Vec<_>>().join(" ");
+        let text = self.whole_between(start, end);
         if text.is_empty() {
             "the end".into()
         } else {

@@ -22,17 +22,8 @@ mod tests;
 pub struct Body {
     /// Whose privileges it runs with.
     pub security: Security,
-    /// What stands behind the columns of the table that it creates.
-    pub options: TableOptions,
-}
-
-/// Options of a temporary table.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TableOptions {
-    /// As they stand in the text.
-    pub text: String,
-    /// One of them names a character set, or a collation.
-    pub has_character_set: bool,
+    /// What stands behind the columns of the table that it creates, as tokens.
+    pub options: String,
 }
 
 /// Whose privileges a procedure runs with.
@@ -76,7 +67,7 @@ pub fn compare(
         at: 0,
         locals: Vec::new(),
         bound: Vec::new(),
-        options: TableOptions::default(),
+        options: String::new(),
     };
     let security = matcher.header()?;
     let steps: Vec<_> = routine.steps().collect();

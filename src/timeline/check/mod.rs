@@ -244,21 +244,14 @@ fn facts(definition: &Definition, database: &str, answers: Answers<'_>) -> Resul
     })
 }
 
-/// What the procedures create their tables with, as far as they are seen.
+/// What the procedures create their tables with, as far as they are seen. Where no character set is named both have the
+/// database's.
 fn options(definition: &Definition, answers: Answers<'_>) -> Options {
     let of = |routine| {
         let rows = answers.rows(Question::ShowCreate(routine)).ok()?;
-        let row = rows.first()?;
-        let options = body::compare(definition, routine, row.bytes(2)?)
-            .ok()?
-            .options;
-        // Where none is named it is the database's, as it was when the procedure was made: the text's last column but one is of that.
-        match row.text(5).filter(|_| !options.has_character_set) {
-            Some(collation) if is_name(&collation) => {
-                Some(format!("{} COLLATE={collation}", options.text))
-            }
-            _ => Some(options.text),
-        }
+        let text = rows.first()?.bytes(2)?;
+        let body = body::compare(definition, routine, text).ok()?;
+        Some(body.options)
     };
     let result = of(Routine::Newest).or_else(|| of(Routine::Bounded));
     let usual = Options::default();
@@ -266,11 +259,6 @@ fn options(definition: &Definition, answers: Answers<'_>) -> Options {
         result: result.unwrap_or(usual.result),
         heads: of(Routine::Heads).unwrap_or(usual.heads),
     }
-}
-
-fn is_name(text: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    !text.is_empty() && text.bytes().all(plain)
 }
 
 /// What may be said of the texts of these forms' procedures. Of a text that is not seen that is the usual.

@@ -456,33 +456,6 @@ fn too_few_answers_and_another_database_are_relayed() {
 }
 
 #[test]
-fn tables_are_made_as_the_text_says_or_as_its_database_has_it() {
-    let with = |options: &str, collation: Option<&str>| {
-        let Ok(mut rows) = shown(&Definition::classic(), Routine::Newest) else {
-            panic!("no text")
-        };
-        let text = String::from_utf8(rows[0][2].clone().unwrap()).unwrap();
-        let text = text.replace("ENGINE=MEMORY", options);
-        rows[0][2] = Some(text.into_bytes());
-        let behind = [Some("utf8mb4_bin"), collation];
-        rows[0].extend(behind.map(|cell| cell.map(|cell| cell.as_bytes().to_vec())));
-        facts(&[(NEWEST, Ok(rows))]).options.result.clone()
-    };
-    let latin = Some("latin1_swedish_ci");
-    assert_eq!(
-        with("ENGINE=MEMORY", latin),
-        "ENGINE = MEMORY COLLATE=latin1_swedish_ci"
-    );
-    assert_eq!(
-        with("ENGINE=heap CHARSET=utf8", latin),
-        "ENGINE = heap CHARSET = utf8"
-    );
-    for none in [None, Some(""), Some("latin1; DROP")] {
-        assert_eq!(with("ENGINE=MEMORY", none), "ENGINE = MEMORY");
-    }
-}
-
-#[test]
 fn only_mysql_warns_of_texts_it_parses() {
     let text = |options: &str| {
         let Ok(mut rows) = shown(&Definition::classic(), Routine::Heads) else {
