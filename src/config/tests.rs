@@ -55,6 +55,18 @@ fn legs_that_differ_are_set_by_name_and_not_for_logins_that_are_not_read() {
 }
 
 #[test]
+fn who_logs_in_is_not_hidden_in_front_of_a_socket() {
+    let passing = "[tls]\npassthrough = true\n";
+    load(&format!("upstream = \"127.0.0.1:3306\"\n{passing}")).unwrap();
+    let error = load(&format!("upstream = \"/run/mysqld.sock\"\n{passing}"));
+    let error = error.map(|_| ()).unwrap_err().to_string();
+    assert!(
+        error.contains("tls.passthrough") && error.contains("upstream = HOST:PORT"),
+        "{error}"
+    );
+}
+
+#[test]
 fn the_example_has_every_key() {
     let table: toml::Table = example().parse().unwrap();
     let limits = table.get("limits").and_then(toml::Value::as_table).unwrap();

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::session::frames::Compression;
 use crate::session::legs::{Legs, ServerLeg};
-use crate::statement::Classes;
+use crate::statement::{Classes, Effects};
 use crate::timeline::Definition;
 use crate::wire::capability::Capabilities;
 use crate::wire::compression::Algorithm;
@@ -362,6 +362,84 @@ fn what_is_no_login_does_not_evade_tls() {
             assert_eq!(matches!(step, ClientStep::Refuse(_)), refused, "{step:?}");
         }
     }
+}
+
+/// In front of a server's socket: see `session::peer`.
+#[test]
+fn nobody_becomes_the_own_user_by_what_is_not_followed() {
+    let own_user = || OwnUser::named("hw");
+    let guarded = || {
+        let own_user = Some(own_user());
+        let mut machine = Machine::new(LIMITS, Ways { own_user, ..WAYS });
+        machine.server(&encoded(0, &greeting()));
+        machine
+    };
+    let ask = |machine: &mut Machine, bytes: &[u8]| {
+        machine.client(bytes, &mut |_| Class::Other(Effects::ALL))
+    };
+    let passed = |step: &ClientStep| match step {
+        ClientStep::Pass(length) => Some(*length),
+        _ => None,
+    };
+    let refused = |step: &ClientStep| matches!(step, ClientStep::Refuse(_));
+    for first in [encoded(1, b"\x05\0\0\0\0hw\0\0"), vec![0xff; 600]] {
+        assert!(refused(&ask(&mut guarded(), &first)));
+    }
+
+    let mut machine = guarded();
+    let login = encoded(1, &login(LOGIN_FLAGS));
+    assert_eq!(passed(&ask(&mut machine, &login)), Some(login.len()));
+    // Commands sent ahead wait for the login's end.
+    let change = |name: &[u8]| encoded(0, &[b"\x11", name, b"\0\0\0"].concat());
+    assert!(matches!(
+        ask(&mut machine, &change(b"hw")),
+        ClientStep::Hold
+    ));
+    machine.server(&encoded(2, OK));
+    for name in [&b"hw"[..], b"'hw'", b"\xffhw"] {
+        assert!(refused(&ask(&mut machine, &change(name))));
+    }
+    assert!(refused(&ask(&mut machine, &encoded(0, b"\x11hw"))));
+    assert!(refused(&ask(&mut machine, &encoded(2, b"a file's row"))));
+
+    // A file sent ahead of the server's request for it, and what stands behind it.
+    let load = encoded(0, b"\x03LOAD DATA LOCAL INFILE 'x' INTO TABLE t");
+    assert_eq!(passed(&ask(&mut machine, &load)), Some(load.len()));
+    assert!(matches!(
+        ask(&mut machine, &encoded(2, b"1\n")),
+        ClientStep::Hold
+    ));
+    machine.server(&encoded(1, b"\xfbx"));
+    let row = encoded(2, b"1\n");
+    assert_eq!(passed(&ask(&mut machine, &row)), Some(row.len()));
+    let end = encoded(3, b"");
+    assert_eq!(passed(&ask(&mut machine, &end)), Some(end.len()));
+    assert!(matches!(
+        ask(&mut machine, &change(b"hw")),
+        ClientStep::Hold
+    ));
+    machine.server(&encoded(4, OK));
+    assert!(refused(&ask(&mut machine, &change(b"hw"))));
+    let other = ask(&mut machine, &change(b"bob"));
+    assert!(!refused(&other), "{other:?}");
+
+    let acknowledgement = encoded(
+        1,
+        &[&b"\xef\x04\0\0\0\0\0\0\0"[..], b"binlog.000001"].concat(),
+    );
+    let length = acknowledgement.len();
+    let two = [&acknowledgement[..], &acknowledgement].concat();
+    let unfollowed = |input: &[u8]| super::unfollowed(input, &own_user());
+    assert_eq!(passed(&unfollowed(&acknowledgement)), Some(length));
+    assert_eq!(passed(&unfollowed(&two)), Some(length));
+    for cut in [1, 4, 5, length - 1] {
+        assert!(matches!(
+            unfollowed(&acknowledgement[..cut]),
+            ClientStep::Need
+        ));
+    }
+    assert_eq!(passed(&unfollowed(&encoded(0, b"\x01"))), Some(5));
+    assert!(refused(&unfollowed(&change(b"bob"))));
 }
 
 #[test]
