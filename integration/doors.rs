@@ -102,7 +102,7 @@ fn who_comes_by_network_is_not_taken_for_the_user_that_headwater_runs_as() {
             assert!(directly.contains(&format!("{user}@localhost")));
 
             let proxy = Proxy::start_with(&["--socket", path, "--upstream", upstream], &[]);
-            assert!(proxy.log().contains(&user), "{}", proxy.log());
+            proxy.wait_for_log(&format!("takes all clients for the user {user}"));
             assert_eq!(own(path), directly);
 
             // Servers leave out quotes around a name.
