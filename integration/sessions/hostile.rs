@@ -335,7 +335,8 @@ fn nonsense_in_answer_to_the_service_account_harms_no_session() {
                     thread::sleep(Duration::from_millis(20));
                 }
                 let grown = proxy.peak_kib().saturating_sub(resident);
-                assert!(grown < 96 * 1024, "{mischief:?}: grew by {grown} KiB");
+                // A load of 64 MiB, in a buffer that doubles.
+                assert!(grown < 128 * 1024, "{mischief:?}: grew by {grown} KiB");
             }
         }
         warm(&proxy, &mut client, "CALL fetch_timeline_ids(1)");
