@@ -1,6 +1,6 @@
 //! One side in frames and the other without, or each in frames of its own kind.
 
-use super::{TAIL, algorithms};
+use super::{CALLS, TAIL, algorithms};
 use crate::kit::certificates::trust_anyone;
 use crate::kit::database::Database;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
@@ -350,17 +350,7 @@ fn calls_are_owned_whatever_each_side_speaks() {
                 let (one, other) = ([(statement.to_owned(), one)], [(String::new(), other)]);
                 assert_same(&one, &other, algorithm == 0, servers);
             };
-            for (call, look) in [
-                ("CALL fetch_timeline_ids(1)", TAIL),
-                (
-                    "CALL fetch_timeline_ids2(1, 10)",
-                    "SELECT id FROM fetch_timeline_tt",
-                ),
-                (
-                    "CALL fetch_timeline_ids(1)",
-                    "SELECT COUNT(*) FROM fetch_timeline_tt",
-                ),
-            ] {
+            for (call, look) in CALLS {
                 same(call);
                 same(look);
             }

@@ -18,6 +18,19 @@ use crate::kit::wire_client::{COM_PING, Login, WireClient};
 const TAIL: &str = "SELECT message.id, body FROM message INNER JOIN fetch_timeline_tt USING(id) \
                     ORDER BY message.id DESC LIMIT 20";
 
+/// Calls, and what is asked behind each. For the second the table is written, in the same write as the client's command.
+const CALLS: [(&str, &str); 3] = [
+    ("CALL fetch_timeline_ids(1)", TAIL),
+    (
+        "CALL fetch_timeline_ids2(1, 10)",
+        "SELECT id FROM fetch_timeline_tt",
+    ),
+    (
+        "CALL fetch_timeline_ids(1)",
+        "SELECT COUNT(*) FROM fetch_timeline_tt",
+    ),
+];
+
 /// What a server can compress with.
 fn algorithms(server: &Server) -> &'static [u64] {
     if server.is_mariadb() {
@@ -122,18 +135,7 @@ fn calls_are_owned_in_frames() {
             let login = database.login().with(algorithm);
             let mut direct = WireClient::login(server.addr(), &login);
             let mut client = proxy.login(&login);
-            for (call, look) in [
-                ("CALL fetch_timeline_ids(1)", TAIL),
-                // The table is written, in the same write as the client's command.
-                (
-                    "CALL fetch_timeline_ids2(1, 10)",
-                    "SELECT id FROM fetch_timeline_tt",
-                ),
-                (
-                    "CALL fetch_timeline_ids(1)",
-                    "SELECT COUNT(*) FROM fetch_timeline_tt",
-                ),
-            ] {
+            for (call, look) in CALLS {
                 assert_eq!(client.ok(call), direct.ok(call), "{call}");
                 assert_eq!(client.rows(look), direct.rows(look), "{look}");
                 calls += 1;

@@ -205,28 +205,9 @@ impl Commands {
         if body.is_empty() && header.len > 0 {
             return ClientStep::Need;
         }
-        if let Some(own_user) = &self.own_user
-            && header.seq != 0
-        {
-            // Part of a dialogue that was not begun: what the server would make of it is not known.
-            return match self.is_idle() {
-                true => ClientStep::Refuse(own_user.refusal(1)),
-                false => ClientStep::Hold,
-            };
-        }
         let whole = header.len <= limits.statement_bytes && header.len < MAX_BODY;
-        if let (Command::ChangeUser, Some(own_user)) = (command_of(body), &self.own_user) {
-            let refusal = match body.get(..header.len) {
-                Some(payload) => own_user.refuses_change(payload, self.capabilities),
-                None if whole => return ClientStep::Need,
-                None => Some(own_user.refusal(1)),
-            };
-            if let Some(refusal) = refusal {
-                return match self.is_idle() {
-                    true => ClientStep::Refuse(refusal),
-                    false => ClientStep::Hold,
-                };
-            }
+        if let Some(step) = self.kept_from_own_user(header, body, whole) {
+            return step;
         }
         match command_of(body) {
             Command::Query if whole => match body.get(..header.len) {
@@ -261,6 +242,25 @@ impl Commands {
             }
             command => self.other(command, header, input),
         }
+    }
+
+    /// What becomes of a command by which the client could become the own user; `None`: it is no such.
+    fn kept_from_own_user(&self, header: Header, body: &[u8], whole: bool) -> Option<ClientStep> {
+        let own_user = self.own_user.as_ref()?;
+        let refusal = match (command_of(body), body.get(..header.len)) {
+            // Part of a dialogue that was not begun: what the server would make of it is not known.
+            _ if header.seq != 0 => own_user.refusal(1),
+            (Command::ChangeUser, Some(payload)) => {
+                own_user.refuses_change(payload, self.capabilities)?
+            }
+            (Command::ChangeUser, None) if whole => return Some(ClientStep::Need),
+            (Command::ChangeUser, None) => own_user.refusal(1),
+            _ => return None,
+        };
+        Some(match self.is_idle() {
+            true => ClientStep::Refuse(refusal),
+            false => ClientStep::Hold,
+        })
     }
 
     fn query(&mut self, payload: &[u8], classify: &mut dyn FnMut(&[u8]) -> Class) -> ClientStep {

@@ -139,8 +139,7 @@ impl LoggingIn {
                     }
                     None if may_be_login_packet(input) => (ClientStep::Need, Then::Stay),
                     None if guarded || login.frames.differ() => {
-                        let seq =
-                            Header::parse(input).map_or(2, |header| header.seq.wrapping_add(1));
+                        let seq = answer_to(input);
                         (ClientStep::Refuse(unreadable(seq)), Then::Stay)
                     }
                     None => (ClientStep::Pass(input.len()), Then::Pump),
@@ -279,7 +278,7 @@ impl LoggingIn {
             };
             // What it was shown need not be what the server can do.
             if in_frames && compression != Compression::MIRROR {
-                let seq = Header::parse(input).map_or(2, |header| header.seq.wrapping_add(1));
+                let seq = answer_to(input);
                 return (ClientStep::Refuse(unreadable(seq)), Then::Stay);
             }
             return self.unread(input, length);
@@ -301,7 +300,7 @@ impl LoggingIn {
                     settled
                 }
                 Err(why) => {
-                    let seq = Header::parse(input).map_or(2, |header| header.seq.wrapping_add(1));
+                    let seq = answer_to(input);
                     return (ClientStep::Refuse(refusal(seq, why)), Then::Stay);
                 }
             },
@@ -309,7 +308,7 @@ impl LoggingIn {
         let Ok(Login::Response(response)) = login else {
             return (ClientStep::Pass(length), Then::Pump);
         };
-        let seq = Header::parse(input).map_or(2, |header| header.seq.wrapping_add(1));
+        let seq = answer_to(input);
         let own_user = self.ways.own_user.as_ref();
         if let Some(refusal) = own_user.and_then(|own| own.refuses(response.user, seq)) {
             return (ClientStep::Refuse(refusal), Then::Stay);
@@ -360,7 +359,7 @@ impl LoggingIn {
     /// What is no login goes on unread, unless that would evade TLS that has to be.
     fn unread(&self, input: &[u8], length: usize) -> (ClientStep, Then) {
         if let Some(own_user) = &self.ways.own_user {
-            let seq = Header::parse(input).map_or(2, |header| header.seq.wrapping_add(1));
+            let seq = answer_to(input);
             return (ClientStep::Refuse(own_user.refusal(seq)), Then::Stay);
         }
         let pass = (ClientStep::Pass(length), Then::Pump);
@@ -383,7 +382,7 @@ impl LoggingIn {
             }
             Err(why) => why,
         };
-        let seq = Header::parse(input).map_or(2, |header| header.seq.wrapping_add(1));
+        let seq = answer_to(input);
         (ClientStep::Refuse(refusal(seq, why)), Then::Stay)
     }
 
@@ -448,6 +447,11 @@ fn numbered(input: &[u8], payload: &[u8], seq: impl Fn(Header) -> u8) -> Vec<u8>
     let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
     frame::encode(seq(header), payload, &mut bytes);
     bytes
+}
+
+/// The number of an answer to the packet that `input` starts with; where its header is not all there, that of the answer to a login.
+fn answer_to(input: &[u8]) -> u8 {
+    Header::parse(input).map_or(2, |header| header.seq.wrapping_add(1))
 }
 
 /// Only commands have sequence number 0 behind a login.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::reason::Reason;
+use crate::statement::holds;
 use crate::wire::resultset::Rows;
 use crate::wire::status;
 
@@ -52,7 +53,7 @@ const MYSQL: [Variable; 6] = [
     ("session_track_gtids", is_off),
     // A number that the server gives each statement is told behind each.
     ("session_track_system_variables", |value| {
-        !value.contains(&b'*') && !contains(value, b"statement_id")
+        !value.contains(&b'*') && !holds(value, "statement_id")
     }),
     ("require_row_format", is_off),
     ("gtid_next", |value| {
@@ -162,11 +163,6 @@ fn number(value: &[u8]) -> Option<u64> {
 fn is_no_oracle(modes: &[u8]) -> bool {
     let mut modes = modes.split(|byte| *byte == b',');
     !modes.any(|mode| mode.eq_ignore_ascii_case(b"ORACLE"))
-}
-
-fn contains(value: &[u8], name: &[u8]) -> bool {
-    let mut windows = value.windows(name.len());
-    windows.any(|window| window.eq_ignore_ascii_case(name))
 }
 
 fn is_off(value: &[u8]) -> bool {

@@ -11,6 +11,7 @@ use super::reason::Reason;
 use super::result_table::{Pending, Rows};
 use crate::backend::{Batch, query_payload};
 use crate::source::write;
+use crate::statement::holds;
 use crate::wire::command::Command;
 use crate::wire::reply::{Outcome, Reply};
 use crate::wire::resultset::Answer;
@@ -110,9 +111,7 @@ impl Session {
 
     /// That count outlives warnings, and not a statement that gives rise to some.
     fn asks_for_found_rows(&self) -> bool {
-        const NAME: &[u8] = b"FOUND_ROWS";
-        let mut windows = self.client_in.windows(NAME.len());
-        windows.any(|window| window.eq_ignore_ascii_case(NAME))
+        holds(&self.client_in, "FOUND_ROWS")
     }
 
     fn take_pending(&mut self) -> Option<Box<Pending>> {

@@ -131,7 +131,8 @@ impl Effects {
 }
 
 /// Whether a text holds a word, in whatever case, even as a part of others.
-pub(super) fn holds(text: &[u8], word: &str) -> bool {
+#[must_use]
+pub fn holds(text: &[u8], word: &str) -> bool {
     text.windows(word.len().max(1))
         .any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
 }

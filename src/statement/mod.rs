@@ -18,7 +18,7 @@ mod tests;
 pub use call::{Argument, Call, CallStatement};
 pub use classify::{Class, classify};
 pub use dynamic::Dynamic;
-pub use effects::{Effects, Locks};
+pub use effects::{Effects, Locks, holds};
 pub use memory::Classes;
 pub use rewrite::TailForm;
 pub use several::Several;

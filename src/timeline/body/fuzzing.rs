@@ -1,6 +1,7 @@
 //! Body of the fuzz target `body`: takes any bytes and fails by an assertion.
 
 use super::{Difference, Routine, Security, compare};
+use crate::statement::holds;
 use crate::timeline::Definition;
 
 /// A text is as expected or differs in a place that it has, a line lower below a line; and what is as expected is one
@@ -28,7 +29,7 @@ pub fn shown(data: &[u8]) {
         match found {
             Ok(body) => {
                 assert_eq!(below, Ok(body.clone()));
-                assert!(body.security == Security::Definer || says(&text, b"INVOKER"));
+                assert!(body.security == Security::Definer || holds(&text, "INVOKER"));
                 let twice = [&text[..], b"\n", &text].concat();
                 assert!(compare(&definition, routine, &twice).is_err());
                 let other = Definition {
@@ -61,11 +62,6 @@ fn spliced(text: &[u8], mut pieces: &[u8]) -> Vec<u8> {
         pieces = others;
     }
     text
-}
-
-fn says(text: &[u8], word: &[u8]) -> bool {
-    text.windows(word.len())
-        .any(|found| found.eq_ignore_ascii_case(word))
 }
 
 #[cfg(test)]

@@ -244,12 +244,17 @@ fn facts(definition: &Definition, database: &str, answers: Answers<'_>) -> Resul
     })
 }
 
+/// The text of a procedure, where the account may see it.
+fn shown_text(answers: Answers<'_>, routine: Routine) -> Option<&[u8]> {
+    let rows = answers.rows(Question::ShowCreate(routine)).ok()?;
+    rows.first()?.bytes(2)
+}
+
 /// What the procedures create their tables with, as far as they are seen. Where no character set is named both have the
 /// database's.
 fn options(definition: &Definition, answers: Answers<'_>) -> Options {
     let of = |routine| {
-        let rows = answers.rows(Question::ShowCreate(routine)).ok()?;
-        let text = rows.first()?.bytes(2)?;
+        let text = shown_text(answers, routine)?;
         let body = body::compare(definition, routine, text).ok()?;
         Some(body.options)
     };
@@ -263,10 +268,7 @@ fn options(definition: &Definition, answers: Answers<'_>) -> Options {
 
 /// What may be said of the texts of these forms' procedures. Of a text that is not seen that is the usual.
 fn parse_warnings(answers: Answers<'_>, stands: &[&Result<Procedure, Reason>; 3]) -> ParseWarnings {
-    let texts = Routine::ALL.map(|routine| {
-        let rows = answers.rows(Question::ShowCreate(routine)).ok()?;
-        rows.first()?.bytes(2).map(ParseWarnings::of)
-    });
+    let texts = Routine::ALL.map(|routine| shown_text(answers, routine).map(ParseWarnings::of));
     let unseen = stands.contains(&&Ok(Procedure::Trusted));
     let unseen = unseen.then_some(ParseWarnings::Alias);
     let all = texts.into_iter().chain([unseen]).flatten();
