@@ -144,29 +144,32 @@ pub(crate) fn on_servers_of_its_own<'a>(
 
 /// Takes every place of a server and keeps it. Returns who has them, and what the next one is told.
 ///
-/// Who still had a place when the others were taken would give it back later: none may be left.
+/// Who still had a place when the others were taken would give it back later: none may be left, and the refusal that
+/// counts is the one behind that.
 #[track_caller]
 pub(crate) fn full(addr: SocketAddr) -> (Vec<WireClient>, ServerError) {
     let deadline = Instant::now() + Duration::from_secs(30);
-    let mut guests = Vec::new();
+    let mut guests: Vec<WireClient> = Vec::new();
+    let mut alone = false;
     loop {
-        let refused = match WireClient::try_login(addr, &Login::default()).unwrap() {
+        match WireClient::try_login(addr, &Login::default()).unwrap() {
             Ok(guest) => {
                 guests.push(guest);
                 assert!(guests.len() < 20, "no limit in sight");
-                continue;
             }
-            Err(refused) => refused,
-        };
-        let connected = guests[0].rows("SHOW GLOBAL STATUS LIKE 'Threads_connected'");
-        if connected[0][1] == Some(guests.len().to_string()) {
-            return (guests, refused);
+            Err(refused) if alone => return (guests, refused),
+            Err(_) => thread::sleep(Duration::from_millis(5)),
         }
+        let connected = guests
+            .first_mut()
+            .map(|guest| guest.rows("SHOW GLOBAL STATUS LIKE 'Threads_connected'"));
+        alone = connected
+            .as_ref()
+            .is_some_and(|rows| rows[0][1] == Some(guests.len().to_string()));
         assert!(
             Instant::now() < deadline,
             "somebody else stays: {connected:?}"
         );
-        thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::database::Database;
 use super::proxy::Proxy;
-use super::servers::on_each_server;
+use super::servers::{full, on_each_server, on_servers_of_its_own};
 use super::wire_client::{
     Answer, COM_STMT_PREPARE, Login, WireClient, capability, packet::MAX_PART,
 };
@@ -110,4 +110,20 @@ fn accounts_log_in_with_and_without_a_password() {
             assert_eq!(wrong.unwrap_err().code, 1045);
         }
     });
+}
+
+/// Those of the last round are still leaving when the places of the next are taken.
+#[test]
+fn a_server_that_is_full_stays_full() {
+    on_servers_of_its_own(
+        |_| &["--max-connections=3"],
+        |server| {
+            for round in 0..200 {
+                let (guests, refused) = full(server.addr());
+                assert_eq!(refused.code, 1040);
+                let login = WireClient::try_login(server.addr(), &Login::default()).unwrap();
+                assert!(login.is_err(), "round {round}: {} were in", guests.len());
+            }
+        },
+    );
 }
