@@ -73,6 +73,64 @@ fn a_call_with_variables_that_hold_something_else_is_the_servers() {
     });
 }
 
+/// What double quotes stand for is the session's mode's.
+#[test]
+fn a_call_with_digits_in_double_quotes_is_owned_where_they_are_a_string() {
+    on_each_stage(|stage| {
+        let mut twin = stage.twin();
+        let calls = [
+            "CALL fetch_timeline_ids(\"1\")",
+            "CALL fetch_timeline_ids2(\"002\", '300')",
+            "CALL fetch_timeline_ids2(@reader, \"300\")",
+            "CALL fetch_timeline_ids2(\"1\", \"0\"); SELECT id FROM fetch_timeline_tt LIMIT 0",
+        ];
+        twin.run("SET @reader = 1");
+        for call in calls {
+            twin.run(call);
+            twin.run("SELECT ROW_COUNT(), FOUND_ROWS()");
+            twin.run("SHOW WARNINGS");
+            look(&mut twin);
+        }
+        stage.owned(calls.len() as u64);
+        for mode in [
+            "'ANSI_QUOTES'",
+            "'ANSI'",
+            "CONCAT(@@sql_mode, ',ANSI_QUOTES')",
+        ] {
+            twin.run(&format!("SET sql_mode = {mode}"));
+            for call in calls {
+                twin.run(call);
+                twin.run("SHOW WARNINGS");
+                twin.run("SELECT ROW_COUNT(), FOUND_ROWS(), @@error_count");
+                look(&mut twin);
+            }
+            twin.run("SET sql_mode = DEFAULT");
+            twin.run(calls[0]);
+            look(&mut twin);
+        }
+        stage.owned(calls.len() as u64 + 3);
+        // A prepared one means what its quotes meant when it was prepared.
+        let bounded = twin.prepare("CALL fetch_timeline_ids2(\"1\", ?)");
+        let newest = twin.prepare("CALL fetch_timeline_ids(\"1\")");
+        let modes = ["''", "'ANSI_QUOTES'"];
+        for (then, now) in modes
+            .into_iter()
+            .flat_map(|then| modes.map(|now| (then, now)))
+        {
+            twin.run(&format!("SET sql_mode = {then}"));
+            twin.run("PREPARE s FROM 'CALL fetch_timeline_ids(\"1\")'");
+            twin.run(&format!("SET sql_mode = {now}"));
+            twin.run("EXECUTE s");
+            look(&mut twin);
+            twin.execute(bounded, &[Some("300")]);
+            look(&mut twin);
+            twin.execute(newest, &[]);
+            look(&mut twin);
+        }
+        stage.owned(calls.len() as u64 + 3);
+    });
+}
+
 #[test]
 fn what_a_variable_becomes_later_does_not_change_the_call() {
     on_each_stage(|stage| {

@@ -19,7 +19,7 @@ pub struct Asked {
 pub enum Wanted {
     /// All of it.
     Call(Call),
-    /// All but the values of parameters or variables.
+    /// All but the values of parameters, or of what only the session knows.
     Statement(CallStatement, Values),
     /// A prepared one that cannot be owned: the current database was not known for certain then, or the packet is an odd one.
     Astray,
@@ -30,8 +30,8 @@ pub enum Wanted {
 pub enum Values {
     /// They stood in the packet.
     Given(Vec<u64>),
-    /// They are in these user variables.
-    Variables(Vec<String>),
+    /// The session is asked for these expressions.
+    Expressions(Vec<String>),
     /// Some is not certainly a number, or was sent in pieces.
     Unfit,
 }
@@ -41,7 +41,7 @@ pub enum Values {
 pub enum Dress {
     /// COM_QUERY with the call's text, which says all.
     Text,
-    /// COM_QUERY with a text whose meaning depends on the session: on its variables, or on what was prepared.
+    /// COM_QUERY with a text whose meaning depends on the session: on its variables or its quotes, or on what was prepared.
     Indirect,
     /// COM_QUERY with several statements of which the call is the first.
     First {
@@ -75,11 +75,11 @@ impl Dress {
 }
 
 impl Wanted {
-    /// A call whose values are all in variables.
+    /// A call without parameters, whose other values only the session knows.
     #[must_use]
-    pub fn in_variables(statement: CallStatement) -> Self {
-        let names = statement.variables().map(str::to_owned).collect();
-        Wanted::Statement(statement, Values::Variables(names))
+    pub fn in_session(statement: CallStatement) -> Self {
+        let expressions = statement.expressions().collect();
+        Wanted::Statement(statement, Values::Expressions(expressions))
     }
 
     /// Which definition it is, in which form and in which database; `None`: it cannot be told.

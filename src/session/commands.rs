@@ -274,7 +274,7 @@ impl Commands {
         match class {
             Class::Call(call) => self.ask(length, Wanted::Call(call), Dress::Text),
             Class::Unbound(open) if open.parameters() == 0 => {
-                self.ask(length, Wanted::in_variables(open), Dress::Indirect)
+                self.ask(length, Wanted::in_session(open), Dress::Indirect)
             }
             Class::Several(several, effects) => self.several(length, from, several, effects),
             Class::Dynamic(dynamic) => self.dynamic(length, dynamic),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::asked::{Values, Wanted};
-use crate::statement::{Call, CallStatement, Class, Effects};
+use crate::statement::{Argument, Call, CallStatement, Class, Effects};
 use crate::wire::capability::Capabilities;
 use crate::wire::command::{Execute, LAST_PREPARED};
 use crate::wire::reply::Prepared;
@@ -217,7 +217,8 @@ impl Statements {
         Some(match self.by_name.get(name)?.clone().at(changes) {
             Some(CallForm::Whole(call)) if variables.is_empty() => Wanted::Call(call),
             Some(CallForm::Open(open)) if open.parameters() == variables.len() => {
-                Wanted::Statement(open, Values::Variables(variables))
+                let variables = variables.iter().map(|name| format!("@{name}"));
+                Wanted::Statement(open, Values::Expressions(variables.collect()))
             }
             Some(CallForm::Open(open)) => Wanted::Statement(open, Values::Unfit),
             Some(CallForm::Whole(_)) | None => Wanted::Astray,
@@ -325,10 +326,14 @@ fn place(qualifier: &mut Option<String>, database: Current<'_>) -> Option<u64> {
 }
 
 fn open_with(open: CallStatement, numbers: Vec<u64>) -> Wanted {
-    let variables = open.variables().next().is_some();
-    match (variables, numbers.is_empty()) {
+    let asked = open.expressions().next().is_some();
+    // They mean what they meant when it was prepared.
+    let quotes = open
+        .arguments()
+        .any(|argument| matches!(argument, Argument::DoubleQuoted(_)));
+    match (asked, numbers.is_empty() && !quotes) {
         (false, _) => Wanted::Statement(open, Values::Given(numbers)),
-        (true, true) => Wanted::in_variables(open),
+        (true, true) => Wanted::in_session(open),
         // Which is which would have to be told apart.
         (true, false) => Wanted::Statement(open, Values::Unfit),
     }

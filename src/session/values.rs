@@ -1,4 +1,4 @@
-//! The values of a call, where its packet does not hold them: of user variables.
+//! The values of a call, where its packet does not hold them: of user variables, and of strings that may be names.
 
 use super::asked::{Values, Wanted};
 use super::driver::Session;
@@ -10,13 +10,13 @@ use crate::wire::command::digits;
 use crate::wire::resultset::{Answer, Rows};
 
 impl Session {
-    /// The call with its values; variables are asked for.
+    /// The call with its values; what only the session knows is asked for.
     pub(super) async fn bound(&mut self, wanted: &Wanted) -> Result<Call, Refusal> {
         let (statement, values) = match wanted {
             Wanted::Call(call) => return Ok(call.clone()),
             Wanted::Statement(statement, Values::Given(values)) => (statement, values.clone()),
-            Wanted::Statement(statement, Values::Variables(names)) => {
-                (statement, self.variables(names).await?)
+            Wanted::Statement(statement, Values::Expressions(asked)) => {
+                (statement, self.expressions(asked).await?)
             }
             Wanted::Statement(_, Values::Unfit) => return Err(Reason::Arguments.into()),
             Wanted::Astray => return Err(Reason::OtherDatabase.into()),
@@ -25,23 +25,22 @@ impl Session {
         call.ok_or_else(|| Reason::Arguments.into())
     }
 
-    /// What these variables hold: numbers, or strings of digits.
-    async fn variables(&mut self, names: &[String]) -> Result<Vec<u64>, Refusal> {
-        if names.is_empty() {
+    /// What these stand for: numbers, or strings of digits.
+    async fn expressions(&mut self, asked: &[String]) -> Result<Vec<u64>, Refusal> {
+        if asked.is_empty() {
             return Ok(Vec::new());
         }
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         let capabilities = commands.capabilities;
-        let names: Vec<_> = names.iter().map(|name| format!("@{name}")).collect();
         let mut batch = Batch::new(capabilities);
-        batch.query(&format!("SELECT {}", names.join(",")));
+        batch.query(&format!("SELECT {}", asked.join(",")));
         let answers = self.backend.ask(&batch, capabilities, ASK_LIMITS).await?;
         match answers.first() {
             Some(Answer::Rows(rows)) => {
                 if let Some(commands) = self.machine.commands() {
                     commands.standing.observe(rows.end());
                 }
-                numbers(rows, names.len()).ok_or_else(|| Reason::Arguments.into())
+                numbers(rows, asked.len()).ok_or_else(|| Reason::Arguments.into())
             }
             Some(Answer::Err(error)) => Err(failed(error)),
             _ => Err(Reason::Arguments.into()),

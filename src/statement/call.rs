@@ -41,6 +41,8 @@ pub enum Argument {
     Parameter,
     /// `@name`: a user variable.
     Variable(String),
+    /// Digits in double quotes: a string of digits, unless the session takes such quotes for those of names (`ANSI_QUOTES`).
+    DoubleQuoted(u64),
 }
 
 impl Call {
@@ -131,7 +133,9 @@ impl CallStatement {
         let mut values = values.iter().copied();
         let mut value = |argument: &Argument| match argument {
             Argument::Number(number) => Some(*number),
-            Argument::Parameter | Argument::Variable(_) => values.next(),
+            Argument::Parameter | Argument::Variable(_) | Argument::DoubleQuoted(_) => {
+                values.next()
+            }
         };
         let reader = value(&self.reader)?;
         let bound = match &self.bound {
@@ -160,10 +164,11 @@ impl CallStatement {
         [&self.reader].into_iter().chain(&self.bound)
     }
 
-    /// The names of the variables among the arguments.
-    pub fn variables(&self) -> impl Iterator<Item = &str> {
+    /// The arguments whose values only the session knows, as SQL.
+    pub fn expressions(&self) -> impl Iterator<Item = String> {
         self.arguments().filter_map(|argument| match argument {
-            Argument::Variable(name) => Some(name.as_str()),
+            Argument::Variable(name) => Some(format!("@{name}")),
+            Argument::DoubleQuoted(number) => Some(format!("\"{number}\"")),
             Argument::Number(_) | Argument::Parameter => None,
         })
     }
@@ -239,10 +244,12 @@ fn argument(lexer: &mut Lexer<'_>) -> Option<Argument> {
     let token = lexer.next()?;
     match token.kind {
         Kind::Number => digits(token.text).map(Argument::Number),
-        // In double quotes it could be a name (ANSI_QUOTES).
         Kind::Text => {
-            let string = token.text.strip_prefix(b"'")?.strip_suffix(b"'")?;
-            digits(string).map(Argument::Number)
+            let quotes: fn(u64) -> Argument = match token.text.first()? {
+                b'"' => Argument::DoubleQuoted,
+                _ => Argument::Number,
+            };
+            digits(token.unquoted()?).map(quotes)
         }
         Kind::Punct(b'?') => Some(Argument::Parameter),
         Kind::Punct(b'@') => variable(token, lexer.next()?).map(Argument::Variable),
@@ -308,20 +315,22 @@ mod tests {
     }
 
     #[test]
-    fn values_are_numbers_strings_of_digits_parameters_and_variables() {
+    fn values_are_numbers_strings_parameters_and_variables() {
         let statement =
             |text: &str| CallStatement::parse(text.as_bytes(), &[Definition::classic()]);
         assert_eq!(parse("CALL fetch_timeline_ids('007')").unwrap().reader, 7);
         for refused in [
-            "\"7\"", "' 7'", "'7.0'", "''", "-7", "+7", "7.0", "0x7", "NULL", "@@x", "@ x", "@`x`",
-            "@1", "@a.b",
+            "\" 7\"", "' 7'", "'7.0'", "''", "-7", "+7", "7.0", "0x7", "NULL", "@@x", "@ x",
+            "@`x`", "@1", "@a.b",
         ] {
             let text = format!("CALL fetch_timeline_ids({refused})");
             assert_eq!(statement(&text), None, "{text}");
         }
+        let quoted = statement("CALL fetch_timeline_ids2(\"007\", '8')").unwrap();
+        assert_eq!(quoted.expressions().collect::<Vec<_>>(), ["\"7\""]);
         let asked = statement("CALL tl.fetch_timeline_ids2(?, @Bound)").unwrap();
         assert_eq!(asked.parameters(), 1);
-        assert_eq!(asked.variables().collect::<Vec<_>>(), ["Bound"]);
+        assert_eq!(asked.expressions().collect::<Vec<_>>(), ["@Bound"]);
         let definitions = [Definition::classic()];
         let call = asked.bind(&definitions, &[7, 99]).unwrap();
         assert_eq!((call.reader, call.bound), (7, Some(99)));

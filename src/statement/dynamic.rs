@@ -60,7 +60,7 @@ fn prepare(lexer: &mut Lexer<'_>, definitions: &[Definition]) -> Option<Dynamic>
     // Quotes within the text would be doubled, and no call that is owned needs them but for digits.
     let text = token.text.strip_prefix(b"'")?.strip_suffix(b"'")?;
     let call = CallStatement::parse(text, definitions)
-        .filter(|call| !text.contains(&b'\'') && call.variables().next().is_none());
+        .filter(|call| !text.contains(&b'\'') && call.expressions().next().is_none());
     Some(Dynamic::Prepare { name, call })
 }
 

@@ -76,7 +76,7 @@ fn means_what_it_says(data: &[u8], definitions: &[Definition], no_functions: boo
             ));
         }
         Class::Unbound(statement) => {
-            let unknown = statement.variables().count() + statement.parameters();
+            let unknown = statement.expressions().count() + statement.parameters();
             assert!((1..=2).contains(&unknown));
             let call = statement.bind(definitions, &vec![7; unknown]);
             // Written out, it is that call.

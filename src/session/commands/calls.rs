@@ -33,7 +33,7 @@ impl Commands {
         }
         let rest = from + rest;
         let dress = Dress::First { rest, effects };
-        self.ask(length, Wanted::in_variables(call), dress)
+        self.ask(length, Wanted::in_session(call), dress)
     }
 
     /// PREPARE, EXECUTE, DEALLOCATE PREPARE.

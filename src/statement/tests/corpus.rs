@@ -69,9 +69,9 @@ fn named(class: &Class, with_effects: bool) -> String {
             format!("{form}{database}({}{bound})", call.reader)
         }
         Class::Unbound(statement) => {
-            let variables: Vec<_> = statement.variables().collect();
+            let asked: Vec<_> = statement.expressions().collect();
             let parameters = "?".repeat(statement.parameters());
-            format!("unbound({}{parameters})", variables.join(","))
+            format!("unbound({}{parameters})", asked.join(","))
         }
         Class::Several(several, _) => format!("several {}", several.rest),
         Class::Dynamic(Dynamic::Prepare { call, .. }) => match call {
