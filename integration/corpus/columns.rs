@@ -71,6 +71,19 @@ pub(super) fn families(mariadb: bool) -> Vec<Family> {
     families
 }
 
+/// MariaDB has them since 11.7.
+pub(super) fn vectors_of_mariadb() -> Family {
+    let long = format!("VEC_FromText('[{}0.5]')", "1,".repeat(299));
+    Family {
+        name: "vectors",
+        columns: vec![
+            column("vector(2)", &["VEC_FromText('[1,2]')"]),
+            column("vector(300)", &[&long, "REPEAT(x'0000803f', 300)"]),
+            column("vector(1) NOT NULL DEFAULT x'0000803f'", &["x'00000000'"]),
+        ],
+    }
+}
+
 fn integers() -> Vec<Column> {
     let mut columns = Vec::new();
     for (kind, bits) in [

@@ -1,12 +1,12 @@
 //! Columns of every type, by text and in the binary protocol, under every way to tell of columns.
 
-use super::columns::{Family, families};
+use super::columns::{Family, families, vectors_of_mariadb};
 use super::player::Player;
 use super::side::Side;
 use super::statements::about;
 use crate::kit::database::Database;
 use crate::kit::servers::on_each_release;
-use crate::kit::wire_client::{COM_STMT_CLOSE, Login, capability};
+use crate::kit::wire_client::{Answer, COM_STMT_CLOSE, Login, capability};
 
 const MARIADB_EXTENDED_METADATA: u64 = 1 << 35;
 
@@ -38,7 +38,10 @@ fn columns_of_every_type() {
         let database = Database::empty(server, "corpus_types");
         let player = Player::new(server);
         let mut made = 0;
-        for family in families(server.is_mariadb()) {
+        let known = database.connect().query("SELECT VEC_FromText('[1]')");
+        let vectors = matches!(known[..], [Answer::Rows(_)]).then(vectors_of_mariadb);
+        eprintln!("vectors of MariaDB: {}", vectors.is_some());
+        for family in families(server.is_mariadb()).into_iter().chain(vectors) {
             made += family.columns.len();
             fill(&mut database.connect(), &family);
             for (how, login) in logins(&database.login()) {
