@@ -73,12 +73,14 @@ fn clients_that_verify_by_the_password_want_the_servers_own_certificate() {
     let mut root = WireClient::login(server.addr(), &classic_on(server.addr(), DATABASE));
     root.ok("INSERT INTO follower VALUES (1, 2), (1, 3)");
     root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten'), (20, 3, 'twenty')");
-    let shown = |cert: &str, key: &str| {
+    let configured = |settings: &str, cert: &str, key: &str| {
         let flags = ["--tls-cert", cert, "--tls-key", key];
-        let proxy = Proxy::start(server.addr(), &[ROOT_SERVICE, &flags].concat());
+        let flags = [ROOT_SERVICE, &flags].concat();
+        let proxy = Proxy::configured(server.addr(), settings, &flags);
         proxy.wait_for_log(&format!("in database {DATABASE}: accelerated"));
         proxy
     };
+    let shown = |cert: &str, key: &str| configured("", cert, key);
     // Who connects to 127.0.0.1 is in no doubt about the server: each is reached at another address of the machine.
     let away = |addr| Relay::start_at(Ipv4Addr::new(127, 0, 0, 2), addr).addr();
     let same = shown(theirs.cert(), theirs.key());
@@ -86,6 +88,13 @@ fn clients_that_verify_by_the_password_want_the_servers_own_certificate() {
     let known = shown(signed.cert(), signed.key());
     let [direct_addr, same_addr, another_addr, known_addr] =
         [server.addr(), same.addr(), another.addr(), known.addr()].map(away);
+    // Either leg can have TLS alone, whatever proves the password.
+    let apart = |mode: &str| {
+        let settings = format!("[upstream_tls]\nmode = '{mode}'\nmirror = false\n");
+        configured(&settings, own.cert(), own.key())
+    };
+    let (in_front, behind) = (apart("disabled"), apart("required"));
+    let [in_front_addr, behind_addr] = [in_front.addr(), behind.addr()].map(away);
     let ca = format!("--ssl-ca={}", authority.path().display());
     for plugin in PLUGINS {
         eprintln!("{plugin}");
@@ -120,8 +129,23 @@ fn clients_that_verify_by_the_password_want_the_servers_own_certificate() {
         let plain = ask(direct_addr, "geheim", &["--skip-ssl"]);
         assert_eq!(ask(same_addr, "geheim", &["--skip-ssl"]), plain);
         assert!(plain.is_ok(), "{plain:?}");
+        assert_ne!(plain, direct);
+        let alone = ask(
+            in_front_addr,
+            "geheim",
+            &["--disable-ssl-verify-server-cert"],
+        );
+        assert_eq!(alone, plain);
+        let alone = ask(behind_addr, "geheim", &["--skip-ssl"]);
+        assert_eq!(alone, direct);
     }
-    for (proxy, sessions) in [(&same, 2), (&another, 1), (&known, 1)] {
+    for (proxy, sessions) in [
+        (&same, 2),
+        (&another, 1),
+        (&known, 1),
+        (&in_front, 1),
+        (&behind, 1),
+    ] {
         let counts = proxy.counts();
         let calls = 2 * sessions * PLUGINS.len() as u64;
         assert_eq!(counts.of("calls_owned"), calls, "{counts:?}");
