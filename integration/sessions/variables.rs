@@ -1,6 +1,6 @@
 //! Calls whose values are in user variables, and calls that are prepared by name.
 
-use super::stage::{look, on_each_stage};
+use super::stage::{TAIL, look, on_each_stage};
 
 #[test]
 fn a_call_with_variables_is_owned_where_they_hold_numbers() {
@@ -70,6 +70,105 @@ fn a_call_with_variables_that_hold_something_else_is_the_servers() {
         twin.run("CALL fetch_timeline_ids(@never)");
         look(&mut twin);
         stage.owned(1);
+    });
+}
+
+/// As Python's drivers do it for `callproc`: the values in variables first, then the call.
+#[test]
+fn a_call_whose_values_are_set_right_before_it_is_owned_and_its_table_not_written() {
+    on_each_stage(|stage| {
+        let mut twin = stage.twin();
+        let mut calls = 0;
+        for (set, call) in [
+            (
+                "SET @`_fetch_timeline_ids_0`=1",
+                "CALL `fetch_timeline_ids`(@`_fetch_timeline_ids_0`)",
+            ),
+            (
+                "SET @`_fetch_timeline_ids2_0`=1,@`_fetch_timeline_ids2_1`=300",
+                "CALL `fetch_timeline_ids2`(@`_fetch_timeline_ids2_0`,@`_fetch_timeline_ids2_1`)",
+            ),
+            (
+                "SET @_fetch_timeline_ids_arg1='2'",
+                "CALL fetch_timeline_ids(@_fetch_timeline_ids_arg1)",
+            ),
+            (
+                "SET @`odd ``name`=2",
+                "CALL fetch_timeline_ids(@`odd ``name`)",
+            ),
+        ] {
+            for _ in 0..3 {
+                twin.run(set);
+                twin.run(call);
+                twin.run("SELECT @_fetch_timeline_ids_arg1, @`_fetch_timeline_ids_0`");
+                twin.run(TAIL);
+                calls += 1;
+            }
+        }
+        stage.owned(calls);
+        let counts = stage.proxy.counts();
+        assert_eq!(counts.of("tables_written"), 0, "{counts:?}");
+        let tails = counts.of("tails_virtual") + counts.of("tails_written");
+        assert_eq!(tails, calls, "{counts:?}");
+        twin.run("PREPARE s FROM 'CALL fetch_timeline_ids(?)'");
+        twin.run("EXECUTE s USING @`odd ``name`");
+        look(&mut twin);
+        stage.owned(calls + 1);
+    });
+}
+
+/// What a statement leaves that sets variables is in part what the one before it left.
+#[test]
+fn counts_behind_variables_that_are_set_are_those_of_the_server() {
+    on_each_stage(|stage| {
+        let mut twin = stage.twin();
+        let asked = [
+            "SELECT ROW_COUNT()",
+            "SELECT FOUND_ROWS()",
+            "SHOW WARNINGS",
+            "SELECT @@warning_count, @@error_count, @a",
+            "SELECT LAST_INSERT_ID(), ROW_COUNT(), FOUND_ROWS()",
+        ];
+        let set = ["SET @a = 1", "SET @a = 2, @`b` = 'x'"];
+        let between: &[&[&str]] = &[
+            &[set[0]],
+            &[TAIL, set[0]],
+            &["SELECT 1 UNION SELECT 2", set[0]],
+            &["SELECT 1 UNION SELECT 2", set[0], set[1]],
+            &[
+                "SELECT 1 UNION SELECT 2",
+                set[0],
+                set[1],
+                set[0],
+                set[1],
+                set[0],
+            ],
+            &["SELECT 1 UNION SELECT 2", set[0], "SELECT @a, 2", set[1]],
+            &["SELECT CAST('x' AS SIGNED)", set[0]],
+            &["SELECT 1 UNION SELECT 2", "SELECT nothing"],
+            &["SELECT 1 UNION SELECT 2", "SELECT nothing", set[0]],
+            &[
+                "SELECT 1 UNION SELECT 2",
+                "SELECT nothing",
+                "SELECT nothing",
+            ],
+            &["SELECT nothing", set[0]],
+            &[set[0], "SELECT nothing", set[1]],
+            &[set[0], "SELECT @a UNION SELECT 2"],
+            &[set[0], "SELECT @a := 3 UNION SELECT 2", set[1]],
+            &[TAIL, "SELECT 1", set[0], TAIL, set[1]],
+        ];
+        for between in between {
+            for asked in asked {
+                twin.run("CALL fetch_timeline_ids(1)");
+                for statement in *between {
+                    twin.run(statement);
+                }
+                twin.run(asked);
+                look(&mut twin);
+            }
+        }
+        stage.owned((between.len() * asked.len()) as u64);
     });
 }
 

@@ -12,7 +12,7 @@ use super::legs::{Agreed, refusal};
 use super::machine::{ClientStep, Limits, Server};
 use super::peer::OwnUser;
 use super::prepared::{PreparedCall, Statements, Text};
-use super::result_table::ResultTables;
+use super::result_table::{ResultTables, Spared};
 use super::standing::Standing;
 use crate::statement::{Class, Dynamic, Effects};
 use crate::wire::capability::Capabilities;
@@ -399,18 +399,25 @@ impl Commands {
         After::Login { database }
     }
 
+    /// Whether the last command has ended, and well.
+    pub fn succeeded(&self) -> bool {
+        self.is_idle() && self.standing.status.is_some()
+    }
+
     /// What has to happen before a command goes on while ids are pending; `None` when nothing has to.
     fn settle_first(&mut self, effects: Effects, query: Option<&[u8]>) -> Option<ClientStep> {
-        // What one that failed left behind depends on the one before it.
-        let succeeded = self.is_idle() && self.standing.status.is_some();
+        let succeeded = self.succeeded();
         let pending = self.tables.pending.as_mut()?;
         let query = query.filter(|query| effects.spares && query.len() <= SPARED_BYTES);
         if let Some(query) = query {
             if succeeded {
-                pending.spared.clear();
+                pending.forget_overruled();
             }
             if pending.spared.len() < SPARED_IN_ROW {
-                pending.spared.push(query.to_vec());
+                pending.spared.push(Spared {
+                    packet: query.to_vec(),
+                    whole: !effects.keeps_counts,
+                });
                 pending.aside = None;
                 return None;
             }
@@ -588,7 +595,7 @@ impl Commands {
 
 /// Longest statement that is kept to be run again, should what it left behind be asked for.
 const SPARED_BYTES: usize = 4 * 1024;
-/// So many are kept, when one after the other fails or they do not wait for replies.
+/// So many are kept, when one after the other fails, leaves counts as they are, or does not wait for replies.
 const SPARED_IN_ROW: usize = 4;
 
 /// Commands that cannot see a table, nor change what a later one sees in it.

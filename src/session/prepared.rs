@@ -217,8 +217,7 @@ impl Statements {
         Some(match self.by_name.get(name)?.clone().at(changes) {
             Some(CallForm::Whole(call)) if variables.is_empty() => Wanted::Call(call),
             Some(CallForm::Open(open)) if open.parameters() == variables.len() => {
-                let variables = variables.iter().map(|name| format!("@{name}"));
-                Wanted::Statement(open, Values::Expressions(variables.collect()))
+                Wanted::Statement(open, Values::Expressions(variables))
             }
             Some(CallForm::Open(open)) => Wanted::Statement(open, Values::Unfit),
             Some(CallForm::Whole(_)) | None => Wanted::Astray,

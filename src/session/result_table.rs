@@ -25,15 +25,33 @@ pub struct Pending {
     pub before: Vec<(Form, Vec<u8>)>,
     /// The packet of the tail that was answered since: what it left behind (row counts) is the session's.
     pub tail: Option<Vec<u8>>,
-    /// The packets of the last statements since that have nothing to do with the tables: then it is theirs.
-    pub spared: Vec<Vec<u8>>,
+    /// The last statements since that have nothing to do with the tables: then it is theirs.
+    pub spared: Vec<Spared>,
     /// How many warnings of the procedure's text the call was told.
     pub warnings: u16,
     /// The packet of the last command since that is no statement and sets the row count back.
     pub aside: Option<Vec<u8>>,
 }
 
+/// A statement that went on to the server while the tables were pending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spared {
+    /// Its packet.
+    pub packet: Vec<u8>,
+    /// What it left behind is its own, and not in part that of the statement before it.
+    pub whole: bool,
+}
+
 impl Pending {
+    /// The last of the spared statements has succeeded: what those before it left behind may be nobody's now.
+    ///
+    /// What one that failed left behind depends on the one before it.
+    pub fn forget_overruled(&mut self) {
+        if let [before @ .., Spared { whole: true, .. }] = &self.spared[..] {
+            self.spared.drain(..before.len());
+        }
+    }
+
     /// What has to run before the call that replaces this one, if the procedures themselves run.
     #[must_use]
     pub fn history(self) -> Vec<(Form, Vec<u8>)> {

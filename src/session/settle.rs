@@ -29,9 +29,16 @@ impl Session {
     /// real tail behind it, and with what the client had answered since: only those leave the counts
     /// and warnings behind which the waiting command asks for.
     pub(super) async fn settle(&mut self, diagnostics: bool) -> Result<(), Ended> {
-        let Some(pending) = self.take_pending() else {
+        let succeeded = self
+            .machine
+            .commands()
+            .is_some_and(|commands| commands.succeeded());
+        let Some(mut pending) = self.take_pending() else {
             return Ok(());
         };
+        if succeeded {
+            pending.forget_overruled();
+        }
         if (!diagnostics || pending.tail.is_some()) && self.write(&pending).await? {
             self.shared.counts.add(Event::TableWritten);
         } else {
@@ -42,7 +49,8 @@ impl Session {
             }
         }
         if diagnostics {
-            for answered in pending.tail.iter().chain(&pending.spared) {
+            let spared = pending.spared.iter().map(|spared| &spared.packet);
+            for answered in pending.tail.iter().chain(spared) {
                 self.run_aside(answered).await?;
             }
             if let Some(command) = &pending.aside {

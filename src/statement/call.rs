@@ -1,7 +1,8 @@
 //! `CALL [db.]procedure(reader[, bound])`: the calls that may be answered, and what their arguments may be.
 
 use super::keyword::is_keyword;
-use super::lexer::{Kind, Lexer, Token, is_space};
+use super::lexer::{Kind, Lexer, Token, end_of_statement};
+use super::variable::variable;
 use crate::timeline::{Definition, Form};
 use crate::wire::command::digits;
 
@@ -39,7 +40,7 @@ pub enum Argument {
     Number(u64),
     /// `?`: a parameter of a prepared statement.
     Parameter,
-    /// `@name`: a user variable.
+    /// A user variable, as SQL: `@name`.
     Variable(String),
     /// Digits in double quotes: a string of digits, unless the session takes such quotes for those of names (`ANSI_QUOTES`).
     DoubleQuoted(u64),
@@ -167,7 +168,7 @@ impl CallStatement {
     /// The arguments whose values only the session knows, as SQL.
     pub fn expressions(&self) -> impl Iterator<Item = String> {
         self.arguments().filter_map(|argument| match argument {
-            Argument::Variable(name) => Some(format!("@{name}")),
+            Argument::Variable(name) => Some(name.clone()),
             Argument::DoubleQuoted(number) => Some(format!("\"{number}\"")),
             Argument::Number(_) | Argument::Parameter => None,
         })
@@ -257,24 +258,6 @@ fn argument(lexer: &mut Lexer<'_>) -> Option<Argument> {
     }
 }
 
-/// The name of a user variable, behind its `@`.
-pub(super) fn variable(at: Token<'_>, name: Token<'_>) -> Option<String> {
-    let plain = name.kind == Kind::Word && name.at == at.at + at.text.len();
-    plain
-        .then(|| std::str::from_utf8(name.text).ok().map(str::to_owned))
-        .flatten()
-}
-
-/// Comments may close a statement, but only white space may follow its semicolon: more is a second statement.
-pub(super) fn end_of_statement(mut lexer: Lexer<'_>) -> Option<()> {
-    match lexer.next() {
-        None => Some(()),
-        Some(token) => {
-            (token.is_punct(b';') && lexer.rest().iter().all(|&byte| is_space(byte))).then_some(())
-        }
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -321,7 +304,7 @@ mod tests {
         assert_eq!(parse("CALL fetch_timeline_ids('007')").unwrap().reader, 7);
         for refused in [
             "\" 7\"", "' 7'", "'7.0'", "''", "-7", "+7", "7.0", "0x7", "NULL", "@@x", "@ x",
-            "@`x`", "@1", "@a.b",
+            "@ `x`", "@1", "@a.b",
         ] {
             let text = format!("CALL fetch_timeline_ids({refused})");
             assert_eq!(statement(&text), None, "{text}");

@@ -1,7 +1,8 @@
 //! Dynamic SQL: `PREPARE`, `EXECUTE` and `DEALLOCATE PREPARE` of statements that have a name.
 
-use super::call::{CallStatement, end_of_statement, variable};
-use super::lexer::{Kind, Lexer, Token};
+use super::call::CallStatement;
+use super::lexer::{Kind, Lexer, Token, end_of_statement};
+use super::variable::variable;
 use crate::timeline::Definition;
 
 /// A statement of dynamic SQL whose parts stand in its text. Names are in lower case: servers do not tell them apart by it.
@@ -146,7 +147,7 @@ mod tests {
         };
         assert_eq!(parse("EXECUTE s"), execute(&[]));
         assert_eq!(parse("EXECUTE s;"), execute(&[]));
-        assert_eq!(parse("execute S using @a , @B;"), execute(&["a", "B"]));
+        assert_eq!(parse("execute S using @a , @B;"), execute(&["@a", "@B"]));
         for refused in [
             "EXECUTE s USING",
             "EXECUTE s USING @a,",

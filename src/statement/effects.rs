@@ -1,6 +1,7 @@
 //! What a statement that is relayed may leave behind in its session.
 
 use super::lexer::{Kind, Lexer, Token};
+use super::variable::sets_variables_alone;
 use crate::timeline::Definition;
 
 /// What a statement may have done, or may see, besides its own answer. True means *possibly*; false is certain.
@@ -30,9 +31,11 @@ pub struct Effects {
     pub definition: bool,
     /// Reads or changes the result table or the heads table, by name or through stored code.
     pub result_table: bool,
-    /// Certainly only reads, and nothing of the result tables or of what the statement before it left: it may run while they
-    /// are not written, and may run twice.
+    /// Certainly only reads (or sets user variables to what stands in it), and nothing of the result tables or of what the
+    /// statement before it left: it may run while they are not written, and may run twice.
     pub spares: bool,
+    /// Leaves some of what the statement before it left: `SET @name = 1` keeps `FOUND_ROWS()`.
+    pub keeps_counts: bool,
 }
 
 /// What a statement's own text does to the session's table locks. What takes some in other ways (several statements at
@@ -61,6 +64,7 @@ impl Effects {
         definition: false,
         result_table: false,
         spares: false,
+        keeps_counts: false,
     };
 
     /// All that there is: for a text that was not looked at, or not understood.
@@ -76,6 +80,7 @@ impl Effects {
         definition: true,
         result_table: true,
         spares: false,
+        keeps_counts: false,
     };
 
     /// Gives table locks back.
@@ -94,6 +99,13 @@ impl Effects {
     ///
     /// Where the server is known to have `no_functions`, a SELECT runs no stored code.
     pub fn of(text: &[u8], definitions: &[Definition], no_functions: bool) -> Self {
+        if sets_variables_alone(text) {
+            return Self {
+                spares: true,
+                keeps_counts: true,
+                ..Self::NONE
+            };
+        }
         let Some(outline) = Outline::read(text) else {
             return Self::of_unread(text);
         };
@@ -169,7 +181,7 @@ struct Outline<'a> {
     transaction: bool,
     statement: bool,
     diagnostics: bool,
-    /// Something besides reading: a variable, a lock, a file, a function that is not known to have no effect.
+    /// Something besides reading: a variable that is set, a lock, a file, a function that is not known to have no effect.
     acts: bool,
     last: Option<Token<'a>>,
 }
@@ -197,7 +209,8 @@ impl<'a> Outline<'a> {
         }
         self.tokens += 1;
         self.parenthesis |= token.is_punct(b'(');
-        self.acts |= token.is_punct(b'@') || ACTS.iter().any(|word| token.is_word(word));
+        // A colon: `@name := 1`.
+        self.acts |= token.is_punct(b':') || ACTS.iter().any(|word| token.is_word(word));
         if token.is_punct(b'(')
             && let Some(name) = self.last.filter(|last| last.unquoted().is_some())
         {

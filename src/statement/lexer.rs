@@ -207,6 +207,16 @@ impl Token<'_> {
     }
 }
 
+/// Comments may close a statement, but only white space may follow its semicolon: more is a second statement.
+pub(super) fn end_of_statement(mut lexer: Lexer<'_>) -> Option<()> {
+    match lexer.next() {
+        None => Some(()),
+        Some(token) => {
+            (token.is_punct(b';') && lexer.rest().iter().all(|&byte| is_space(byte))).then_some(())
+        }
+    }
+}
+
 /// White space in every character set that a client may use.
 pub fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')

@@ -14,6 +14,7 @@ pub mod tail;
 mod keyword;
 #[cfg(test)]
 mod tests;
+mod variable;
 
 pub use call::{Argument, Call, CallStatement};
 pub use classify::{Class, classify};

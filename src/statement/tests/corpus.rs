@@ -100,6 +100,7 @@ fn named(class: &Class, with_effects: bool) -> String {
                 (effects.definition, " definition"),
                 (effects.result_table, " result_table"),
                 (effects.spares, " spares"),
+                (effects.keeps_counts, " keeps_counts"),
             ];
             let words: String = fields
                 .iter()
