@@ -84,6 +84,8 @@ async fn main() -> Result<(), Error> {
         .user(Some(given.user))
         .pass(Some(given.password))
         .db_name(Some(given.database))
+        // Without TLS it would ask for the server's socket and go on there, if both are on one machine.
+        .prefer_socket(false)
         .ssl_opts(given.tls.then_some(ssl));
     let mut connection = Conn::new(opts.clone()).await?;
     println!("{:?}", connection.server_version());
