@@ -23,9 +23,12 @@ const LIMITS: &[(&str, Kind, Limit, &str)] = &[(
     "in Python alone it asks for no public key: caching_sha2_password needs TLS the first time",
 )];
 
+/// Owned ones, and relayed ones.
+type Calls = (u64, u64);
+
 /// How many calls of each program are owned, and how many relayed, on MariaDB and on MySQL: told plain and with TLS. Whose
 /// calls are not recognized has less of both.
-const CALLS: &[(&str, (u64, u64), (u64, u64))] = &[
+const CALLS: &[(&str, Calls, Calls)] = &[
     ("mariadb", (10, 8), (10, 8)),
     ("mysql", (10, 8), (10, 8)),
     ("pymysql", (16, 6), (16, 6)),
@@ -45,7 +48,7 @@ const CALLS: &[(&str, (u64, u64), (u64, u64))] = &[
     ("mysql_async", (16, 10), (16, 10)),
 ];
 
-fn calls(driver: &str, kind: Kind) -> (u64, u64) {
+fn calls(driver: &str, kind: Kind) -> Calls {
     let (_, mariadb, mysql) = CALLS.iter().find(|(name, ..)| *name == driver).unwrap();
     match kind {
         Kind::Mariadb => *mariadb,

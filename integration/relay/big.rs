@@ -1,13 +1,15 @@
 //! Sizes: packets that end at the edge of 16 MiB, statements and results far beyond any buffer.
 
+use std::io::Read;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::talk::same_with_and_without;
+use crate::kit::certificates::trust_anyone;
 use crate::kit::database::Database;
 use crate::kit::peer::Peer;
 use crate::kit::proxy::Proxy;
-use crate::kit::servers::on_each_server;
+use crate::kit::servers::{on_each_server, on_servers_of_its_own};
 use crate::kit::wire_client::packet::MAX_PART;
 use crate::kit::wire_client::{COM_QUERY, Login, WireClient};
 
@@ -124,6 +126,85 @@ fn a_slow_reader_slows_the_server_and_does_not_grow_the_proxy() {
         let grown = proxy.peak_kib().saturating_sub(before);
         assert!(grown < SESSION_KIB, "grew by {grown} KiB");
     });
+}
+
+/// Rows of which most is not read: they go on within the system, where each socket is as it is.
+#[test]
+fn long_rows_arrive_as_they_were_sent() {
+    // Around what is carried, what a pipe holds, and what a packet holds.
+    let lengths = [
+        1,
+        65_000,
+        65_537,
+        70_000,
+        131_073,
+        200,
+        262_149,
+        300_000,
+        MIB,
+        3 * MIB + 1,
+        60_000,
+        MAX_PART - 20,
+        MAX_PART - 13,
+        MAX_PART - 12,
+        MAX_PART - 11,
+        MAX_PART,
+        2 * MAX_PART + 7,
+        100_000,
+        9,
+    ];
+    let row = |length: &usize| {
+        let times = length / 64 + 1;
+        format!("SELECT {length}, LEFT(REPEAT(SHA2({length}, 256), {times}), {length})")
+    };
+    let rows: Vec<_> = lengths.iter().map(row).collect();
+    let sql = format!("{}; SELECT 'next'", rows.join(" UNION ALL "));
+    on_servers_of_its_own(
+        |_| &["--max-allowed-packet=64M"],
+        |server| {
+            let mut root = WireClient::connect(server.addr());
+            for host in ["'%'", "localhost"] {
+                root.ok(&format!("CREATE USER guest@{host}"));
+                root.ok(&format!("GRANT ALL ON *.* TO guest@{host}"));
+            }
+            let socket = server.socket();
+            let apart = "[upstream_tls]\nmode = 'disabled'\nmirror = false\n";
+            let over_tcp = Proxy::configured(server.addr(), apart, &["--tls-self-signed"]);
+            let over_socket = Proxy::start_with(&["--upstream", socket.to_str().unwrap()], &[]);
+            let plain = Login::default().user("guest").database("mysql");
+            let enciphered = plain.clone().tls(&trust_anyone());
+            let mut direct = WireClient::login(server.addr(), &plain);
+            let payload = direct.query_payload(sql.as_bytes(), &[]);
+            let sent = direct.command(&payload).unwrap().raw;
+            let end = String::from_utf8_lossy(&sent[sent.len().saturating_sub(200)..]);
+            assert!(sent.len() > lengths.iter().sum(), "{end}");
+            for (way, proxy, login) in [
+                ("plain", &over_tcp, &plain),
+                ("enciphered", &over_tcp, &enciphered),
+                ("from a socket", &over_socket, &plain),
+            ] {
+                // Reads as fast as it can, or stops so often that all buffers on the way are full.
+                for (piece, pause) in [(MIB, 0), (1_000_003, 10), (5 * MIB, 100)] {
+                    let mut client = proxy.login(login);
+                    client.send(&payload).unwrap();
+                    // What another does not take when it leaves is nobody else's.
+                    let mut leaves = proxy.login(login);
+                    leaves.send(&payload).unwrap();
+                    leaves.stream.read_exact(&mut vec![0; 4 * MIB]).unwrap();
+                    drop(leaves);
+                    let mut heard = vec![0; sent.len()];
+                    for piece in heard.chunks_mut(piece) {
+                        thread::sleep(Duration::from_millis(pause));
+                        client.stream.read_exact(piece).unwrap();
+                    }
+                    // Not by `assert_eq`, which would print them.
+                    let same = heard == sent;
+                    assert!(same, "{way}, {piece} bytes at a time");
+                    assert_eq!(client.column("SELECT 'in step'"), ["in step"]);
+                }
+            }
+        },
+    );
 }
 
 /// The other way round: who cannot write is not read from.

@@ -3,6 +3,7 @@
 //! Nothing here waits unless its name says so: what can be read or written at once is, the rest is told by `WouldBlock` or
 //! kept. Who has bytes waiting here is not given more ([`Link::is_clear`]).
 
+mod carry;
 mod compressed;
 pub mod proxy_header;
 mod socket;
@@ -18,7 +19,9 @@ use rustls::{ClientConfig, ServerConfig};
 
 use crate::wire::compression::Algorithm;
 
+pub use carry::{Stopped, carry};
 use compressed::Compressed;
+
 pub use socket::{Parked, Socket, is_path, prepare};
 use tls::Tls;
 
@@ -52,6 +55,12 @@ impl Link {
     #[must_use]
     pub fn is_clear(&self) -> bool {
         self.backlog.is_empty() && self.tls.as_ref().is_none_or(|tls| tls.is_clear())
+    }
+
+    /// True when bytes are on the socket as they are here.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.tls.is_none() && self.compressed.is_none()
     }
 
     /// True when the other side is on this machine, and nobody in between can listen.

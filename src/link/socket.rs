@@ -117,7 +117,7 @@ impl Socket {
 
 impl Socket {
     /// Does `what` if the socket is ready for it, as far as the runtime knows.
-    fn attempt<T>(
+    pub(super) fn attempt<T>(
         &self,
         interest: Interest,
         what: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>,

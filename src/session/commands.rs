@@ -545,6 +545,25 @@ impl Commands {
         Served::Pass(passed)
     }
 
+    /// The reply that comes now, where its bytes go to the client as they are.
+    fn relayed_reply(&mut self) -> Option<&mut Reply> {
+        let front = self.in_flight.front_mut()?;
+        let as_it_is = self.renumbered == Renumbered::Nobodys && front.renumber.is_none();
+        as_it_is.then_some(&mut front.reply)
+    }
+
+    /// How many of the server's next bytes may go to the client unseen.
+    pub fn row_ahead(&mut self) -> usize {
+        self.relayed_reply().map_or(0, |reply| reply.row_ahead())
+    }
+
+    /// So many of them did.
+    pub fn row_passed(&mut self, bytes: usize) {
+        if let Some(reply) = self.relayed_reply() {
+            reply.row_passed(bytes);
+        }
+    }
+
     /// Takes in how the reply to an own command ended.
     pub fn observe(&mut self, outcome: &Outcome) {
         match outcome {

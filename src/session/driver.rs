@@ -2,7 +2,8 @@
 //!
 //! Buffers: what is read lands in a scratch buffer of the thread and is written on from there.
 //! A session keeps only what could not be written at once (then that side is not read any more:
-//! a slow client slows the server, and the other way round) and the start of an unfinished packet.
+//! a slow client slows the server, and the other way round) and the start of an unfinished packet. Long rows are not read at
+//! all where nothing is between the sockets (`long_rows`).
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -17,6 +18,7 @@ use tokio::sync::watch;
 use super::commands::Commands;
 use super::counts::{Counts, Event};
 use super::login::Ways;
+use super::long_rows::LongRows;
 use super::machine::{ClientStep, Machine, ServerStep};
 use crate::backend::{AskError, Backend};
 use crate::catalogue::{Catalogue, Epoch};
@@ -179,6 +181,7 @@ pub struct Session {
     pub(super) client_in: Vec<u8>,
     pub(super) inbound: Inbound,
     holding: bool,
+    pub(super) long_rows: LongRows,
     /// The server has been asked for something since the last page from memory.
     pub(super) sent: bool,
     /// Where the last page was looked for in memory.
@@ -215,6 +218,7 @@ impl Session {
             client_in,
             inbound: Inbound::Open,
             holding: false,
+            long_rows: LongRows::Read,
             sent: true,
             place: None,
             execute_proven: None,
@@ -403,7 +407,12 @@ impl Session {
     }
 
     fn read_server(&mut self) -> Result<(), Ended> {
+        if self.carry_row()? {
+            return Ok(());
+        }
+        let room = self.long_rows.room().unwrap_or(SCRATCH_BYTES);
         SCRATCH.with_borrow_mut(|scratch| {
+            let scratch = scratch.get_mut(..room).unwrap_or_default();
             let read = match self.backend.link.read(scratch) {
                 Ok(0) => return Err(Ended::Server(io::ErrorKind::UnexpectedEof.into())),
                 Ok(read) => read,

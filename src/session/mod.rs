@@ -8,6 +8,7 @@ mod farewell;
 pub mod frames;
 pub mod legs;
 pub mod login;
+mod long_rows;
 mod lookup;
 pub mod machine;
 mod owned;

@@ -120,6 +120,20 @@ impl Splitter {
         seq
     }
 
+    /// How many bytes of the current physical packet's body are to come before its last.
+    #[must_use]
+    pub fn ahead(&self) -> usize {
+        match self.have {
+            HEADER_BYTES => self.left.saturating_sub(1),
+            _ => 0,
+        }
+    }
+
+    /// So many of the bytes [ahead](Self::ahead) went by elsewhere.
+    pub fn skip(&mut self, bytes: usize) {
+        self.left -= bytes.min(self.ahead());
+    }
+
     /// Takes the next part from the front of `bytes`. With no bytes, nothing is consumed.
     pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Part<'a> {
         let mut part = Part {

@@ -8,7 +8,7 @@ use crate::wire::compression::{Algorithm, Compressor, Packer, Unpacker, Unreadab
 use crate::wire::cursor::Cursor;
 use crate::wire::frame::{Header, Splitter};
 use crate::wire::handshake::{ChangeUser, Greeting, Login, greeting_with, login_with, ssl_request};
-use crate::wire::reply::{AuthLoop, Event, LocalData, Reply};
+use crate::wire::reply::{AuthLoop, Event, LocalData, Reply, Step};
 use crate::wire::response::{ErrPacket, OkPacket, without_redirect};
 use crate::wire::resultset::{Answer, Collector, Limits};
 
@@ -177,11 +177,15 @@ pub fn reply(data: &[u8]) {
     let pieces = usize::from(*size).max(1);
     let reply = Reply::new(Command::from_byte(*command), capabilities);
     let whole = events(&mut reply.clone(), [stream]);
+    // Where rows go by unseen, what is seen means the same.
+    let mut blind = Blind(reply.clone());
+    let unseen = events(&mut blind, stream.chunks(pieces).chain([&[][..]]));
     // Some replies are done before their first byte.
     let cut = events(&mut reply.clone(), stream.chunks(pieces).chain([&[][..]]));
     // What is held of a packet in pieces is bounded, so long packets may differ in their text.
     if stream.len() <= crate::wire::reply::HELD_BYTES {
         assert_eq!(whole, cut, "cut at {pieces}");
+        assert_eq!(whole, unseen, "cut at {pieces}, rows unseen");
     }
     let mut auth = AuthLoop::new(capabilities);
     let mut from = 0;
@@ -251,8 +255,42 @@ fn packets<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<(Header, Vec<u
 }
 
 /// Each event with the offset behind it, and all bytes consumed.
+trait Follows {
+    fn feed(&mut self, bytes: &[u8]) -> Step;
+}
+
+impl Follows for Reply {
+    fn feed(&mut self, bytes: &[u8]) -> Step {
+        Reply::feed(self, bytes)
+    }
+}
+
+/// Is shown nothing of a row that it does not have to see.
+struct Blind(Reply);
+
+impl Follows for Blind {
+    fn feed(&mut self, bytes: &[u8]) -> Step {
+        let mut seen = 0;
+        loop {
+            let ahead = self.0.row_ahead().min(bytes.len() - seen);
+            self.0.row_passed(ahead);
+            seen += ahead;
+            // By one byte, so that each row's rest is ahead.
+            let end = (seen + 1).min(bytes.len());
+            let step = self.0.feed(bytes.get(seen..end).unwrap_or_default());
+            seen += step.consumed;
+            if step.event.is_some() || step.consumed == 0 {
+                return Step {
+                    consumed: seen,
+                    event: step.event,
+                };
+            }
+        }
+    }
+}
+
 fn events<'a>(
-    reply: &mut Reply,
+    reply: &mut impl Follows,
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> (Vec<(usize, Event)>, usize) {
     let mut events = Vec::new();

@@ -139,6 +139,17 @@ impl Reply {
         }
     }
 
+    /// How many of the next bytes may go by unseen: those of a row, but for the last one of its packet.
+    #[must_use]
+    pub fn row_ahead(&self) -> usize {
+        self.walk.row_ahead()
+    }
+
+    /// So many of the bytes [ahead](Self::row_ahead) were relayed elsewhere.
+    pub fn row_passed(&mut self, bytes: usize) {
+        self.walk.row_passed(bytes);
+    }
+
     /// Behind an event: sequence number of the packet that caused it.
     #[must_use]
     pub fn seq(&self) -> u8 {

@@ -191,6 +191,19 @@ impl Walk {
         bytes.len() - ahead.len()
     }
 
+    /// How many bytes of the current row may go by unseen: not the last one of its packet.
+    pub(crate) fn row_ahead(&self) -> usize {
+        match self.treat {
+            Treat::Row => self.splitter.ahead(),
+            _ => 0,
+        }
+    }
+
+    /// So many of them did.
+    pub(crate) fn row_passed(&mut self, bytes: usize) {
+        self.splitter.skip(bytes);
+    }
+
     /// Takes what stands at the front of `bytes`: a piece of one packet, up to its end.
     pub(crate) fn next<'a>(&mut self, bytes: &'a [u8]) -> Walked<'a> {
         match self.phase {
