@@ -1,6 +1,7 @@
 //! Calls whose values are in user variables, and calls that are prepared by name.
 
 use super::stage::{TAIL, look, on_each_stage};
+use crate::kit::wire_client::COM_PING;
 
 #[test]
 fn a_call_with_variables_is_owned_where_they_hold_numbers() {
@@ -130,6 +131,7 @@ fn counts_behind_variables_that_are_set_are_those_of_the_server() {
             "SELECT LAST_INSERT_ID(), ROW_COUNT(), FOUND_ROWS()",
         ];
         let set = ["SET @a = 1", "SET @a = 2, @`b` = 'x'"];
+        let long = format!("SET @long = '{}'", "x".repeat(5_000));
         let between: &[&[&str]] = &[
             &[set[0]],
             &[TAIL, set[0]],
@@ -153,6 +155,54 @@ fn counts_behind_variables_that_are_set_are_those_of_the_server() {
                 "SELECT nothing",
             ],
             &["SELECT nothing", set[0]],
+            &["SELECT 1 / @a", set[0]],
+            &["SELECT 1 FROM follower WHERE @a = 3", set[0]],
+            &["SELECT 1 FROM follower WHERE @a = 2", set[0], set[1]],
+            &[
+                "SELECT 1 FROM follower WHERE @a IS NULL",
+                "SET @a = 3",
+                "SELECT nothing",
+            ],
+            &["SELECT 1 / 0", set[0]],
+            &[
+                "SELECT 1 / 0",
+                set[0],
+                set[1],
+                set[0],
+                set[1],
+                set[0],
+                set[1],
+            ],
+            &[
+                "SELECT 1 / 0",
+                "SELECT nothing",
+                set[0],
+                set[1],
+                set[0],
+                set[1],
+                set[0],
+            ],
+            &[set[0], set[1], set[0], set[1], set[0], set[1]],
+            &["SELECT 1 / 0", &long],
+            &[&long],
+            &[
+                "SELECT 1 UNION SELECT 2 UNION SELECT 3",
+                "SELECT nothing",
+                "PING",
+            ],
+            &[
+                "SELECT 1 UNION SELECT 2 UNION SELECT 3",
+                "SELECT nothing",
+                "PING",
+                "SELECT nothing",
+            ],
+            &[
+                "SELECT 1 UNION SELECT 2 UNION SELECT 3",
+                "SELECT nothing",
+                "PING",
+                set[0],
+            ],
+            &["SELECT @@last_insert_id"],
             &[set[0], "SELECT nothing", set[1]],
             &[set[0], "SELECT @a UNION SELECT 2"],
             &[set[0], "SELECT @a := 3 UNION SELECT 2", set[1]],
@@ -160,9 +210,13 @@ fn counts_behind_variables_that_are_set_are_those_of_the_server() {
         ];
         for between in between {
             for asked in asked {
+                twin.run("SET @a = 3");
                 twin.run("CALL fetch_timeline_ids(1)");
                 for statement in *between {
-                    twin.run(statement);
+                    match *statement {
+                        "PING" => drop(twin.command(&[COM_PING])),
+                        statement => drop(twin.run(statement)),
+                    }
                 }
                 twin.run(asked);
                 look(&mut twin);

@@ -54,6 +54,7 @@ pub fn carry(from: &mut Link, to: &mut Link, most: usize) -> Result<usize, Stopp
         if pipe.give(to, moved).is_err() {
             // With what is left in it.
             *slot = None;
+            to.forget();
             return Err(Stopped::To);
         }
         Ok(moved)
@@ -105,6 +106,7 @@ impl Pipe {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return self.keep(to, left);
                 }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }

@@ -12,7 +12,7 @@ use super::legs::{Agreed, refusal};
 use super::machine::{ClientStep, Limits, Server};
 use super::peer::OwnUser;
 use super::prepared::{PreparedCall, Statements, Text};
-use super::result_table::{ResultTables, Spared};
+use super::result_table::{ResultTables, SPARED_BYTES};
 use super::standing::Standing;
 use crate::statement::{Class, Dynamic, Effects};
 use crate::wire::capability::Capabilities;
@@ -408,21 +408,13 @@ impl Commands {
     fn settle_first(&mut self, effects: Effects, query: Option<&[u8]>) -> Option<ClientStep> {
         let succeeded = self.succeeded();
         let pending = self.tables.pending.as_mut()?;
-        let query = query.filter(|query| effects.spares && query.len() <= SPARED_BYTES);
-        if let Some(query) = query {
-            if succeeded {
-                pending.forget_overruled();
-            }
-            if pending.spared.len() < SPARED_IN_ROW {
-                pending.spared.push(Spared {
-                    packet: query.to_vec(),
-                    whole: !effects.keeps_counts,
-                });
-                pending.aside = None;
-                return None;
-            }
+        if let Some(query) = query.filter(|_| effects.spares)
+            && pending.spare(query, !effects.keeps_counts, succeeded)
+        {
+            return None;
         }
-        let diagnostics = effects.diagnostics;
+        // What it leaves as it was has to be there.
+        let diagnostics = effects.diagnostics || effects.keeps_counts;
         Some(if self.is_idle() {
             ClientStep::Settle { diagnostics }
         } else {
@@ -611,11 +603,6 @@ impl Commands {
         }
     }
 }
-
-/// Longest statement that is kept to be run again, should what it left behind be asked for.
-const SPARED_BYTES: usize = 4 * 1024;
-/// So many are kept, when one after the other fails, leaves counts as they are, or does not wait for replies.
-const SPARED_IN_ROW: usize = 4;
 
 /// Commands that cannot see a table, nor change what a later one sees in it.
 fn spares_result_tables(command: Command) -> bool {

@@ -33,6 +33,11 @@ pub struct Pending {
     pub aside: Option<Vec<u8>>,
 }
 
+/// Longest statement that is kept to be run again, should what it left behind be asked for.
+pub const SPARED_BYTES: usize = 4 * 1024;
+/// So many are kept, when one after the other fails, leaves counts as they are, or does not wait for replies.
+const SPARED_IN_ROW: usize = 4;
+
 /// A statement that went on to the server while the tables were pending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spared {
@@ -42,12 +47,45 @@ pub struct Spared {
     pub whole: bool,
 }
 
+impl Spared {
+    fn reads_variables(&self) -> bool {
+        self.whole && self.packet.contains(&b'@')
+    }
+}
+
 impl Pending {
+    /// Keeps a statement that goes on now; false where it cannot be run once more as it runs now.
+    pub fn spare(&mut self, packet: &[u8], whole: bool, succeeded: bool) -> bool {
+        if succeeded {
+            self.forget_overruled();
+        }
+        if !whole {
+            // It may give a variable another value, by which what is kept would answer otherwise.
+            if self.spared.iter().any(Spared::reads_variables) {
+                return false;
+            }
+            // What the one before it left is what it leaves.
+            if succeeded && self.aside.is_none() {
+                self.spared.pop_if(|last| !last.whole);
+            }
+        }
+        let spared = packet.len() <= SPARED_BYTES && self.spared.len() < SPARED_IN_ROW;
+        if spared {
+            let packet = packet.to_vec();
+            self.spared.push(Spared { packet, whole });
+            self.aside = None;
+        }
+        spared
+    }
+
     /// The last of the spared statements has succeeded: what those before it left behind may be nobody's now.
     ///
     /// What one that failed left behind depends on the one before it.
     pub fn forget_overruled(&mut self) {
-        if let [before @ .., Spared { whole: true, .. }] = &self.spared[..] {
+        // A command that is no statement succeeds behind one that failed, too.
+        if self.aside.is_none()
+            && let [before @ .., Spared { whole: true, .. }] = &self.spared[..]
+        {
             self.spared.drain(..before.len());
         }
     }

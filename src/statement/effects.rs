@@ -34,7 +34,7 @@ pub struct Effects {
     /// Certainly only reads (or sets user variables to what stands in it), and nothing of the result tables or of what the
     /// statement before it left: it may run while they are not written, and may run twice.
     pub spares: bool,
-    /// Leaves some of what the statement before it left: `SET @name = 1` keeps `FOUND_ROWS()`.
+    /// Leaves some of what the statement before it left: `SET @name = 1` keeps `FOUND_ROWS()`, and warnings on MariaDB.
     pub keeps_counts: bool,
 }
 
@@ -382,6 +382,7 @@ const DIAGNOSTICS: &[&str] = &[
     "PROFILE",
     "PROFILES",
     "PROFILING",
+    "LAST_GTID",
 ];
 
 /// Words of a SELECT that does more than read.
