@@ -21,7 +21,6 @@ use crate::wire::compression::Algorithm;
 
 pub use carry::{Stopped, carry};
 use compressed::Compressed;
-
 pub use socket::{Parked, Socket, is_path, prepare};
 use tls::Tls;
 

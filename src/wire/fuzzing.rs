@@ -176,12 +176,13 @@ pub fn reply(data: &[u8]) {
     };
     let pieces = usize::from(*size).max(1);
     let reply = Reply::new(Command::from_byte(*command), capabilities);
-    let whole = events(&mut reply.clone(), [stream]);
-    // Where rows go by unseen, what is seen means the same.
-    let mut blind = Blind(reply.clone());
-    let unseen = events(&mut blind, stream.chunks(pieces).chain([&[][..]]));
+    let (mut whole, mut cut, mut blind) = (reply.clone(), reply.clone(), reply);
+    let whole = events(|bytes| whole.feed(bytes), [stream]);
     // Some replies are done before their first byte.
-    let cut = events(&mut reply.clone(), stream.chunks(pieces).chain([&[][..]]));
+    let cuts = || stream.chunks(pieces).chain([&[][..]]);
+    let cut = events(|bytes| cut.feed(bytes), cuts());
+    // Where rows go by unseen, what is seen means the same.
+    let unseen = events(|bytes| feed_blind(&mut blind, bytes), cuts());
     // What is held of a packet in pieces is bounded, so long packets may differ in their text.
     if stream.len() <= crate::wire::reply::HELD_BYTES {
         assert_eq!(whole, cut, "cut at {pieces}");
@@ -216,7 +217,8 @@ pub fn collector(data: &[u8]) {
             Err(_) => return,
         }
     }
-    let (events, end) = events(&mut Reply::new(Command::Query, capabilities), [stream]);
+    let mut reply = Reply::new(Command::Query, capabilities);
+    let (events, end) = events(|bytes| reply.feed(bytes), [stream]);
     assert_eq!(consumed, end);
     let answer = collector.finish();
     let done = matches!(events.first(), Some((_, Event::Done(_))));
@@ -254,43 +256,29 @@ fn packets<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<(Header, Vec<u
     packets
 }
 
-/// Each event with the offset behind it, and all bytes consumed.
-trait Follows {
-    fn feed(&mut self, bytes: &[u8]) -> Step;
-}
-
-impl Follows for Reply {
-    fn feed(&mut self, bytes: &[u8]) -> Step {
-        Reply::feed(self, bytes)
-    }
-}
-
-/// Is shown nothing of a row that it does not have to see.
-struct Blind(Reply);
-
-impl Follows for Blind {
-    fn feed(&mut self, bytes: &[u8]) -> Step {
-        let mut seen = 0;
-        loop {
-            let ahead = self.0.row_ahead().min(bytes.len() - seen);
-            self.0.row_passed(ahead);
-            seen += ahead;
-            // By one byte, so that each row's rest is ahead.
-            let end = (seen + 1).min(bytes.len());
-            let step = self.0.feed(bytes.get(seen..end).unwrap_or_default());
-            seen += step.consumed;
-            if step.event.is_some() || step.consumed == 0 {
-                return Step {
-                    consumed: seen,
-                    event: step.event,
-                };
-            }
+/// As [`Reply::feed`], shown nothing of a row that it does not have to see.
+fn feed_blind(reply: &mut Reply, bytes: &[u8]) -> Step {
+    let mut seen = 0;
+    loop {
+        let ahead = reply.row_ahead().min(bytes.len() - seen);
+        reply.row_passed(ahead);
+        seen += ahead;
+        // By one byte, so that each row's rest is ahead.
+        let end = (seen + 1).min(bytes.len());
+        let step = reply.feed(bytes.get(seen..end).unwrap_or_default());
+        seen += step.consumed;
+        if step.event.is_some() || step.consumed == 0 {
+            return Step {
+                consumed: seen,
+                event: step.event,
+            };
         }
     }
 }
 
+/// Each event with the offset behind it, and all bytes consumed.
 fn events<'a>(
-    reply: &mut impl Follows,
+    mut feed: impl FnMut(&[u8]) -> Step,
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> (Vec<(usize, Event)>, usize) {
     let mut events = Vec::new();
@@ -298,7 +286,7 @@ fn events<'a>(
     for piece in pieces {
         let mut from = 0;
         loop {
-            let step = reply.feed(piece.get(from..).unwrap_or_default());
+            let step = feed(piece.get(from..).unwrap_or_default());
             from += step.consumed;
             assert!(from <= piece.len());
             match step.event {
