@@ -100,7 +100,7 @@ const MESSAGES_PER_ROW: u64 = 10;
 /// They depend on the join's plan. MariaDB reports the same columns under every plan as long as both
 /// tables' ids are of one type (which the check demands). MySQL reports columns without their key
 /// flags where it reads the result table first and sorts through a temporary table: as soon as there
-/// are two rows in it, and many more messages. Measured over sizes of both tables: ARCHITECTURE.md.
+/// are two rows in it, and many more messages. Measured over sizes of both tables: docs/tail.md.
 fn form(facts: &Facts, rows: u64) -> Option<TailForm> {
     match facts.product {
         Product::Mariadb => Some(TailForm::List),
