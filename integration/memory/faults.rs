@@ -314,7 +314,7 @@ fn tight_limits_make_memory_useless_but_not_wrong() {
         |_| &[],
         |server| {
             let (_folder, path) = settings_file(
-                "[index]\nmemory_bytes = 2000\n[feed]\ntransaction_rows = 50\n[freshness]\nwait_ms = 5\n",
+                "[index]\nmemory_bytes = 2000\n[binlog]\ntransaction_rows = 50\n[freshness]\nwait_ms = 5\n",
             );
             let trial = Trial::new(server, &["--config", &path]);
             let world = &trial.world;

@@ -275,7 +275,7 @@ fn nonsense_in_answer_to_the_service_account_harms_no_session() {
         let armed = Armed::default();
         let road = road(server.addr(), &armed, SERVICE);
         let settings = format!(
-            "[limits]\nrecheck_ms = 200\ncheck_ms = 1000\n[feed]\nevent_bytes = 1048576\n\
+            "[limits]\nrecheck_ms = 200\ncheck_ms = 1000\n[binlog]\nevent_bytes = 1048576\n\
              [[definition]]\ndatabase = \"{}\"\n",
             database.name()
         );

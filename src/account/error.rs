@@ -42,7 +42,7 @@ pub enum AccountError {
     )]
     TooFar,
     /// An event of the log that is longer than may be held.
-    #[error("an event of the server's log has more than {0} bytes (feed.event_bytes)")]
+    #[error("an event of the server's log has more than {0} bytes (binlog.event_bytes)")]
     EventTooLong(usize),
 }
 

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use super::error::ConfigError;
 use super::sections::{Account, Log, Privileges, ProxyProtocolSection, Redirects, ShadowSection};
-use crate::feed::{FeedSection, Freshness, IndexSection};
+use crate::feed::{BinlogSection, Freshness, IndexSection};
 use crate::limits::Limits;
 use crate::session::frames::Compression;
 use crate::timeline::definition::Definition;
@@ -30,10 +31,24 @@ pub(super) struct File {
     pub(super) limits: Limits,
     pub(super) index: IndexSection,
     pub(super) freshness: Freshness,
-    pub(super) feed: FeedSection,
+    pub(super) binlog: BinlogSection,
+    pub(super) feed: Renamed,
     pub(super) privileges: Privileges,
     pub(super) shadow: ShadowSection,
     pub(super) definition: Vec<Definition>,
+}
+
+/// The section that was `[feed]` until a feed became what a user reads: an error that says what to write.
+#[derive(Debug, Default)]
+pub(super) struct Renamed;
+
+impl<'de> Deserialize<'de> for Renamed {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Renamed, D::Error> {
+        Err(D::Error::custom(
+            "the section about the server's binary log is called binlog now: write [binlog] in place of [feed], its keys are \
+             the same",
+        ))
+    }
 }
 
 pub(super) fn read(path: &Path) -> Result<File, ConfigError> {

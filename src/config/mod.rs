@@ -55,7 +55,7 @@ pub struct Settings {
     pub limits: Limits,
     /// When memory may answer (`freshness`).
     pub freshness: Freshness,
-    /// Bounds of memory and of what fills it (`index`, `feed`).
+    /// Bounds of memory and of what fills it (`index`, `binlog`).
     pub feed: FeedLimits,
     /// How long a right that was seen is taken to be there (`privileges.ttl_s`).
     pub privileges: Privileges,
@@ -155,8 +155,8 @@ impl Settings {
                 memory_bytes: flags.index_memory_bytes.unwrap_or(file.index.memory_bytes),
                 preload: flags.preload || file.index.preload,
                 wait_ms: file.index.wait_ms,
-                transaction_rows: file.feed.transaction_rows,
-                event_bytes: file.feed.event_bytes,
+                transaction_rows: file.binlog.transaction_rows,
+                event_bytes: file.binlog.event_bytes,
                 keep_recent: flags.shadow.unwrap_or(file.shadow.rate) > 0.0,
             },
             privileges: file.privileges,

@@ -130,6 +130,23 @@ fn a_mistake_in_the_file_is_one_line_with_the_setting_and_without_its_value() {
 }
 
 #[test]
+fn the_section_that_was_called_feed_is_told_its_name() {
+    let settings = load("[binlog]\nevent_bytes = 1048576\n").unwrap();
+    assert_eq!(settings.feed.event_bytes, 1_048_576);
+    for (text, line) in [
+        ("[feed]\nevent_bytes = 1048576\n", 1),
+        ("[limits]\nsessions = 3\n\n[feed]\n", 4),
+        ("listen = \"127.0.0.1:1\"\nfeed.transaction_rows = 3\n", 2),
+    ] {
+        let error = load(text).map(|_| ()).unwrap_err().to_string();
+        let place = format!(", line {line}, feed");
+        for part in [place.as_str(), "write [binlog] in place of [feed]"] {
+            assert!(error.contains(part), "{error} lacks {part}");
+        }
+    }
+}
+
+#[test]
 fn a_value_that_cannot_work_is_named() {
     for (text, named) in [
         ("listen = \"here\"", "listen"),

@@ -36,7 +36,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use error::FeedError;
 pub use place::Place;
-pub use settings::{FeedLimits, FeedSection, Freshness, IndexSection, Mode};
+pub use settings::{BinlogSection, FeedLimits, Freshness, IndexSection, Mode};
 
 use self::load::{Load, Want};
 use self::obstacles::ServerFacts;

@@ -87,19 +87,19 @@ impl Default for IndexSection {
     }
 }
 
-/// The settings file's section `feed`.
+/// The settings file's section `binlog`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct FeedSection {
+pub struct BinlogSection {
     /// As [`FeedLimits::transaction_rows`].
     pub transaction_rows: usize,
     /// As [`FeedLimits::event_bytes`].
     pub event_bytes: usize,
 }
 
-impl Default for FeedSection {
+impl Default for BinlogSection {
     fn default() -> Self {
-        FeedSection {
+        BinlogSection {
             transaction_rows: 200_000,
             // MySQL takes rows of 64 MiB by default, MariaDB of 16 (`max_allowed_packet`).
             event_bytes: 65 * 1024 * 1024,

@@ -57,7 +57,7 @@ pub(super) enum Lost {
     Schema(String),
     #[error("the server's log goes on in a file of another name: {0}")]
     File(String),
-    #[error("a transaction changes more rows than feed.transaction_rows = {0}")]
+    #[error("a transaction changes more rows than binlog.transaction_rows = {0}")]
     TooLarge(usize),
     #[error("the server says that its log has a gap (an incident)")]
     Incident,
