@@ -8,6 +8,7 @@ const MAX_LINES: usize = 800;
 /// Modules of ring 0 and of ring 1; all others are ring 2. The longest name that fits a path decides.
 const RINGS: &[(&str, u8)] = &[
     ("wire", 0),
+    ("sql", 0),
     ("statement", 0),
     ("timeline", 0),
     ("limits", 0),

@@ -2,8 +2,9 @@
 
 use super::timelines::Goal;
 use crate::feed::right::Right;
+use crate::sql::quoted;
 use crate::timeline::check::Product;
-use crate::timeline::definition::{Definition, quoted};
+use crate::timeline::definition::Definition;
 
 /// What stands in a statement where only the reader knows the name.
 pub(super) const ANY_DATABASE: &str = "DATABASE";

@@ -11,7 +11,8 @@ use super::evidence::{Key, Table};
 use super::load::{Spans, Want};
 use super::routes::{Column, Route};
 use crate::index::Index;
-use crate::timeline::definition::{Definition, hex, quoted};
+use crate::sql::{hex, quoted};
+use crate::timeline::definition::Definition;
 
 /// A timeline's index, and where its rows come from.
 #[derive(Debug)]

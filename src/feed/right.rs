@@ -1,7 +1,7 @@
 //! The rights that the service account needs, each with its statement: the one list of them.
 
+use crate::sql::quoted;
 use crate::timeline::check::Product;
-use crate::timeline::definition::quoted;
 
 /// A right of the service account.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Which tables of the log belong to which timeline, and where their columns stand.
 
 use super::evidence::Table;
-use crate::statement::lexer::{Kind, Lexer};
+use crate::sql::lexer::{Kind, Lexer};
 use crate::timeline::definition::IntType;
 
 /// A table that is listened to.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::reason::Reason;
-use crate::statement::holds;
+use crate::sql::holds;
 use crate::wire::resultset::Rows;
 use crate::wire::status;
 

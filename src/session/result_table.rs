@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::timeline::Form;
 use crate::timeline::check::Options;
+use crate::timeline::{Form, Head};
 
 /// Ids that an owned call produced, and that the server's temporary tables may not hold yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,15 +106,6 @@ impl Pending {
         history.reverse();
         history
     }
-}
-
-/// An author and the newest of its message ids, at or below the page's bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
-    /// The author followed.
-    pub author: u64,
-    /// Its newest message id.
-    pub id: u64,
 }
 
 /// Rows in one of the server's temporary tables.

@@ -11,7 +11,7 @@ use super::reason::Reason;
 use super::result_table::{Pending, Rows};
 use crate::backend::{Batch, query_payload};
 use crate::source::write;
-use crate::statement::holds;
+use crate::sql::holds;
 use crate::wire::command::Command;
 use crate::wire::reply::{Outcome, Reply};
 use crate::wire::resultset::Answer;

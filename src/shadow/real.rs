@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use crate::account::{AccountError, Conn};
 use crate::feed::Place;
-use crate::session::result_table::Head;
 use crate::source::lookup::Found;
-use crate::timeline::definition::{Definition, Form, quoted};
+use crate::sql::quoted;
+use crate::timeline::Head;
+use crate::timeline::definition::{Definition, Form};
 use crate::wire::resultset::Row;
 
 /// Calls the procedure, and reads what it leaves behind.

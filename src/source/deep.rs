@@ -7,8 +7,8 @@
 use super::heads::{Heads, TopAuthor};
 use super::lookup::{Lookup, MOST_AUTHORS};
 use crate::session::reason::Reason;
-use crate::session::result_table::Head;
-use crate::timeline::definition::quoted;
+use crate::sql::quoted;
+use crate::timeline::Head;
 use crate::wire::resultset::Rows;
 
 /// So many messages of an author above the bound make a correlated lookup slower than one by one.

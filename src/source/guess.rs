@@ -11,8 +11,8 @@ use super::heads::{Heads, TopAuthor};
 use super::hints::{Hints, Marks, Scope};
 use super::lookup::{Lookup, MOST_AUTHORS};
 use crate::session::reason::Reason;
-use crate::session::result_table::Head;
-use crate::timeline::definition::quoted;
+use crate::sql::quoted;
+use crate::timeline::Head;
 use crate::timeline::merge;
 use crate::wire::resultset::Rows;
 

@@ -8,9 +8,10 @@
 use super::hints::{Marks, Scope};
 use super::lookup::Lookup;
 use crate::session::reason::Reason;
-use crate::session::result_table::Head;
+use crate::sql::quoted;
+use crate::timeline::Head;
 use crate::timeline::check::Product;
-use crate::timeline::definition::{Definition, Form, quoted};
+use crate::timeline::definition::{Definition, Form};
 use crate::timeline::merge;
 use crate::wire::resultset::Rows;
 

@@ -9,8 +9,9 @@ use super::heads::{Heads, TopAuthor};
 use super::hints::Marks;
 use super::lookup::{Found, Lookup};
 use crate::session::reason::Reason;
-use crate::session::result_table::Head;
-use crate::timeline::definition::{Form, quoted};
+use crate::sql::quoted;
+use crate::timeline::Head;
+use crate::timeline::definition::Form;
 use crate::timeline::merge;
 use crate::wire::resultset::Rows;
 

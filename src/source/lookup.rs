@@ -1,10 +1,11 @@
 //! One owned call in terms of SQL, and what the steps of its lookup share.
 
 use crate::index::Page;
-use crate::session::result_table::Head;
+use crate::sql::quoted;
 use crate::statement::Call;
+use crate::timeline::Head;
 use crate::timeline::check::Facts;
-use crate::timeline::definition::{Definition, Form, quoted};
+use crate::timeline::definition::{Definition, Form};
 use crate::wire::resultset::Limits;
 
 /// Room for the authors' lists that come in JSON, and for descriptions of tables.

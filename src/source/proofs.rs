@@ -3,9 +3,10 @@
 
 use super::lookup::Lookup;
 use crate::session::reason::Reason;
+use crate::sql::quoted;
 use crate::timeline::Form;
 use crate::timeline::check::{Answered, ServerError};
-use crate::timeline::definition::{Definition, quoted};
+use crate::timeline::definition::Definition;
 use crate::wire::response::ErrPacket;
 use crate::wire::resultset::{Answer, Row};
 

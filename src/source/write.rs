@@ -1,7 +1,9 @@
 //! The statements that write pending ids into the session's real temporary tables.
 
-use crate::session::result_table::{Head, Pending, Rows};
-use crate::timeline::definition::{Definition, quoted};
+use crate::session::result_table::{Pending, Rows};
+use crate::sql::quoted;
+use crate::timeline::Head;
+use crate::timeline::definition::Definition;
 
 /// What must run, in order, so that the server's tables hold what the procedure would have left.
 #[must_use]

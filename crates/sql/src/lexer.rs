@@ -1,0 +1,227 @@
+//! The words of a statement, read as both servers read them whatever the session's `sql_mode` and character set, or not at all.
+//!
+//! What could be read in two ways (a backslash in a string, a comment that the server executes, a byte that may be half a
+//! character) is one [`Kind::Opaque`] token that ends the text. Rules: MySQL 9.7 and MariaDB 10.11, `sql_lex.cc`.
+
+/// One word of a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token<'a> {
+    /// What it is.
+    pub kind: Kind,
+    /// Its bytes, quotes included.
+    pub text: &'a [u8],
+    /// Where it starts in the statement, in bytes.
+    pub at: usize,
+}
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A keyword or an unquoted name. One that starts with a digit (`1a`, `0x1`, `1e3`) is here as well.
+    Word,
+    /// Decimal digits alone.
+    Number,
+    /// A name in back quotes.
+    Quoted,
+    /// What stands in single or double quotes: a string, or with `ANSI_QUOTES` a name.
+    Text,
+    /// One byte of punctuation.
+    Punct(u8),
+    /// From here on the text is not understood: always the last token.
+    Opaque,
+}
+
+/// The tokens of a statement, comments and white space left out.
+#[derive(Clone, Debug)]
+pub struct Lexer<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Lexer<'a> {
+    /// Reads `text` from its start.
+    pub fn new(text: &'a [u8]) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// The bytes behind the last token.
+    pub fn rest(&self) -> &'a [u8] {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn peek(&self, ahead: usize) -> Option<u8> {
+        self.text.get(self.at + ahead).copied()
+    }
+
+    /// Skips white space and comments. False: a comment that the server may execute, or that does not end.
+    fn skip_blank(&mut self) -> bool {
+        loop {
+            let len = match (self.peek(0), self.peek(1)) {
+                (Some(byte), _) if is_space(byte) => Some(1),
+                (Some(b'#'), _) => self.line(),
+                // Two dashes are a comment only before white space or the end: `5--1` is a sum.
+                (Some(b'-'), Some(b'-')) => match self.peek(2) {
+                    None => self.line(),
+                    Some(byte) if is_space(byte) => self.line(),
+                    // Before other control characters too, but which ones depends on the character set.
+                    Some(byte) if byte.is_ascii_control() => None,
+                    Some(_) => return true,
+                },
+                (Some(b'/'), Some(b'*')) => self.comment(),
+                _ => return true,
+            };
+            match len {
+                Some(len) => self.at += len,
+                None => return false,
+            }
+        }
+    }
+
+    /// The length of a comment up to the line's end. With a NUL in it, both servers find an error there.
+    fn line(&self) -> Option<usize> {
+        let rest = self.rest();
+        let len = rest
+            .iter()
+            .position(|&byte| byte == b'\n')
+            .map_or(rest.len(), |end| end + 1);
+        (!rest.iter().take(len).any(|&byte| byte == 0)).then_some(len)
+    }
+
+    /// The length of a comment in `/*` and `*/`.
+    fn comment(&self) -> Option<usize> {
+        let body = self.text.get(self.at + 2..).unwrap_or_default();
+        // `/*!` and MariaDB's `/*M!` are executed, `/*+` holds optimizer hints.
+        let executed = matches!(body, [b'!' | b'+', ..] | [b'M' | b'm', b'!', ..]);
+        let end = body.windows(2).position(|pair| pair == b"*/")?;
+        (!executed && !body.iter().take(end).any(|&byte| byte == 0)).then_some(2 + end + 2)
+    }
+
+    /// The kind and length of the token that starts with `first`, here.
+    fn token(&self, first: u8) -> Option<(Kind, usize)> {
+        match first {
+            // MySQL 9 has strings in dollar quotes.
+            b'$' => None,
+            _ if is_word(first) => {
+                let len = self
+                    .rest()
+                    .iter()
+                    .take_while(|&&byte| is_word(byte))
+                    .count();
+                let digits = self
+                    .rest()
+                    .iter()
+                    .take_while(|&&byte| byte.is_ascii_digit())
+                    .count();
+                Some((
+                    if len == digits {
+                        Kind::Number
+                    } else {
+                        Kind::Word
+                    },
+                    len,
+                ))
+            }
+            b'`' => self.quoted(b'`').map(|len| (Kind::Quoted, len)),
+            b'\'' | b'"' => self.quoted(first).map(|len| (Kind::Text, len)),
+            b'!'..=b'~' => Some((Kind::Punct(first), 1)),
+            // A control character, or a high byte: a letter in one character set, white space or half a letter in another.
+            _ => None,
+        }
+    }
+
+    /// The length of what stands in quotes, a doubled quote being one of its characters. A backslash escapes or not, as
+    /// `NO_BACKSLASH_ESCAPES` says, so in a string it is not understood; in back quotes it is a character like others.
+    fn quoted(&self, quote: u8) -> Option<usize> {
+        let mut len = 1;
+        let mut before = 0;
+        loop {
+            let byte = self.peek(len)?;
+            let escape = byte == b'\\' && quote != b'`';
+            // A back quote is also the second half of characters in GBK, Big5 and Shift JIS; a single or double quote never is.
+            let half = byte == b'`' && quote == b'`' && before >= 0x80;
+            if byte == 0 || escape || half {
+                return None;
+            }
+            if byte == quote {
+                if self.peek(len + 1) != Some(quote) {
+                    return Some(len + 1);
+                }
+                len += 1;
+            }
+            len += 1;
+            before = byte;
+        }
+    }
+}
+
+impl<'a> Iterator for Lexer<'a> {
+    type Item = Token<'a>;
+
+    fn next(&mut self) -> Option<Token<'a>> {
+        let understood = self.skip_blank();
+        let at = self.at;
+        let first = self.peek(0)?;
+        let (kind, len) = if understood { self.token(first) } else { None }
+            .unwrap_or((Kind::Opaque, self.rest().len()));
+        let text = self.rest().get(..len)?;
+        self.at += len;
+        Some(Token { kind, text, at })
+    }
+}
+
+impl Token<'_> {
+    /// Whether it is this unquoted word, whatever the case.
+    pub fn is_word(&self, word: &str) -> bool {
+        self.kind == Kind::Word && self.text.eq_ignore_ascii_case(word.as_bytes())
+    }
+
+    /// Whether it is this byte of punctuation.
+    pub fn is_punct(&self, byte: u8) -> bool {
+        self.kind == Kind::Punct(byte)
+    }
+
+    /// The bytes of a word, or those between quotes of any kind as they stand; `None` for the rest.
+    pub fn unquoted(&self) -> Option<&[u8]> {
+        match self.kind {
+            Kind::Word => Some(self.text),
+            Kind::Quoted | Kind::Text => self.text.get(1..self.text.len().checked_sub(1)?),
+            Kind::Number | Kind::Punct(_) | Kind::Opaque => None,
+        }
+    }
+
+    /// The name it stands for: an unquoted word, or one in back quotes without them. `None` for what is no name, or not ASCII.
+    pub fn name(&self) -> Option<String> {
+        let text = match self.kind {
+            Kind::Word if !self.text.first()?.is_ascii_digit() => self.text,
+            Kind::Quoted => self.unquoted()?,
+            _ => return None,
+        };
+        let text = std::str::from_utf8(text)
+            .ok()
+            .filter(|text| text.is_ascii())?;
+        Some(if self.kind == Kind::Quoted {
+            text.replace("``", "`")
+        } else {
+            text.into()
+        })
+    }
+}
+
+/// Comments may close a statement, but only white space may follow its semicolon: more is a second statement.
+pub fn end_of_statement(mut lexer: Lexer<'_>) -> Option<()> {
+    match lexer.next() {
+        None => Some(()),
+        Some(token) => {
+            (token.is_punct(b';') && lexer.rest().iter().all(|&byte| is_space(byte))).then_some(())
+        }
+    }
+}
+
+/// White space in every character set that a client may use.
+pub fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$'
+}

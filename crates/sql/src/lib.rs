@@ -1,0 +1,12 @@
+//! SQL texts as both servers read them: words, quoting, and nothing of what a statement means for a timeline.
+//!
+//! No IO: a text in, values out.
+
+pub mod keyword;
+pub mod lexer;
+pub mod quoting;
+pub mod variable;
+pub mod words;
+
+pub use quoting::{hex, quoted};
+pub use words::holds;

@@ -1,0 +1,360 @@
+//! `CALL [db.]procedure(reader[, bound])`: the calls that may be answered, and what their arguments may be.
+
+use headwater_sql::keyword::is_keyword;
+use headwater_sql::lexer::{Kind, Lexer, Token, end_of_statement};
+use headwater_sql::variable::variable;
+use headwater_timeline::{Definition, Form};
+use headwater_wire::command::digits;
+
+/// A call of a known timeline procedure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The first definition with such a procedure; [`Call::definition_in`] says which one it is in a database.
+    pub definition: usize,
+    /// Which procedure.
+    pub form: Form,
+    /// The database in front of the name, if there is one.
+    pub database: Option<String>,
+    /// The reader; the parameter's type holds it.
+    pub reader: u64,
+    /// The greatest message id wanted; the parameter's type holds it. `Some` for [bounded](Form::is_bounded) forms only.
+    pub bound: Option<u64>,
+}
+
+/// A call as it is written: some of its values may have to be found elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallStatement {
+    /// Which procedure.
+    pub form: Form,
+    /// The database in front of the name, if there is one.
+    pub database: Option<String>,
+    procedure: String,
+    reader: Argument,
+    bound: Option<Argument>,
+}
+
+/// What stands for a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Argument {
+    /// A number, or a string of digits: the servers make the same number of it.
+    Number(u64),
+    /// `?`: a parameter of a prepared statement.
+    Parameter,
+    /// A user variable, as SQL: `@name`.
+    Variable(String),
+    /// Digits in double quotes: a string of digits, unless the session takes such quotes for those of names (`ANSI_QUOTES`).
+    DoubleQuoted(u64),
+}
+
+impl Call {
+    /// Reads a call whose values all stand in the text; `None` is any other one, and any whose meaning is not beyond doubt.
+    pub fn parse(text: &[u8], definitions: &[Definition]) -> Option<Self> {
+        CallStatement::parse(text, definitions)?.bind(definitions, &[])
+    }
+
+    /// The definition that answers it where the procedure is in `database`: the qualifier's, or else the current one.
+    ///
+    /// `None`: none is served there, or this call's arguments are not of its types.
+    pub fn definition_in(&self, definitions: &[Definition], database: &[u8]) -> Option<usize> {
+        let found = self.procedure_in(definitions, database)?;
+        let types = definitions.get(found)?;
+        let held = types.user_type.holds(self.reader)
+            && self.bound.is_none_or(|bound| types.id_type.holds(bound));
+        held.then_some(found)
+    }
+
+    /// The definition that has such a procedure in `database`, whatever its types.
+    #[must_use]
+    pub fn procedure_in(&self, definitions: &[Definition], database: &[u8]) -> Option<usize> {
+        let procedure = definitions.get(self.definition)?.procedure(self.form);
+        procedure_in(definitions, self.form, procedure, database)
+    }
+
+    /// The same call in plain words: what it means hangs on nothing but the current database.
+    #[must_use]
+    pub fn written_out(&self, definitions: &[Definition]) -> Option<String> {
+        let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
+        let procedure = quoted(definitions.get(self.definition)?.procedure(self.form));
+        let database = self.database.as_deref();
+        let database = database.map_or_else(String::new, |name| format!("{}.", quoted(name)));
+        let bound = self.bound.map_or_else(String::new, |id| format!(",{id}"));
+        Some(format!(
+            "CALL {database}{procedure}({}{bound})",
+            self.reader
+        ))
+    }
+}
+
+impl CallStatement {
+    /// Reads a call and nothing behind it.
+    pub fn parse(text: &[u8], definitions: &[Definition]) -> Option<Self> {
+        let (statement, lexer) = Self::first(text, definitions)?;
+        end_of_statement(lexer)?;
+        Some(statement)
+    }
+
+    /// Reads a call that the text begins with, up to its closing parenthesis.
+    pub(super) fn first<'a>(
+        text: &'a [u8],
+        definitions: &[Definition],
+    ) -> Option<(Self, Lexer<'a>)> {
+        let mut lexer = Lexer::new(text);
+        if !lexer.next()?.is_word("CALL") {
+            return None;
+        }
+        let (database, procedure) = procedure_name(&mut lexer)?;
+        let (reader, bound) = arguments(&mut lexer)?;
+        let mut statement = Self {
+            form: Form::Newest,
+            database,
+            procedure,
+            reader,
+            bound,
+        };
+        let mut forms = Form::ALL.into_iter().filter(|form| {
+            form.is_bounded() == statement.bound.is_some()
+                && definitions
+                    .iter()
+                    .any(|definition| statement.names(definition, *form))
+        });
+        let form = forms.next()?;
+        // One definition's page may have the name of another one's helper.
+        if forms.next().is_some() {
+            return None;
+        }
+        statement.form = form;
+        Some((statement, lexer))
+    }
+
+    /// Puts values in the place of parameters and variables, in their order.
+    ///
+    /// `None`: there are not as many, or no definition's types hold them.
+    #[must_use]
+    pub fn bind(&self, definitions: &[Definition], values: &[u64]) -> Option<Call> {
+        let mut values = values.iter().copied();
+        let mut value = |argument: &Argument| match argument {
+            Argument::Number(number) => Some(*number),
+            Argument::Parameter | Argument::Variable(_) | Argument::DoubleQuoted(_) => {
+                values.next()
+            }
+        };
+        let reader = value(&self.reader)?;
+        let bound = match &self.bound {
+            Some(argument) => Some(value(argument)?),
+            None => None,
+        };
+        if values.next().is_some() {
+            return None;
+        }
+        let definition = definitions.iter().position(|definition| {
+            self.names(definition, self.form)
+                && definition.user_type.holds(reader)
+                && bound.is_none_or(|bound| definition.id_type.holds(bound))
+        })?;
+        Some(Call {
+            definition,
+            form: self.form,
+            database: self.database.clone(),
+            reader,
+            bound,
+        })
+    }
+
+    /// The arguments, in their order.
+    pub fn arguments(&self) -> impl Iterator<Item = &Argument> {
+        [&self.reader].into_iter().chain(&self.bound)
+    }
+
+    /// The arguments whose values only the session knows, as SQL.
+    pub fn expressions(&self) -> impl Iterator<Item = String> {
+        self.arguments().filter_map(|argument| match argument {
+            Argument::Variable(name) => Some(name.clone()),
+            Argument::DoubleQuoted(number) => Some(format!("\"{number}\"")),
+            Argument::Number(_) | Argument::Parameter => None,
+        })
+    }
+
+    /// How many parameters there are among the arguments.
+    #[must_use]
+    pub fn parameters(&self) -> usize {
+        let parameters = self.arguments();
+        parameters
+            .filter(|argument| matches!(argument, Argument::Parameter))
+            .count()
+    }
+
+    /// The definition that has such a procedure in `database`, whatever its types.
+    #[must_use]
+    pub fn procedure_in(&self, definitions: &[Definition], database: &[u8]) -> Option<usize> {
+        procedure_in(definitions, self.form, &self.procedure, database)
+    }
+
+    fn names(&self, definition: &Definition, form: Form) -> bool {
+        let procedure = definition.procedure(form);
+        procedure.eq_ignore_ascii_case(&self.procedure)
+            && self
+                .database
+                .as_ref()
+                .is_none_or(|database| definition.serves(database.as_bytes()))
+    }
+}
+
+fn procedure_in(
+    definitions: &[Definition],
+    form: Form,
+    procedure: &str,
+    database: &[u8],
+) -> Option<usize> {
+    definitions.iter().position(|definition| {
+        definition.procedure(form).eq_ignore_ascii_case(procedure) && definition.serves(database)
+    })
+}
+
+fn procedure_name(lexer: &mut Lexer<'_>) -> Option<(Option<String>, String)> {
+    let first = name(lexer.next()?)?;
+    if !lexer.clone().next()?.is_punct(b'.') {
+        return Some((None, first));
+    }
+    lexer.next()?;
+    Some((Some(first), name(lexer.next()?)?))
+}
+
+/// Without quotes, a keyword is a name in some places and an error in others, and `_latin1` is a character set: left to the server.
+fn name(token: Token<'_>) -> Option<String> {
+    token
+        .name()
+        .filter(|name| token.kind == Kind::Quoted || !(name.starts_with('_') || is_keyword(name)))
+}
+
+fn arguments(lexer: &mut Lexer<'_>) -> Option<(Argument, Option<Argument>)> {
+    lexer.next().filter(|token| token.is_punct(b'('))?;
+    let reader = argument(lexer)?;
+    let next = lexer.next()?;
+    if next.is_punct(b')') {
+        return Some((reader, None));
+    }
+    if !next.is_punct(b',') {
+        return None;
+    }
+    let bound = argument(lexer)?;
+    lexer.next().filter(|token| token.is_punct(b')'))?;
+    Some((reader, Some(bound)))
+}
+
+fn argument(lexer: &mut Lexer<'_>) -> Option<Argument> {
+    let token = lexer.next()?;
+    match token.kind {
+        Kind::Number => digits(token.text).map(Argument::Number),
+        Kind::Text => {
+            let quotes: fn(u64) -> Argument = match token.text.first()? {
+                b'"' => Argument::DoubleQuoted,
+                _ => Argument::Number,
+            };
+            digits(token.unquoted()?).map(quotes)
+        }
+        Kind::Punct(b'?') => Some(Argument::Parameter),
+        Kind::Punct(b'@') => variable(token, lexer.next()?).map(Argument::Variable),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use headwater_timeline::IntType;
+
+    fn parse(text: &str) -> Option<Call> {
+        Call::parse(text.as_bytes(), &[Definition::classic()])
+    }
+
+    #[test]
+    fn a_call_is_known_whatever_its_dress() {
+        let plain = parse("CALL fetch_timeline_ids(7)").unwrap();
+        assert_eq!(
+            (plain.form, plain.reader, plain.bound),
+            (Form::Newest, 7, None)
+        );
+        for dressed in [
+            "call FETCH_timeline_IDS ( 007 ) ; ",
+            "/* a */ CALL`fetch_timeline_ids`(7)-- b",
+            "# CALL x\nCALL fetch_timeline_ids(7/**/)\n",
+        ] {
+            assert_eq!(parse(dressed), Some(plain.clone()), "{dressed}");
+        }
+    }
+
+    #[test]
+    fn a_number_beyond_its_parameter_is_left_to_the_server() {
+        assert!(parse("CALL fetch_timeline_ids2(4294967295, 4294967295)").is_some());
+        assert!(parse("CALL fetch_timeline_ids2(4294967295, 4294967296)").is_none());
+        assert!(parse("CALL fetch_timeline_ids2(4294967296, 1)").is_none());
+        let wide = Definition {
+            id_type: IntType::BigIntUnsigned,
+            ..Definition::classic()
+        };
+        let text = b"CALL fetch_timeline_ids2(1, 18446744073709551615)";
+        assert_eq!(Call::parse(text, &[wide]).unwrap().bound, Some(u64::MAX));
+    }
+
+    #[test]
+    fn values_are_numbers_strings_parameters_and_variables() {
+        let statement =
+            |text: &str| CallStatement::parse(text.as_bytes(), &[Definition::classic()]);
+        assert_eq!(parse("CALL fetch_timeline_ids('007')").unwrap().reader, 7);
+        for refused in [
+            "\" 7\"", "' 7'", "'7.0'", "''", "-7", "+7", "7.0", "0x7", "NULL", "@@x", "@ x",
+            "@ `x`", "@1", "@a.b",
+        ] {
+            let text = format!("CALL fetch_timeline_ids({refused})");
+            assert_eq!(statement(&text), None, "{text}");
+        }
+        let quoted = statement("CALL fetch_timeline_ids2(\"007\", '8')").unwrap();
+        assert_eq!(quoted.expressions().collect::<Vec<_>>(), ["\"7\""]);
+        let asked = statement("CALL tl.fetch_timeline_ids2(?, @Bound)").unwrap();
+        assert_eq!(asked.parameters(), 1);
+        assert_eq!(asked.expressions().collect::<Vec<_>>(), ["@Bound"]);
+        let definitions = [Definition::classic()];
+        let call = asked.bind(&definitions, &[7, 99]).unwrap();
+        assert_eq!((call.reader, call.bound), (7, Some(99)));
+        assert_eq!(
+            call.written_out(&definitions).unwrap(),
+            "CALL `tl`.`fetch_timeline_ids2`(7,99)"
+        );
+        for values in [&[7][..], &[7, 99, 1], &[7, 1 << 32]] {
+            assert_eq!(asked.bind(&definitions, values), None, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_means_a_page_here_and_a_helper_there_is_left_to_the_server() {
+        let mut definitions = [Definition::classic(), Definition::classic()];
+        definitions[1].procedures.bounded = "build_max_ids_of_followers".into();
+        definitions[1].procedures.heads = "helper".into();
+        let parse = |text: &str, definitions| Call::parse(text.as_bytes(), definitions);
+        let call = "CALL build_max_ids_of_followers(1, 9)";
+        assert_eq!(parse(call, &definitions), None);
+        assert_eq!(parse(call, &definitions[..1]).unwrap().form, Form::Heads);
+        assert_eq!(parse(call, &definitions[1..]).unwrap().form, Form::Bounded);
+        let helper = parse("CALL HELPER(1, 9)", &definitions).unwrap();
+        assert_eq!((helper.definition, helper.form), (1, Form::Heads));
+        assert_eq!(
+            helper.written_out(&definitions).unwrap(),
+            "CALL `helper`(1,9)"
+        );
+    }
+
+    #[test]
+    fn the_database_chooses_among_definitions_of_one_procedure() {
+        let definitions = ["a", "b"].map(|database| Definition {
+            database: Some(database.into()),
+            ..Definition::classic()
+        });
+        let call = Call::parse(b"CALL fetch_timeline_ids(1)", &definitions).unwrap();
+        assert_eq!(call.definition_in(&definitions, b"b"), Some(1));
+        assert_eq!(call.definition_in(&definitions, b"B"), None);
+        let qualified = Call::parse(b"CALL b . fetch_timeline_ids(1)", &definitions).unwrap();
+        assert_eq!(qualified.definition, 1);
+        assert!(Call::parse(b"CALL c.fetch_timeline_ids(1)", &definitions).is_none());
+    }
+}

@@ -1,0 +1,86 @@
+//! What the text of a command means for a timeline: total, and `Other` wherever there is doubt.
+
+use std::sync::Arc;
+
+use super::call::{Argument, Call, CallStatement};
+use super::dynamic::Dynamic;
+use super::effects::Effects;
+use super::several::Several;
+use super::tail::Tail;
+use headwater_sql::lexer::Lexer;
+use headwater_timeline::Definition;
+
+/// What a text means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// A call that may be answered.
+    Call(Call),
+    /// A call whose values have to be found first: user variables, or the parameters of a statement to be prepared.
+    Unbound(CallStatement),
+    /// A call with more statements behind it, and what those may do.
+    Several(Several, Effects),
+    /// A statement that is prepared or executed by name.
+    Dynamic(Dynamic),
+    /// A tail. Where it is relayed as it is, it reads the result table and no more.
+    Tail(Arc<Tail>),
+    /// Any other text, and what it may do to the session.
+    Other(Effects),
+}
+
+/// Classifies a text, for a server that is known to have `no_functions` or may have some. Never fails, never panics; a text that is not understood is [`Class::Other`] with all effects.
+pub fn classify(text: &[u8], definitions: &[Definition], no_functions: bool) -> Class {
+    if let Some(class) = of_call(text, definitions) {
+        return class;
+    }
+    if names_a_result(text, definitions)
+        && let Some(tail) = Tail::parse(text, definitions)
+    {
+        return Class::Tail(Arc::new(tail));
+    }
+    other(text, definitions, no_functions)
+}
+
+/// The classes of texts that begin with the words of a call, or of dynamic SQL.
+pub(super) fn of_call(text: &[u8], definitions: &[Definition]) -> Option<Class> {
+    let verb = Lexer::new(text).next()?;
+    if !verb.is_word("CALL") {
+        let dynamic = DYNAMIC.iter().any(|word| verb.is_word(word));
+        return dynamic
+            .then(|| Dynamic::parse(text, definitions).map(Class::Dynamic))
+            .flatten();
+    }
+    let Some(statement) = CallStatement::parse(text, definitions) else {
+        let several = Several::parse(text, definitions)?;
+        let rest = text.get(several.rest..).unwrap_or_default();
+        let effects = Effects::of(rest, definitions, false);
+        return Some(Class::Several(several, effects));
+    };
+    let known = |argument: &Argument| matches!(argument, Argument::Number(_));
+    if statement.arguments().all(known) {
+        return statement.bind(definitions, &[]).map(Class::Call);
+    }
+    Some(Class::Unbound(statement))
+}
+
+/// First words of statements that are prepared or executed by name.
+const DYNAMIC: &[&str] = &["PREPARE", "EXECUTE", "DEALLOCATE", "DROP"];
+
+pub(super) fn other(text: &[u8], definitions: &[Definition], no_functions: bool) -> Class {
+    Class::Other(Effects::of(text, definitions, no_functions))
+}
+
+/// Without a result table's name in it, a text is no tail.
+pub(super) fn names_a_result(text: &[u8], definitions: &[Definition]) -> bool {
+    definitions.iter().any(|definition| {
+        let first_part = definition
+            .result
+            .table
+            .split('`')
+            .next()
+            .unwrap_or_default()
+            .as_bytes();
+        text.windows(first_part.len().max(1))
+            .any(|part| part == first_part)
+            || first_part.is_empty()
+    })
+}

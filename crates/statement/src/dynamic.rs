@@ -1,0 +1,175 @@
+//! Dynamic SQL: `PREPARE`, `EXECUTE` and `DEALLOCATE PREPARE` of statements that have a name.
+
+use super::call::CallStatement;
+use headwater_sql::lexer::{Kind, Lexer, Token, end_of_statement};
+use headwater_sql::variable::variable;
+use headwater_timeline::Definition;
+
+/// A statement of dynamic SQL whose parts stand in its text. Names are in lower case: servers do not tell them apart by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Dynamic {
+    /// `PREPARE name FROM 'text'`
+    Prepare {
+        /// The statement's name.
+        name: String,
+        /// The call that the text is, with parameters alone; `None` is any other text.
+        call: Option<CallStatement>,
+    },
+    /// `EXECUTE name [USING @a, @b]`
+    Execute {
+        /// The statement's name.
+        name: String,
+        /// The variables that its parameters are taken from.
+        variables: Vec<String>,
+    },
+    /// `DEALLOCATE PREPARE name`, `DROP PREPARE name`
+    Deallocate {
+        /// The statement's name.
+        name: String,
+    },
+}
+
+/// More parameters than a call has: no statement of interest.
+const MAX_VARIABLES: usize = 2;
+
+impl Dynamic {
+    /// Reads such a statement; `None` is any other text, and one whose meaning is not beyond doubt.
+    pub fn parse(text: &[u8], definitions: &[Definition]) -> Option<Self> {
+        let mut lexer = Lexer::new(text);
+        let verb = lexer.next()?;
+        let dynamic = if verb.is_word("PREPARE") {
+            prepare(&mut lexer, definitions)?
+        } else if verb.is_word("EXECUTE") {
+            execute(&mut lexer)?
+        } else if verb.is_word("DEALLOCATE") || verb.is_word("DROP") {
+            word(&mut lexer, "PREPARE")?;
+            Self::Deallocate {
+                name: name(lexer.next()?)?,
+            }
+        } else {
+            return None;
+        };
+        end_of_statement(lexer)?;
+        Some(dynamic)
+    }
+}
+
+fn prepare(lexer: &mut Lexer<'_>, definitions: &[Definition]) -> Option<Dynamic> {
+    let name = name(lexer.next()?)?;
+    word(lexer, "FROM")?;
+    let token = lexer.next().filter(|token| token.kind == Kind::Text)?;
+    // Quotes within the text would be doubled, and no call that is owned needs them but for digits.
+    let text = token.text.strip_prefix(b"'")?.strip_suffix(b"'")?;
+    let call = CallStatement::parse(text, definitions)
+        .filter(|call| !text.contains(&b'\'') && call.expressions().next().is_none());
+    Some(Dynamic::Prepare { name, call })
+}
+
+fn execute(lexer: &mut Lexer<'_>) -> Option<Dynamic> {
+    let name = name(lexer.next()?)?;
+    let mut variables = Vec::new();
+    let mut ahead = lexer.clone();
+    let mut next = ahead.next();
+    if next.is_some_and(|token| token.is_word("USING")) {
+        loop {
+            *lexer = ahead;
+            let at = lexer.next().filter(|token| token.is_punct(b'@'))?;
+            variables.push(variable(at, lexer.next()?)?);
+            ahead = lexer.clone();
+            next = ahead.next();
+            if !next.is_some_and(|token| token.is_punct(b',')) || variables.len() > MAX_VARIABLES {
+                break;
+            }
+        }
+    }
+    Some(Dynamic::Execute { name, variables })
+}
+
+fn word(lexer: &mut Lexer<'_>, word: &str) -> Option<()> {
+    lexer.next()?.is_word(word).then_some(())
+}
+
+/// Beyond ASCII the servers have rules of their own for which names are the same.
+fn name(token: Token<'_>) -> Option<String> {
+    let name = token.name()?;
+    let plain = name.is_ascii() && !name.eq_ignore_ascii_case("IMMEDIATE");
+    plain.then(|| name.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Option<Dynamic> {
+        Dynamic::parse(text.as_bytes(), &[Definition::classic()])
+    }
+
+    #[test]
+    fn a_call_is_prepared_by_its_text_alone() {
+        for text in [
+            "PREPARE S FROM 'CALL fetch_timeline_ids(?)'",
+            "prepare `s` from 'call `fetch_timeline_ids` ( ? ) ;' ;",
+        ] {
+            let Some(Dynamic::Prepare { name, call }) = parse(text) else {
+                panic!("{text}");
+            };
+            assert_eq!((name.as_str(), call.unwrap().parameters()), ("s", 1));
+        }
+        for other in [
+            "PREPARE s FROM 'SELECT 1'",
+            "PREPARE s FROM 'CALL fetch_timeline_ids(@a)'",
+            "PREPARE s FROM 'CALL fetch_timeline_ids(''7'')'",
+        ] {
+            assert!(
+                matches!(parse(other), Some(Dynamic::Prepare { call: None, .. })),
+                "{other}"
+            );
+        }
+        for unknown in [
+            "PREPARE s FROM @text",
+            "PREPARE s FROM \"CALL fetch_timeline_ids(?)\"",
+            "PREPARE s FROM 'CALL fetch_timeline_ids(?)' 'x'",
+            "PREPARE `\u{e4}` FROM 'CALL fetch_timeline_ids(?)'",
+            "PREPARE s FROM '\\'",
+        ] {
+            assert_eq!(parse(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn an_execution_names_its_variables() {
+        let execute = |variables: &[&str]| {
+            Some(Dynamic::Execute {
+                name: "s".into(),
+                variables: variables.iter().map(|name| (*name).to_owned()).collect(),
+            })
+        };
+        assert_eq!(parse("EXECUTE s"), execute(&[]));
+        assert_eq!(parse("EXECUTE s;"), execute(&[]));
+        assert_eq!(parse("execute S using @a , @B;"), execute(&["@a", "@B"]));
+        for refused in [
+            "EXECUTE s USING",
+            "EXECUTE s USING @a,",
+            "EXECUTE s USING 7",
+            "EXECUTE s USING @a @b",
+            "EXECUTE s USING @@a",
+            "EXECUTE s USING @a, @b, @c, @d",
+            "EXECUTE IMMEDIATE 'DO 1'",
+        ] {
+            assert_eq!(parse(refused), None, "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_statement_is_given_up_by_two_words() {
+        for text in ["DEALLOCATE PREPARE s", "DROP prepare `S`;"] {
+            assert_eq!(
+                parse(text),
+                Some(Dynamic::Deallocate { name: "s".into() }),
+                "{text}"
+            );
+        }
+        assert_eq!(parse("DROP TABLE s"), None);
+    }
+}

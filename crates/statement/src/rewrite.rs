@@ -1,0 +1,49 @@
+//! A tail with the ids of its call in the result table's place.
+
+use std::fmt::Write;
+
+use super::tail::Tail;
+use headwater_sql::quoted;
+
+/// How the ids are put into a tail, so that its reply has the column definitions of the real join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TailForm {
+    /// As a list, without the join: read by key and in order, without a temporary table.
+    List,
+    /// The same through a temporary table, where the real join sorts through one: there the server
+    /// reports columns without their key flags.
+    BufferedList,
+}
+
+impl Tail {
+    /// The text that asks the same of these ids: `SELECT ... FROM message WHERE message.id IN (...) ...`, and the
+    /// client's own words everywhere else.
+    ///
+    /// `None`: there are no ids, and no form of it says so.
+    pub fn rewrite(&self, form: TailForm, ids: &[u64]) -> Option<String> {
+        if ids.is_empty() {
+            return None;
+        }
+        let mut text = String::with_capacity(self.text.len() + 80 + 24 * ids.len());
+        text.push_str(match form {
+            TailForm::List => "SELECT",
+            TailForm::BufferedList => "SELECT SQL_BUFFER_RESULT",
+        });
+        text.push_str(self.text.get(self.select_end..self.from_at)?);
+        text.push_str("FROM ");
+        text.push_str(&self.message);
+        text.push_str(" WHERE ");
+        text.push_str(&self.qualifier);
+        text.push('.');
+        text.push_str(&quoted(&self.names.id));
+        text.push_str(" IN (");
+        for (at, id) in ids.iter().enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            // Writing into a String does not fail.
+            let _ = write!(text, "{comma}{id}");
+        }
+        text.push_str(") ");
+        text.push_str(self.text.get(self.order_at..)?);
+        Some(text)
+    }
+}

@@ -1,0 +1,150 @@
+//! The parts of a procedure that are read freely: its header, its variables, its tables' options.
+
+use super::matcher::{Local, Matcher};
+use super::steps::Case;
+use super::{Difference, Security};
+use crate::definition::IntType;
+use headwater_sql::lexer::{Kind, Token};
+
+impl Matcher<'_> {
+    /// `CREATE DEFINER=... PROCEDURE name(parameters) characteristics`.
+    pub(super) fn header(&mut self) -> Result<Security, Difference> {
+        self.expect("CREATE")?;
+        while self.peek().is_some_and(|token| !token.is_word("PROCEDURE")) {
+            self.at += 1;
+        }
+        self.expect("PROCEDURE")?;
+        let name = self.routine.name(self.definition);
+        self.step_name(name, Case::Folded)?;
+        self.expect("(")?;
+        for parameter in 0..self.routine.parameters() {
+            if parameter > 0 {
+                self.expect(",")?;
+            }
+            let (role, int) = match parameter {
+                0 => ("$reader", self.definition.user_type),
+                _ => ("$bound", self.definition.id_type),
+            };
+            self.parameter(role, int)?;
+        }
+        self.expect(")")?;
+        self.characteristics()
+    }
+
+    pub(super) fn parameter(
+        &mut self,
+        role: &'static str,
+        expected: IntType,
+    ) -> Result<(), Difference> {
+        self.accept(|token| token.is_word("IN"));
+        let name = self.free_name("a parameter")?;
+        self.step_type(expected)?;
+        self.locals.push(Local {
+            name: name.clone(),
+            int: Some(expected),
+            starts_as_zero: false,
+            parameter: true,
+        });
+        self.bound.push((role, name));
+        Ok(())
+    }
+
+    pub(super) fn characteristics(&mut self) -> Result<Security, Difference> {
+        let mut security = Security::Definer;
+        loop {
+            if self.accept(|token| token.is_word("COMMENT")) {
+                self.expect_kind(Kind::Text, "a comment in quotes")?;
+            } else if self.accept_words(&["SQL", "SECURITY", "INVOKER"]) {
+                security = Security::Invoker;
+            } else if !CHARACTERISTICS.iter().any(|words| self.accept_words(words)) {
+                return Ok(security);
+            }
+        }
+    }
+
+    /// `DECLARE name, ... type [DEFAULT value];`, until a declaration of something else.
+    pub(super) fn locals(&mut self) -> Result<(), Difference> {
+        while self.peek().is_some_and(|token| token.is_word("DECLARE")) {
+            let other = |at: usize, words: &[&str]| {
+                self.tokens
+                    .get(at)
+                    .is_some_and(|token| words.iter().any(|word| token.is_word(word)))
+            };
+            if other(self.at + 2, &["CURSOR"]) || other(self.at + 1, &["CONTINUE", "EXIT", "UNDO"])
+            {
+                break;
+            }
+            self.at += 1;
+            let mut names = vec![self.free_name("a variable")?];
+            while self.accept(|token| token.is_punct(b',')) {
+                names.push(self.free_name("a variable")?);
+            }
+            let Some(int) = self.int_type() else {
+                return self.differs("an integer type");
+            };
+            let defaults = self.accept(|token| token.is_word("DEFAULT"));
+            let null = defaults && self.accept(|token| token.is_word("NULL"));
+            if defaults && !null {
+                self.step_flag(0, "FALSE", "0")?;
+            }
+            let starts_as_zero = defaults && !null;
+            self.locals.extend(names.into_iter().map(|name| Local {
+                name,
+                int,
+                starts_as_zero,
+                parameter: false,
+            }));
+            self.expect(";")?;
+        }
+        Ok(())
+    }
+
+    /// Table options in any order: the engine has to be there.
+    pub(super) fn memory(&mut self) -> Result<(), Difference> {
+        let (start, mut memory) = (self.at, false);
+        loop {
+            self.accept(|token| token.is_punct(b','));
+            if self.accept_words(&["ENGINE"]) {
+                self.accept(|token| token.is_punct(b'='));
+                if !self.accept(is_memory) {
+                    return self.differs("MEMORY");
+                }
+                memory = true;
+                continue;
+            }
+            let default = self.accept_words(&["DEFAULT"]);
+            if CHARACTER_SETS.iter().any(|words| self.accept_words(words)) {
+                self.accept(|token| token.is_punct(b'='));
+                self.free_name("a character set")?;
+            } else if default {
+                return self.differs("CHARSET");
+            } else if memory {
+                self.options = self.whole_between(start, self.at);
+                return Ok(());
+            } else {
+                return self.differs("ENGINE");
+            }
+        }
+    }
+}
+
+/// What may stand between a procedure's parameters and its body, and changes nothing. (The SQL ones are advice to the reader.)
+const CHARACTERISTICS: &[&[&str]] = &[
+    &["LANGUAGE", "SQL"],
+    &["NOT", "DETERMINISTIC"],
+    &["DETERMINISTIC"],
+    &["CONTAINS", "SQL"],
+    &["NO", "SQL"],
+    &["READS", "SQL", "DATA"],
+    &["MODIFIES", "SQL", "DATA"],
+    &["SQL", "SECURITY", "DEFINER"],
+];
+
+const CHARACTER_SETS: &[&[&str]] = &[&["CHARSET"], &["CHARACTER", "SET"], &["COLLATE"]];
+
+/// Both names of the engine, bare or quoted in any way.
+fn is_memory(engine: Token<'_>) -> bool {
+    let same =
+        |name: &[u8]| name.eq_ignore_ascii_case(b"MEMORY") || name.eq_ignore_ascii_case(b"HEAP");
+    engine.unquoted().is_some_and(same)
+}

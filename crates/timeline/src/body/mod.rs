@@ -1,0 +1,83 @@
+//! Compares a procedure, as `SHOW CREATE PROCEDURE` prints it, with the form that Headwater knows: token by token.
+//!
+//! Comments, white space, the case of keywords and back quotes do not matter, and local names are free. A local variable
+//! hides a column of its name, so a column that is named like one is a difference.
+
+use super::definition::Definition;
+use headwater_sql::lexer::Lexer;
+
+use matcher::Matcher;
+pub use pattern::Routine;
+
+pub mod fuzzing;
+mod header;
+mod matcher;
+mod pattern;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+/// What is left to know of a procedure that is as expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Body {
+    /// Whose privileges it runs with.
+    pub security: Security,
+    /// What stands behind the columns of the table that it creates, as tokens.
+    pub options: String,
+}
+
+/// Whose privileges a procedure runs with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Security {
+    /// Those of the account that defined it.
+    Definer,
+    /// Those of the account that calls it.
+    Invoker,
+}
+
+/// The first token of a procedure that is not as expected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("procedure {procedure}, line {line}: expected {expected}, found {found}")]
+pub struct Difference {
+    /// The procedure's name.
+    pub procedure: String,
+    /// The line of the text as the server shows it, from 1.
+    pub line: usize,
+    /// What the known form has there.
+    pub expected: String,
+    /// What the server's procedure has there.
+    pub found: String,
+}
+
+/// Compares the text of a `SHOW CREATE PROCEDURE` with the known form of that routine.
+///
+/// # Errors
+/// The first token that differs.
+pub fn compare(
+    definition: &Definition,
+    routine: Routine,
+    shown: &[u8],
+) -> Result<Body, Difference> {
+    let tokens = Lexer::new(shown).collect();
+    let mut matcher = Matcher {
+        definition,
+        routine,
+        shown,
+        tokens,
+        at: 0,
+        locals: Vec::new(),
+        bound: Vec::new(),
+        options: String::new(),
+    };
+    let security = matcher.header()?;
+    let steps: Vec<_> = routine.steps().collect();
+    matcher.steps(&steps)?;
+    matcher.accept(|token| token.is_punct(b';'));
+    match matcher.peek() {
+        None => Ok(Body {
+            security,
+            options: matcher.options,
+        }),
+        Some(_) => matcher.differs("the end"),
+    }
+}

@@ -1,0 +1,156 @@
+//! What is asked of the server. Names stand in hexadecimal, which every `sql_mode` and character set reads alike.
+
+use crate::body::Routine;
+use crate::definition::Definition;
+use headwater_sql::{hex, quoted};
+
+/// The questions, in the order in which they are asked.
+#[derive(Clone, Copy)]
+pub(super) enum Question {
+    Version,
+    InitConnect,
+    Tables,
+    Columns,
+    Indexes,
+    ShowCreate(Routine),
+    Routines,
+    Rights,
+    PartialRevokes,
+    MessageRows,
+    NewestId,
+    Functions,
+}
+
+/// The queries whose answers [`super::evaluate`] judges, in that order. They only read; any account may send them.
+pub fn queries(definition: &Definition, database: &str) -> Vec<String> {
+    let tables = format!(
+        "TABLE_SCHEMA = {} AND TABLE_NAME IN ({}, {})",
+        hex(database),
+        hex(&definition.follower.table),
+        hex(&definition.message.table),
+    );
+    let mut queries = vec![
+        "SELECT VERSION()".into(),
+        "SELECT @@GLOBAL.init_connect".into(),
+        format!(
+            "SELECT TABLE_NAME, TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE {tables}"
+        ),
+        format!(
+            "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE FROM information_schema.COLUMNS \
+             WHERE {tables} ORDER BY TABLE_NAME, ORDINAL_POSITION"
+        ),
+        format!(
+            "SELECT TABLE_NAME, INDEX_NAME, NON_UNIQUE, COLUMN_NAME, SUB_PART, INDEX_TYPE, CARDINALITY \
+             FROM information_schema.STATISTICS WHERE {tables} ORDER BY TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX"
+        ),
+    ];
+    queries.extend(Routine::ALL.map(|routine| {
+        format!(
+            "SHOW CREATE PROCEDURE {}.{}",
+            quoted(database),
+            quoted(routine.name(definition))
+        )
+    }));
+    queries.push(format!(
+        "SELECT ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = {} AND ROUTINE_TYPE = {}",
+        hex(database),
+        hex("PROCEDURE"),
+    ));
+    // A grantee is 'user'@'host'; only the last @ of CURRENT_USER() divides.
+    let host = format!("SUBSTRING_INDEX(CURRENT_USER(), {}, -1)", hex("@"));
+    let user =
+        format!("LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER()) - CHAR_LENGTH({host}) - 1)");
+    let quote = hex("'");
+    let grantee = format!(
+        "CONCAT({quote}, {user}, {quote}, {at}, {quote}, {host}, {quote})",
+        at = hex("@")
+    );
+    queries.push(format!(
+        "SELECT PRIVILEGE_TYPE, {} FROM information_schema.USER_PRIVILEGES WHERE GRANTEE = {grantee} UNION ALL \
+         SELECT PRIVILEGE_TYPE, {} FROM information_schema.SCHEMA_PRIVILEGES \
+         WHERE GRANTEE = {grantee} AND TABLE_SCHEMA = {} UNION ALL \
+         SELECT PRIVILEGE_TYPE, {} FROM information_schema.TABLE_PRIVILEGES \
+         WHERE GRANTEE = {grantee} AND TABLE_SCHEMA = {} AND TABLE_NAME = {}",
+        hex("global"),
+        hex("database"),
+        hex(database),
+        hex("routines"),
+        hex("mysql"),
+        hex("proc"),
+    ));
+    queries.push(format!(
+        "SHOW GLOBAL VARIABLES WHERE Variable_name = {}",
+        hex("partial_revokes")
+    ));
+    // What the optimizer goes by; the catalogue's figure may be a day old. MariaDB has no such format.
+    queries.push(format!(
+        "EXPLAIN FORMAT=TRADITIONAL SELECT {} FROM {}.{}",
+        quoted(&definition.message.id),
+        quoted(database),
+        quoted(&definition.message.table)
+    ));
+    queries.push(format!(
+        "SELECT MAX({}) FROM {}.{}",
+        quoted(&definition.message.id),
+        quoted(database),
+        quoted(&definition.message.table)
+    ));
+    // Both servers bring some in `sys`, which change no session.
+    queries.push(format!(
+        "SELECT COUNT(*) FROM information_schema.ROUTINES WHERE ROUTINE_TYPE <> {} AND ROUTINE_SCHEMA <> {}",
+        hex("PROCEDURE"),
+        hex("sys"),
+    ));
+    queries
+}
+
+/// Lists the databases that hold both tables of a definition, at most `limit`.
+#[must_use]
+pub fn databases_query(definition: &Definition, limit: usize) -> String {
+    format!(
+        "SELECT TABLE_SCHEMA FROM information_schema.TABLES WHERE TABLE_NAME IN ({}, {}) \
+         GROUP BY TABLE_SCHEMA HAVING COUNT(*) = 2 ORDER BY TABLE_SCHEMA LIMIT {limit}",
+        hex(&definition.follower.table),
+        hex(&definition.message.table),
+    )
+}
+
+impl Question {
+    /// Its place among the queries.
+    pub(super) fn at(self) -> usize {
+        match self {
+            Self::Version => 0,
+            Self::InitConnect => 1,
+            Self::Tables => 2,
+            Self::Columns => 3,
+            Self::Indexes => 4,
+            Self::ShowCreate(Routine::Newest) => 5,
+            Self::ShowCreate(Routine::Bounded) => 6,
+            Self::ShowCreate(Routine::Heads) => 7,
+            Self::Routines => 8,
+            Self::Rights => 9,
+            Self::PartialRevokes => 10,
+            Self::MessageRows => 11,
+            Self::NewestId => 12,
+            Self::Functions => 13,
+        }
+    }
+
+    /// What it asks for, for a log line.
+    pub(super) fn about(self) -> &'static str {
+        match self {
+            Self::Version => "the version",
+            Self::InitConnect => "init_connect",
+            Self::Tables => "the tables",
+            Self::Columns => "the columns",
+            Self::Indexes => "the indexes",
+            Self::ShowCreate(_) => "a procedure",
+            Self::Routines => "the list of routines",
+            Self::Rights => "the account's privileges",
+            Self::PartialRevokes => "partial_revokes",
+            Self::MessageRows => "the estimate of messages",
+            Self::NewestId => "the newest message",
+            Self::Functions => "the number of functions",
+        }
+    }
+}

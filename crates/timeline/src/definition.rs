@@ -1,0 +1,480 @@
+//! A timeline's definition: the names of its tables, columns and procedures, its types and its n.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The names, types and page size of one timeline.
+///
+/// [`Definition::classic`] is the one of 2008; each key left out of a file has its value there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Definition {
+    /// What logs and counts call this timeline.
+    pub name: String,
+    /// The only database it is served in; `None` means any database in which the check passes.
+    pub database: Option<String>,
+    /// Rows of each list that the procedures look at: n authors, n messages of each.
+    pub n: u32,
+    /// The type of message ids: of the columns, the local variables and the bound's parameter.
+    pub id_type: IntType,
+    /// The type of user ids, readers and authors alike.
+    pub user_type: IntType,
+    /// Serve it though no account may see the procedures' bodies (they are then taken to be as known).
+    pub trust_unseen_body: bool,
+    /// Who follows whom.
+    pub follower: FollowerTable,
+    /// The messages.
+    pub message: MessageTable,
+    /// The procedures that are answered, and the one they call.
+    pub procedures: Procedures,
+    /// The temporary table that a call leaves behind.
+    pub result: ResultTable,
+    /// The temporary table that the bounded call leaves behind as well.
+    pub heads: HeadsTable,
+}
+
+/// The table of who follows whom, one row an edge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FollowerTable {
+    /// The table's name.
+    pub table: String,
+    /// The column that holds the reader (`user_id` in the classic schema).
+    pub reader: String,
+    /// The column that holds the author being followed (`follower_id` in the classic schema, despite its name).
+    pub author: String,
+}
+
+/// The table of messages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MessageTable {
+    /// The table's name.
+    pub table: String,
+    /// The message id, by which a timeline is ordered.
+    pub id: String,
+    /// The column that holds the message's author.
+    pub author: String,
+}
+
+/// The names of the stored procedures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Procedures {
+    /// The newest page: one parameter, the reader.
+    pub newest: String,
+    /// A page at or below a message id: two parameters, the reader and the greatest id wanted.
+    pub bounded: String,
+    /// The helper that the bounded one calls to fill the heads table.
+    pub heads: String,
+}
+
+/// The temporary table of message ids that a call leaves behind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ResultTable {
+    /// The table's name.
+    pub table: String,
+    /// Its only column.
+    pub id: String,
+}
+
+/// The temporary table of each author's head that the bounded call leaves behind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HeadsTable {
+    /// The table's name.
+    pub table: String,
+    /// The column that holds the author.
+    pub author: String,
+    /// The column that holds the author's newest message id at or below the bound.
+    pub head: String,
+}
+
+/// An integer type of ids, by its name in SQL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum IntType {
+    /// 32 bits, signed.
+    #[serde(rename = "int")]
+    Int,
+    /// 32 bits, unsigned.
+    #[serde(rename = "int unsigned")]
+    IntUnsigned,
+    /// 64 bits, signed.
+    #[serde(rename = "bigint")]
+    BigInt,
+    /// 64 bits, unsigned.
+    #[serde(rename = "bigint unsigned")]
+    BigIntUnsigned,
+}
+
+/// Which of a definition's procedures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// `fetch_timeline_ids(reader)`: the newest page.
+    Newest,
+    /// `fetch_timeline_ids2(reader, bound)`: the page at or below the bound.
+    Bounded,
+    /// `build_max_ids_of_followers(reader, bound)`: each author's newest id at or below the bound, and no page.
+    Heads,
+}
+
+impl Form {
+    /// All of them.
+    pub const ALL: [Form; 3] = [Form::Newest, Form::Bounded, Form::Heads];
+
+    /// Whether its procedure fills the result table anew.
+    #[must_use]
+    pub fn fills_result(self) -> bool {
+        self != Form::Heads
+    }
+
+    /// Whether its procedure fills the heads table anew.
+    #[must_use]
+    pub fn fills_heads(self) -> bool {
+        self != Form::Newest
+    }
+
+    /// Whether its procedure has a second parameter, the greatest message id wanted.
+    #[must_use]
+    pub fn is_bounded(self) -> bool {
+        self != Form::Newest
+    }
+}
+
+/// A definition that cannot be used; the message names the key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DefinitionError {
+    /// A name is empty, too long, or holds what a name may not.
+    #[error(
+        "timeline {timeline:?}: {key} = {value:?}: a name is 1 to 64 printable ASCII characters and does not end in a space"
+    )]
+    Name {
+        /// The timeline's name.
+        timeline: String,
+        /// The key in the file.
+        key: &'static str,
+        /// What it holds.
+        value: String,
+    },
+    /// Two names that must differ are the same (names compare without case here).
+    #[error("timeline {timeline:?}: {key} and {other} are both {value:?}")]
+    Same {
+        /// The timeline's name.
+        timeline: String,
+        /// The first key.
+        key: &'static str,
+        /// The second key.
+        other: &'static str,
+        /// The name that both hold.
+        value: String,
+    },
+    /// n is out of range.
+    #[error(
+        "timeline {timeline:?}: n = {n} is not within 1 to {}",
+        Definition::MAX_N
+    )]
+    PageSize {
+        /// The timeline's name.
+        timeline: String,
+        /// What n holds.
+        n: u32,
+    },
+}
+
+impl Definition {
+    /// The greatest n that is accepted: a call may leave n x n ids.
+    pub const MAX_N: u32 = 1_000;
+
+    /// The timeline of 2008: `fetch_timeline_ids` over `follower` and `message`, 20 rows a page.
+    pub fn classic() -> Self {
+        Self {
+            name: "classic".into(),
+            database: None,
+            n: 20,
+            id_type: IntType::IntUnsigned,
+            user_type: IntType::IntUnsigned,
+            trust_unseen_body: false,
+            follower: FollowerTable::default(),
+            message: MessageTable::default(),
+            procedures: Procedures::default(),
+            result: ResultTable::default(),
+            heads: HeadsTable::default(),
+        }
+    }
+
+    /// The name of a form's procedure.
+    pub fn procedure(&self, form: Form) -> &str {
+        match form {
+            Form::Newest => &self.procedures.newest,
+            Form::Bounded => &self.procedures.bounded,
+            Form::Heads => &self.procedures.heads,
+        }
+    }
+
+    /// The most ids that a call can leave in the result table: n messages of each of n authors.
+    pub fn max_ids(&self) -> usize {
+        let n = usize::try_from(self.n).unwrap_or(usize::MAX);
+        n.saturating_mul(n)
+    }
+
+    /// Whether it may be served in this database (names compare byte by byte).
+    pub fn serves(&self, database: &[u8]) -> bool {
+        self.database
+            .as_ref()
+            .is_none_or(|own| own.as_bytes() == database)
+    }
+
+    /// Checks names and limits.
+    ///
+    /// # Errors
+    /// The first key that cannot be used.
+    pub fn validate(&self) -> Result<(), DefinitionError> {
+        let names = self.names();
+        for &(key, value) in &names {
+            if !is_name(value) {
+                return Err(DefinitionError::Name {
+                    timeline: self.name.clone(),
+                    key,
+                    value: value.into(),
+                });
+            }
+        }
+        if let Some(value) = self.database.as_deref().filter(|name| !is_name(name)) {
+            return Err(DefinitionError::Name {
+                timeline: self.name.clone(),
+                key: "database",
+                value: value.into(),
+            });
+        }
+        for (at, &(key, value)) in names.iter().enumerate() {
+            for &(other, same) in names.iter().skip(at + 1) {
+                if must_differ(key, other) && value.eq_ignore_ascii_case(same) {
+                    return Err(DefinitionError::Same {
+                        timeline: self.name.clone(),
+                        key,
+                        other,
+                        value: value.into(),
+                    });
+                }
+            }
+        }
+        if !(1..=Self::MAX_N).contains(&self.n) {
+            return Err(DefinitionError::PageSize {
+                timeline: self.name.clone(),
+                n: self.n,
+            });
+        }
+        Ok(())
+    }
+
+    fn names(&self) -> [(&'static str, &str); 15] {
+        [
+            ("name", &self.name),
+            ("follower.table", &self.follower.table),
+            ("follower.reader", &self.follower.reader),
+            ("follower.author", &self.follower.author),
+            ("message.table", &self.message.table),
+            ("message.id", &self.message.id),
+            ("message.author", &self.message.author),
+            ("procedures.newest", &self.procedures.newest),
+            ("procedures.bounded", &self.procedures.bounded),
+            ("procedures.heads", &self.procedures.heads),
+            ("result.table", &self.result.table),
+            ("result.id", &self.result.id),
+            ("heads.table", &self.heads.table),
+            ("heads.author", &self.heads.author),
+            ("heads.head", &self.heads.head),
+        ]
+    }
+}
+
+/// Two tables, two procedures, or two columns of one table.
+fn must_differ(key: &str, other: &str) -> bool {
+    match (key.split_once('.'), other.split_once('.')) {
+        (Some((_, "table")), Some((_, "table"))) => true,
+        (Some((_, "table")), _) | (_, Some((_, "table"))) => false,
+        (Some((section, _)), Some((same, _))) => section == same,
+        _ => false,
+    }
+}
+
+/// Longer names, and ones beyond ASCII, exist; a client's text that holds one is relayed, so they would serve nothing.
+fn is_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+        && !name.ends_with(' ')
+}
+
+impl IntType {
+    /// The type's name in SQL.
+    pub fn sql(self) -> &'static str {
+        match self {
+            Self::Int => "int",
+            Self::IntUnsigned => "int unsigned",
+            Self::BigInt => "bigint",
+            Self::BigIntUnsigned => "bigint unsigned",
+        }
+    }
+
+    /// The same as MariaDB shows it, with a width for display.
+    pub fn sql_with_width(self) -> &'static str {
+        match self {
+            Self::Int => "int(11)",
+            Self::IntUnsigned => "int(10) unsigned",
+            Self::BigInt => "bigint(20)",
+            Self::BigIntUnsigned => "bigint(20) unsigned",
+        }
+    }
+
+    /// The greatest value that the type holds.
+    pub fn max(self) -> u64 {
+        match self {
+            Self::Int => 0x7fff_ffff,
+            Self::IntUnsigned => 0xffff_ffff,
+            Self::BigInt => 0x7fff_ffff_ffff_ffff,
+            Self::BigIntUnsigned => u64::MAX,
+        }
+    }
+
+    /// Whether the type holds this value.
+    pub fn holds(self, value: u64) -> bool {
+        value <= self.max()
+    }
+}
+
+impl fmt::Display for IntType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.sql())
+    }
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Newest => "newest",
+            Self::Bounded => "bounded",
+            Self::Heads => "heads",
+        })
+    }
+}
+
+impl Default for Definition {
+    fn default() -> Self {
+        Self::classic()
+    }
+}
+
+impl Default for FollowerTable {
+    fn default() -> Self {
+        Self {
+            table: "follower".into(),
+            reader: "user_id".into(),
+            author: "follower_id".into(),
+        }
+    }
+}
+
+impl Default for MessageTable {
+    fn default() -> Self {
+        Self {
+            table: "message".into(),
+            id: "id".into(),
+            author: "user_id".into(),
+        }
+    }
+}
+
+impl Default for Procedures {
+    fn default() -> Self {
+        Self {
+            newest: "fetch_timeline_ids".into(),
+            bounded: "fetch_timeline_ids2".into(),
+            heads: "build_max_ids_of_followers".into(),
+        }
+    }
+}
+
+impl Default for ResultTable {
+    fn default() -> Self {
+        Self {
+            table: "fetch_timeline_tt".into(),
+            id: "id".into(),
+        }
+    }
+}
+
+impl Default for HeadsTable {
+    fn default() -> Self {
+        Self {
+            table: "max_ids_of_followers".into(),
+            author: "user_id".into(),
+            head: "max_id".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_keys_is_the_classic_timeline() {
+        let read: Definition = toml::from_str("").unwrap();
+        assert_eq!(read, Definition::classic());
+        assert_eq!(read.validate(), Ok(()));
+    }
+
+    #[test]
+    fn a_written_definition_reads_back() {
+        let mut definition = Definition::classic();
+        definition.id_type = IntType::BigIntUnsigned;
+        definition.database = Some("social".into());
+        let text = toml::to_string(&definition).unwrap();
+        assert_eq!(toml::from_str::<Definition>(&text).unwrap(), definition);
+    }
+
+    #[test]
+    fn a_key_that_does_not_exist_is_an_error() {
+        let error = toml::from_str::<Definition>("[follower]\nfollowee = \"x\"").unwrap_err();
+        assert!(error.to_string().contains("followee"), "{error}");
+    }
+
+    #[test]
+    fn reader_and_author_must_be_two_columns() {
+        let mut definition = Definition::classic();
+        definition.follower.author = "USER_ID".into();
+        let error = definition.validate().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "timeline \"classic\": follower.reader and follower.author are both \"user_id\""
+        );
+    }
+
+    #[test]
+    fn tables_differ_and_columns_of_different_tables_need_not() {
+        let mut definition = Definition::classic();
+        definition.heads.table = "fetch_timeline_tt".into();
+        assert!(matches!(
+            definition.validate(),
+            Err(DefinitionError::Same {
+                key: "result.table",
+                ..
+            })
+        ));
+    }
+
+    #[test]
+    fn n_has_limits() {
+        for n in [0, Definition::MAX_N + 1] {
+            let error = Definition {
+                n,
+                ..Definition::classic()
+            }
+            .validate();
+            assert!(matches!(error, Err(DefinitionError::PageSize { .. })));
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! From windows to a page.
+
+use super::Index;
+use super::descending::descending;
+use super::window::View;
+use crate::Head;
+
+/// More missing authors than this are not named at once.
+const MISSING_AUTHORS: usize = 1_000;
+
+/// What the procedure would leave: see `timeline::merge`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The newest ids of the authors with the greatest heads, descending.
+    pub ids: Vec<u64>,
+    /// For every followed author who has any id at or below the bound the greatest, ordered by author.
+    pub heads: Vec<Head>,
+}
+
+/// What has to be loaded, or extended downwards, before a page can be had.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// The reader's follow list; then it is not known yet which authors.
+    pub reader: bool,
+    /// Authors, not all of them if there are very many.
+    pub authors: Vec<u64>,
+}
+
+impl Index {
+    /// True when the reader's follow list is resident and may be used: its page is likely to be there.
+    #[must_use]
+    pub fn has_reader(&self, reader: u64) -> bool {
+        let list = self.readers.get(reader);
+        list.is_some_and(|list| list.view(self.position).is_some())
+    }
+
+    /// The page of a reader at the index's position: of the `n` followed authors whose newest ids at or below
+    /// the bound are the greatest, the newest `n` such ids each.
+    ///
+    /// # Errors
+    ///
+    /// What has to be loaded first.
+    pub fn page(&self, reader: u64, bound: Option<u64>, n: usize) -> Result<Page, Missing> {
+        let list = self.readers.get(reader);
+        let Some(follows) = list.and_then(|list| list.view(self.position)) else {
+            return Err(Missing {
+                reader: true,
+                authors: Vec::new(),
+            });
+        };
+        self.page_of(follows, bound, n).map_err(|authors| Missing {
+            reader: false,
+            authors,
+        })
+    }
+
+    /// The page of somebody who follows these authors.
+    ///
+    /// # Errors
+    ///
+    /// The authors that have to be loaded first, not all of them if there are very many.
+    pub fn page_of(&self, follows: &[u64], bound: Option<u64>, n: usize) -> Result<Page, Vec<u64>> {
+        let mut heads = Vec::with_capacity(follows.len());
+        let mut views: Vec<(Head, View)> = Vec::with_capacity(follows.len());
+        let mut missing = Vec::new();
+        // All look-ups first: the processor waits for the memory of several at once then.
+        let windows: Vec<_> = follows
+            .iter()
+            .map(|author| self.authors.get(*author))
+            .collect();
+        for (&author, window) in follows.iter().zip(windows) {
+            if let Some(window) = window {
+                window.mark_used();
+            }
+            match window.and_then(|w| w.view(bound, n, self.position, &self.tombstones)) {
+                Some(view) => {
+                    if let Some(id) = view.head {
+                        let head = Head { author, id };
+                        heads.push(head);
+                        views.push((head, view));
+                    }
+                }
+                None if missing.len() < MISSING_AUTHORS => missing.push(author),
+                None => break,
+            }
+        }
+        if n < views.len() && n > 0 {
+            views.select_nth_unstable_by(n - 1, |(a, _), (b, _)| b.id.cmp(&a.id));
+        }
+        views.truncate(n);
+        // Of an author who is not on the page only the newest id has to be known.
+        let short = views.iter().filter(|(_, view)| !view.enough);
+        missing.extend(short.map(|(head, _)| head.author));
+        if !missing.is_empty() {
+            return Err(missing);
+        }
+        let room = views.iter().map(|(_, view)| view.ids.len().min(n)).sum();
+        let mut ids = Vec::with_capacity(room);
+        for (head, view) in &views {
+            if self.tombstones.is_empty() {
+                let start = view.ids.len().saturating_sub(n);
+                ids.extend_from_slice(view.ids.get(start..).unwrap_or(&[]));
+            } else {
+                ids.extend(self.tombstones.shown(view.ids, head.author).take(n));
+            }
+        }
+        Ok(Page {
+            ids: descending(ids),
+            heads,
+        })
+    }
+}

@@ -1,0 +1,57 @@
+//! The index beside a model of the server, and one by one what the model cannot see.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod cases;
+mod memory;
+mod model;
+mod property;
+
+use super::*;
+use crate::Head;
+
+/// The n-th place in the log.
+fn at(number: usize) -> Position {
+    let number = number as u64;
+    Position {
+        file: number / 5,
+        offset: number % 5,
+    }
+}
+
+/// An index with windows of these authors and ids, and reader 1 who follows them all.
+fn filled(windows: &[(u64, &[u64])]) -> Index {
+    let mut index = Index::new(1 << 24);
+    load_reader(
+        &mut index,
+        1,
+        windows.iter().map(|(author, _)| *author).collect(),
+    );
+    for (author, ids) in windows {
+        load_author(&mut index, *author, ids.to_vec(), true);
+    }
+    index
+}
+
+fn load_reader(index: &mut Index, reader: u64, authors: Vec<u64>) {
+    let ticket = index.begin_reader(reader).unwrap();
+    index.loaded_reader(ticket, authors, index.position());
+}
+
+/// Loads the newest ids of an author.
+fn load_author(index: &mut Index, author: u64, mut ids: Vec<u64>, complete: bool) {
+    let ask = index.begin_author(author, None, 20).unwrap();
+    assert_eq!(ask.below, None);
+    ids.sort_unstable_by(|a, b| b.cmp(a));
+    index.loaded_author(ask.ticket, ids, complete.then_some(0), index.position());
+}
+
+fn head(author: u64, id: u64) -> Head {
+    Head { author, id }
+}
+
+impl Index {
+    /// The bytes counted anew, entry by entry.
+    fn counted(&self) -> usize {
+        self.authors.counted() + self.readers.counted() + self.upkeep_bytes()
+    }
+}

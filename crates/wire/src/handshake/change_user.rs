@@ -1,0 +1,73 @@
+//! COM_CHANGE_USER: a login in the middle of a connection.
+
+use crate::capability::Capabilities;
+use crate::cursor::{Cursor, Malformed};
+
+/// What COM_CHANGE_USER asks for, without authentication data and attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChangeUser<'a> {
+    /// Account name.
+    pub user: &'a [u8],
+    /// Database to start in; `None` leaves the session without one.
+    pub database: Option<&'a [u8]>,
+}
+
+impl<'a> ChangeUser<'a> {
+    /// Reads the payload of the command, its first byte (0x11) included.
+    ///
+    /// # Errors
+    /// [`Malformed`] when it is another command or a field is cut short.
+    pub fn parse(payload: &'a [u8], capabilities: Capabilities) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new(payload);
+        let command = cursor.u8()?;
+        if command != 0x11 {
+            return Err(Malformed::Unexpected {
+                at: 0,
+                value: command.into(),
+            });
+        }
+        let user = cursor.nul_bytes()?;
+        // One byte of length here, whatever PLUGIN_AUTH_LENENC_DATA says (manual, COM_CHANGE_USER).
+        if capabilities.contains(Capabilities::SECURE_CONNECTION) {
+            let length = cursor.u8()?;
+            cursor.take(length.into())?;
+        } else {
+            cursor.nul_bytes()?;
+        }
+        let database = cursor.nul_bytes()?;
+        Ok(Self {
+            user,
+            database: (!database.is_empty()).then_some(database),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_user_and_database() {
+        let payload = b"\x11bob\0\x02xytl\0\x21\0mysql_native_password\0";
+        let read = ChangeUser::parse(payload, Capabilities::SECURE_CONNECTION);
+        assert_eq!(
+            read,
+            Ok(ChangeUser {
+                user: b"bob",
+                database: Some(b"tl")
+            })
+        );
+    }
+
+    #[test]
+    fn no_database_is_none() {
+        let read = ChangeUser::parse(b"\x11bob\0\0\0", Capabilities::NONE);
+        assert_eq!(
+            read,
+            Ok(ChangeUser {
+                user: b"bob",
+                database: None
+            })
+        );
+    }
+}
