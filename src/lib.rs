@@ -35,9 +35,9 @@ pub mod server;
 pub mod session;
 pub mod shadow;
 pub mod shards;
-pub mod source;
 pub mod tls;
 
+pub use headwater_lookup as source;
 pub use headwater_sql as sql;
 pub use headwater_statement as statement;
 pub use headwater_timeline as timeline;

@@ -248,7 +248,7 @@ impl Session {
             if let Some(error) = shadows.iter().find_map(interruption) {
                 return Err(failed(error));
             }
-            there = lookup.judge_shadows(&shadows)?;
+            there = lookup.judge_shadows(&shadows).map_err(Reason::from)?;
         }
         if plan.execute {
             self.take_execute(answers.next(), lookup.call, lookup.facts)?;
@@ -276,7 +276,8 @@ impl Session {
     ) -> Result<Heads, Refusal> {
         let shared = Arc::clone(&self.shared);
         loop {
-            let next = lookup.go_on(&step, &rows, &mut shared.catalogue.hints())?;
+            let next = lookup.go_on(&step, &rows, &mut shared.catalogue.hints());
+            let next = next.map_err(Reason::from)?;
             step = match next {
                 Next::Heads(heads) => return Ok(heads),
                 Next::Ask(step) => step,
@@ -296,7 +297,7 @@ impl Session {
                 return Ok(lists.found(lookup, &mut shared.catalogue.hints().marks));
             }
             let answers = self.read(lookup, &queries).await?;
-            lists.read(lookup, &answers)?;
+            lists.read(lookup, &answers).map_err(Reason::from)?;
         }
     }
 

@@ -1,25 +1,14 @@
-//! One client's session: its protocol state (pure), and the driver that moves the bytes.
-pub mod asked;
-pub mod commands;
+//! What moves the bytes of one client's session; its protocol state is `headwater_session`.
 pub mod counts;
 pub mod driver;
-mod dump;
 mod farewell;
-pub mod frames;
-pub mod legs;
-pub mod login;
 mod long_rows;
 mod lookup;
-pub mod machine;
 mod owned;
-pub mod peer;
-pub mod prepared;
-pub mod probe;
 mod proof;
-pub mod reason;
-pub mod result_table;
 mod secure;
 mod settle;
-pub mod standing;
 mod tail;
 mod values;
+
+pub use headwater_session::*;

@@ -1,0 +1,186 @@
+//! First step of a lookup: of every author followed the newest id, and the n authors whose are greatest.
+//!
+//! The rows of the follow list and the newest ids come from one statement, so from one moment, as the
+//! procedure's do. MySQL can return those authors' newest n ids in the same statement (a derived table
+//! may refer to the row outside), and there it costs no more than the page alone; MariaDB cannot, and
+//! reads them in a second one (`lists`).
+
+use super::hints::{Marks, Scope};
+use super::lookup::Lookup;
+use crate::Unusable;
+use headwater_sql::quoted;
+use headwater_timeline::Head;
+use headwater_timeline::check::Product;
+use headwater_timeline::definition::{Definition, Form};
+use headwater_timeline::merge;
+use headwater_wire::resultset::Rows;
+
+/// What the first step found.
+#[derive(Debug, Default)]
+pub struct Heads {
+    /// Every head when the call is bounded; the greatest n otherwise. Descending.
+    pub heads: Vec<Head>,
+    /// The n authors with the greatest heads; none where no page is wanted.
+    pub top: Vec<TopAuthor>,
+}
+
+/// One of the n authors whose newest ids make up the result set.
+#[derive(Debug)]
+pub struct TopAuthor {
+    /// Its head.
+    pub head: Head,
+    /// Its newest n ids, descending, where they are known already.
+    pub list: Option<Vec<u64>>,
+}
+
+impl Lookup<'_> {
+    /// One row a head: author, newest id, and on MySQL the author's newest n ids.
+    ///
+    /// The aliases make the statement fail under LOCK TABLES, where the procedure would.
+    pub(super) fn heads_query(&self) -> String {
+        let Definition { follower, n, .. } = self.definition;
+        let heads = format!(
+            "SELECT hw_f.{author} hw_a,({newest}) hw_h FROM {table} hw_f WHERE hw_f.{reader}={uid}",
+            author = quoted(&follower.author),
+            newest = self.newest_ids(&format!("hw_f.{}", quoted(&follower.author)), 1),
+            table = self.name(&follower.table),
+            reader = quoted(&follower.reader),
+            uid = self.call.reader,
+        );
+        let most = self.most.saturating_add(1);
+        match (self.facts.product, self.call.form) {
+            (Product::Mariadb, Form::Newest) => format!("{heads} ORDER BY hw_h DESC LIMIT {n}"),
+            (Product::Mariadb, Form::Bounded) | (_, Form::Heads) => format!("{heads} LIMIT {most}"),
+            (Product::Mysql, Form::Newest) => format!(
+                "SELECT hw_t.hw_a,hw_t.hw_h,{} FROM ({heads} ORDER BY hw_h DESC LIMIT {n}) hw_t",
+                self.list_column()
+            ),
+            // The heads table wants every author's head; lists are computed for the greatest n alone.
+            (Product::Mysql, Form::Bounded) => format!(
+                "SELECT hw_t.hw_a,hw_t.hw_h,IF(hw_t.hw_r<={n},{},NULL) FROM (\
+                 SELECT hw_g.hw_a,hw_g.hw_h,ROW_NUMBER() OVER (ORDER BY hw_g.hw_h DESC) hw_r \
+                 FROM ({heads}) hw_g) hw_t WHERE hw_t.hw_h IS NOT NULL LIMIT {most}",
+                self.list_column()
+            ),
+        }
+    }
+
+    /// An author's newest n ids as JSON.
+    fn list_column(&self) -> String {
+        format!(
+            "(SELECT JSON_ARRAYAGG(hw_l.{}) FROM ({}) hw_l)",
+            quoted(&self.definition.message.id),
+            self.newest_ids("hw_t.hw_a", self.definition.n)
+        )
+    }
+
+    /// An author's ids at or below the bound, newest first.
+    fn newest_ids(&self, author: &str, limit: u32) -> String {
+        let message = &self.definition.message;
+        let (id, by) = (quoted(&message.id), quoted(&message.author));
+        let bound = match self.call.bound {
+            Some(bound) => format!(" AND hw_m.{id}<={bound}"),
+            None => String::new(),
+        };
+        // Without the author in the order, MySQL sorts all the author has.
+        format!(
+            "SELECT hw_m.{id} FROM {} hw_m WHERE hw_m.{by}={author}{bound} \
+             ORDER BY hw_m.{by} DESC,hw_m.{id} DESC LIMIT {limit}",
+            self.name(&message.table),
+        )
+    }
+
+    /// Takes in the rows of [`Self::heads_query`].
+    ///
+    /// # Errors
+    /// When there are more heads than may be held, or a value is no id (negative ones are not).
+    pub(super) fn read_heads(
+        &self,
+        rows: &Rows,
+        scope: Scope,
+        marks: &mut Marks,
+    ) -> Result<Heads, Unusable> {
+        if rows.len() > self.most {
+            return Err(Unusable::TooManyIds);
+        }
+        let mut authors = Vec::with_capacity(rows.len());
+        for row in rows.iter() {
+            let number = |column| row.u64(column).ok_or(Unusable::Malformed);
+            if row.cell(1).is_none() {
+                // An author without messages contributes nothing.
+                if self.call.form == Form::Newest {
+                    marks.silent(scope, number(0)?);
+                }
+                continue;
+            }
+            authors.push(TopAuthor {
+                head: Head {
+                    author: number(0)?,
+                    id: number(1)?,
+                },
+                list: match row.cell(2) {
+                    Some(json) => Some(merge::newest(read_list(json)?, self.n())),
+                    None => None,
+                },
+            });
+        }
+        Ok(self.rank(authors))
+    }
+
+    /// Orders heads; the n greatest are the top authors.
+    pub(super) fn rank(&self, mut authors: Vec<TopAuthor>) -> Heads {
+        authors.sort_unstable_by_key(|author| std::cmp::Reverse(author.head.id));
+        let heads = authors.iter().map(|author| author.head).collect();
+        authors.truncate(match self.call.form {
+            Form::Newest | Form::Bounded => self.n(),
+            Form::Heads => 0,
+        });
+        Heads {
+            heads,
+            top: authors,
+        }
+    }
+}
+
+/// The ids of a JSON array of numbers.
+///
+/// # Errors
+/// When one is no id.
+fn read_list(json: &[u8]) -> Result<Vec<u64>, Unusable> {
+    let inner = json
+        .strip_prefix(b"[")
+        .and_then(|json| json.strip_suffix(b"]"));
+    inner
+        .ok_or(Unusable::Malformed)?
+        .split(|byte| *byte == b',')
+        .map(|number| {
+            let digits = std::str::from_utf8(number.trim_ascii()).ok();
+            digits.and_then(|digits| digits.parse().ok())
+        })
+        .collect::<Option<_>>()
+        .ok_or(Unusable::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_read_whole_or_not_at_all() {
+        assert_eq!(
+            read_list(b"[18446744073709551615, 7,3]"),
+            Ok(vec![u64::MAX, 7, 3])
+        );
+        for wrong in [
+            "[3, -5]",
+            "[]",
+            "",
+            "[1,,2]",
+            "[18446744073709551616]",
+            "[1.0]",
+            "[1",
+        ] {
+            assert_eq!(read_list(wrong.as_bytes()), Err(Unusable::Malformed));
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The SQL of lookups, and how the server's answers become pages.
+//!
+//! No IO: a call and hints in, statements out; rows in, ids out.
+
+mod by_author;
+mod deep;
+mod guess;
+pub mod heads;
+pub mod hints;
+pub mod lists;
+pub mod lookup;
+pub mod plan;
+pub mod proofs;
+mod unusable;
+
+pub use lookup::{Found, Lookup};
+pub use unusable::Unusable;

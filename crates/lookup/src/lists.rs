@@ -1,0 +1,217 @@
+//! Last step of a lookup: each top author's newest n ids at or below its head.
+//!
+//! Authors of whom a mark says about where those lie are read in one scan of ranges, the others each by
+//! itself. A range proves itself: n ids in it are the newest n, and fewer are all there are when it
+//! began at 0. Where it proves neither, the author is asked for once more, by itself.
+
+use super::by_author;
+use super::heads::{Heads, TopAuthor};
+use super::hints::Marks;
+use super::lookup::{Found, Lookup};
+use crate::Unusable;
+use headwater_sql::quoted;
+use headwater_timeline::Head;
+use headwater_timeline::definition::Form;
+use headwater_timeline::merge;
+use headwater_wire::resultset::Rows;
+
+/// Ranges of one class share a bound, which is at most so many times as far down as any of them asks.
+const CLASS_WIDTHS: u64 = 2;
+
+/// The lists of one call's top authors, while they are read.
+#[derive(Debug)]
+pub struct Lists {
+    heads: Vec<Head>,
+    authors: Vec<Author>,
+}
+
+#[derive(Debug)]
+struct Author {
+    head: Head,
+    /// The range's lower bound; `None` where the author is asked for by itself.
+    low: Option<u64>,
+    /// Its newest n ids, descending, once they are known.
+    list: Option<Vec<u64>>,
+}
+
+impl Lists {
+    /// Lists as far as the heads brought them along; marks say where the others may lie.
+    #[must_use]
+    pub fn new(lookup: &Lookup<'_>, heads: Heads, marks: &mut Marks) -> Self {
+        let scope = lookup.scope();
+        let authors = heads
+            .top
+            .into_iter()
+            .map(|TopAuthor { head, list }| Author {
+                low: match list {
+                    Some(_) => None,
+                    None => marks.low(scope, head.author, head.id, lookup.definition.n),
+                },
+                head,
+                list,
+            });
+        let authors = authors.collect();
+        Lists {
+            heads: heads.heads,
+            authors,
+        }
+    }
+
+    /// Statements that ask for what is missing; each returns rows of author and id. None: all is known.
+    #[must_use]
+    pub fn queries(&self, lookup: &Lookup<'_>) -> Vec<String> {
+        let missing = || self.authors.iter().filter(|author| author.list.is_none());
+        let ranges: Vec<(u64, u64)> = missing()
+            .filter_map(|author| Some((author.head.author, author.low?)))
+            .collect();
+        let newest = missing().map(|author| author.head.id).max().unwrap_or(0);
+        let single: Vec<Head> = missing()
+            .filter(|author| author.low.is_none())
+            .map(|author| author.head)
+            .collect();
+        [
+            lookup.ranges_query(ranges, newest),
+            lookup.each_list_query(&single),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    /// Takes in the answers to [`Self::queries`]. What they do not prove is missing still.
+    ///
+    /// # Errors
+    /// When a row is no id.
+    pub fn read(&mut self, lookup: &Lookup<'_>, answers: &[Rows]) -> Result<(), Unusable> {
+        let cut = answers
+            .iter()
+            .any(|rows| rows.len() >= lookup.most_list_rows());
+        let missing = self
+            .authors
+            .iter_mut()
+            .filter(|author| author.list.is_none());
+        let mut missing: Vec<&mut Author> = missing.collect();
+        missing.sort_unstable_by_key(|author| author.head.author);
+        let asked: Vec<u64> = missing.iter().map(|author| author.head.author).collect();
+        let found = by_author::gather(&asked, answers)?;
+        for (author, mut ids) in missing.into_iter().zip(found) {
+            ids.retain(|id| *id <= author.head.id);
+            let ids = merge::newest(ids, lookup.n());
+            let proven = match author.low {
+                None => true,
+                // Fewer than n from a higher bound on: older ones may follow.
+                Some(low) => !cut && (ids.len() == lookup.n() || low == 0),
+            };
+            author.low = None;
+            author.list = proven.then_some(ids);
+        }
+        Ok(())
+    }
+
+    /// The result, once nothing is missing; the marks learn from it.
+    #[must_use]
+    pub fn found(self, lookup: &Lookup<'_>, marks: &mut Marks) -> Found {
+        let Lookup {
+            definition, call, ..
+        } = *lookup;
+        let scope = lookup.scope();
+        let mut lists = Vec::with_capacity(self.authors.len());
+        for author in self.authors {
+            let ids = author.list.unwrap_or_default();
+            marks.remember(scope, author.head.author, &ids, definition.n, call.form);
+            lists.push(ids);
+        }
+        Found {
+            ids: merge::result_set(lists),
+            heads: match call.form {
+                Form::Newest => Vec::new(),
+                Form::Bounded | Form::Heads => self.heads,
+            },
+        }
+    }
+}
+
+impl Lookup<'_> {
+    /// Rows that a statement for lists returns at most.
+    pub(super) fn most_list_rows(&self) -> usize {
+        let n = self.n();
+        n.saturating_mul(n).saturating_mul(4)
+    }
+
+    /// All ids in these ranges ([`Self::ranges`]), in one scan.
+    fn ranges_query(&self, ranges: Vec<(u64, u64)>, newest: u64) -> Option<String> {
+        if ranges.is_empty() {
+            return None;
+        }
+        let message = &self.definition.message;
+        Some(format!(
+            "SELECT hw_m.{},hw_m.{} FROM {} hw_m FORCE INDEX ({}) WHERE {} LIMIT {}",
+            quoted(&message.author),
+            quoted(&message.id),
+            self.name(&message.table),
+            quoted(&self.facts.message_index),
+            self.ranges(ranges, newest, true),
+            self.most_list_rows(),
+        ))
+    }
+
+    /// The condition that an id lies in one of these ranges, each an author's from a bound on; up to the
+    /// newest of their heads if they are `closed`.
+    ///
+    /// Authors whose ranges are about as wide share a part of it: the server holds each row against the
+    /// parts one after the other.
+    pub(super) fn ranges(&self, mut ranges: Vec<(u64, u64)>, newest: u64, closed: bool) -> String {
+        let message = &self.definition.message;
+        let (id, by) = (quoted(&message.id), quoted(&message.author));
+        ranges.sort_unstable_by_key(|(_, low)| std::cmp::Reverse(*low));
+        let width = |low: u64| newest.saturating_sub(low);
+        let classes = ranges.chunk_by({
+            let mut first = None;
+            move |(_, before), (_, low)| {
+                let first = first.get_or_insert(*before);
+                let same = width(*low) <= width(*first).saturating_mul(CLASS_WIDTHS);
+                if !same {
+                    *first = *low;
+                }
+                same
+            }
+        });
+        let parts: Vec<String> = classes
+            .map(|class| {
+                let authors: Vec<String> =
+                    class.iter().map(|(author, _)| author.to_string()).collect();
+                let low = class.last().map_or(0, |(_, low)| *low);
+                // All there is, is below zero as well; such an id is found then, and refused.
+                let within = match (low, closed) {
+                    (0, false) => String::new(),
+                    (0, true) => format!(" AND hw_m.{id}<={newest}"),
+                    (_, false) => format!(" AND hw_m.{id}>={low}"),
+                    (_, true) => format!(" AND hw_m.{id} BETWEEN {low} AND {newest}"),
+                };
+                format!("hw_m.{by} IN ({}){within}", authors.join(","))
+            })
+            .collect();
+        parts.join(" OR ")
+    }
+
+    /// Each author's newest n ids by itself.
+    fn each_list_query(&self, authors: &[Head]) -> Option<String> {
+        let message = &self.definition.message;
+        let (id, by, table) = (
+            quoted(&message.id),
+            quoted(&message.author),
+            self.name(&message.table),
+        );
+        let n = self.definition.n;
+        let lists: Vec<String> = authors
+            .iter()
+            .map(|Head { author, id: head }| {
+                format!(
+                    "(SELECT {author},hw_m.{id} FROM {table} hw_m WHERE hw_m.{by}={author} \
+                     AND hw_m.{id}<={head} ORDER BY hw_m.{id} DESC LIMIT {n})"
+                )
+            })
+            .collect();
+        (!lists.is_empty()).then(|| lists.join(" UNION ALL "))
+    }
+}

@@ -1,0 +1,171 @@
+//! What is asked beside the lookup: whether temporary tables hide the real ones, who may execute the
+//! procedure, how many rows a result table holds.
+
+use super::lookup::Lookup;
+use crate::Unusable;
+use headwater_sql::quoted;
+use headwater_timeline::Form;
+use headwater_timeline::check::{Answered, ServerError};
+use headwater_timeline::definition::Definition;
+use headwater_wire::response::ErrPacket;
+use headwater_wire::resultset::{Answer, Row};
+
+/// Which of the two result tables a session has as temporary tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResultTablesThere {
+    /// The table of ids.
+    pub result: bool,
+    /// The table of heads.
+    pub heads: bool,
+}
+
+/// True when an error means that no temporary table of the name exists: no such table
+/// (ER_NO_SUCH_TABLE), or none that this account may see (a temporary table its session always may).
+#[must_use]
+pub fn is_absent(error: &ErrPacket) -> bool {
+    const NO_SUCH_TABLE: u16 = 1146;
+    const DENIED: [u16; 3] = [1044, 1142, 1143];
+    error.code == NO_SUCH_TABLE || DENIED.contains(&error.code)
+}
+
+impl Lookup<'_> {
+    /// Statements whose answers show whether temporary tables hide the real ones.
+    #[must_use]
+    pub fn shadow_queries(&self) -> Vec<String> {
+        let Definition {
+            follower,
+            message,
+            result,
+            heads,
+            ..
+        } = self.definition;
+        [&follower.table, &message.table, &result.table, &heads.table]
+            .map(|table| format!("SHOW CREATE TABLE {}", quoted(table)))
+            .to_vec()
+    }
+
+    /// Judges the answers to [`Self::shadow_queries`].
+    ///
+    /// # Errors
+    /// When one of the definition's tables is hidden, or a result table has another form.
+    pub fn judge_shadows(&self, answers: &[Answer]) -> Result<ResultTablesThere, Unusable> {
+        let mut there = ResultTablesThere::default();
+        for (place, answer) in answers.iter().enumerate() {
+            let is_result = place >= 2;
+            let text = match answer {
+                Answer::Rows(rows) => rows.iter().next().and_then(|row| row.cell(1)),
+                // A result table that is not there yet; or a table this account may not describe.
+                Answer::Err(error) if is_result && is_absent(error) => continue,
+                Answer::Err(_) => return Err(Unusable::Malformed),
+                Answer::Ok(_) => None,
+            };
+            let text = text.ok_or(Unusable::TemporaryTables)?;
+            if !text.starts_with(b"CREATE TEMPORARY TABLE") {
+                continue;
+            }
+            if !(is_result && self.is_result_table(place == 2, text)) {
+                return Err(Unusable::TemporaryTables);
+            }
+            there.result |= place == 2;
+            there.heads |= place == 3;
+        }
+        Ok(there)
+    }
+
+    /// True when the statement creates the table as the procedure does: these columns and this key,
+    /// no others, no limits.
+    fn is_result_table(&self, result: bool, text: &[u8]) -> bool {
+        let Definition {
+            result: ids,
+            heads,
+            id_type,
+            user_type,
+            ..
+        } = self.definition;
+        let id = quoted(&ids.id);
+        let (columns, key) = if result {
+            let key = format!("PRIMARY KEY ({id})");
+            (vec![(id, id_type)], Some(key))
+        } else {
+            let columns = vec![
+                (quoted(&heads.author), user_type),
+                (quoted(&heads.head), id_type),
+            ];
+            (columns, None)
+        };
+        let mut lines = text.split(|byte| *byte == b'\n').skip(1).map(|line| {
+            line.trim_ascii()
+                .strip_suffix(b",")
+                .unwrap_or(line.trim_ascii())
+        });
+        let columns_fit = columns.iter().all(|(name, int)| {
+            let described = |int: &str| format!("{name} {int} NOT NULL").into_bytes();
+            lines.next().is_some_and(|line| {
+                line == described(int.sql()) || line == described(int.sql_with_width())
+            })
+        });
+        let key_fits = key.is_none_or(|key| lines.next() == Some(key.as_bytes()));
+        let engine_fits = lines.next().is_some_and(|line| {
+            line.starts_with(b") ENGINE=MEMORY")
+                && line.split(|byte| *byte == b' ').skip(2).all(|option| {
+                    option == b"DEFAULT"
+                        || option.starts_with(b"CHARSET=")
+                        || option.starts_with(b"COLLATE=")
+                })
+        });
+        columns_fit && key_fits && engine_fits && lines.next().is_none()
+    }
+
+    /// A call without arguments: it tells who may execute the procedure, and runs nothing.
+    #[must_use]
+    pub fn execute_probe(&self, form: Form) -> String {
+        format!("CALL {}()", self.name(self.definition.procedure(form)))
+    }
+
+    /// Counts a result table's rows.
+    #[must_use]
+    pub fn count_query(&self, table: &str) -> String {
+        format!("SELECT COUNT(*) FROM {}", self.name(table))
+    }
+}
+
+/// An own answer in the form that a definition's check takes.
+pub fn answered(answer: Answer) -> Answered {
+    match answer {
+        Answer::Ok(_) => Ok(Vec::new()),
+        Answer::Err(error) => Err(ServerError {
+            code: error.code,
+            message: String::from_utf8_lossy(&error.message).into_owned(),
+        }),
+        Answer::Rows(rows) => {
+            let columns = rows.columns().len();
+            let cells = |row: Row<'_>| {
+                (0..columns)
+                    .map(|column| row.cell(column).map(<[u8]>::to_vec))
+                    .collect()
+            };
+            Ok(rows.iter().map(cells).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_says_so_means_that_a_table_is_absent() {
+        let error = |code| ErrPacket {
+            code,
+            sqlstate: None,
+            message: Vec::new(),
+        };
+        assert!([1146, 1142].iter().all(|code| is_absent(&error(*code))));
+        // KILL QUERY, a lock that was not granted, a lost connection.
+        assert!(
+            ![1317, 1205, 1927, 2027]
+                .iter()
+                .any(|code| is_absent(&error(*code)))
+        );
+    }
+}

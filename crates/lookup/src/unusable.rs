@@ -1,0 +1,12 @@
+//! Why the answers to a lookup cannot be used.
+
+/// What is wrong with them. Then the server's own procedure runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unusable {
+    /// A row is not what was asked for.
+    Malformed,
+    /// There are more heads than may be held (`limits.pending_ids`).
+    TooManyIds,
+    /// A temporary table hides one of the definition's, or has another form.
+    TemporaryTables,
+}

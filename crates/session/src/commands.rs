@@ -1,0 +1,657 @@
+//! The command phase: what each command may see and change, and which replies are in flight.
+
+mod calls;
+mod numbers;
+
+use std::collections::VecDeque;
+
+use super::asked::{Asked, Dress, Wanted};
+use super::dump::Dump;
+use super::frames::Renumbered;
+use super::legs::{Agreed, refusal};
+use super::machine::{ClientStep, Limits, Server};
+use super::peer::OwnUser;
+use super::prepared::{PreparedCall, Statements, Text};
+use super::result_table::{ResultTables, SPARED_BYTES};
+use super::standing::Standing;
+use headwater_statement::{Class, Dynamic, Effects};
+use headwater_wire::capability::Capabilities;
+use headwater_wire::command::{self, Command};
+use headwater_wire::frame::{self, HEADER_BYTES, Header, MAX_BODY};
+use headwater_wire::handshake::ChangeUser;
+use headwater_wire::renumber::Renumber;
+use headwater_wire::reply::{Event, LocalData, Outcome, Reply};
+use headwater_wire::status;
+
+use numbers::Answers;
+
+/// A session in its command phase.
+#[derive(Debug)]
+pub struct Commands {
+    /// The server behind it.
+    pub server: Server,
+    /// Capabilities both sides agreed on.
+    pub capabilities: Capabilities,
+    agreed: Agreed,
+    renumbered: Renumbered,
+    /// State of the session on the server.
+    pub standing: Standing,
+    /// The result tables, on the server and pending.
+    pub tables: ResultTables,
+    in_flight: VecDeque<InFlight>,
+    passing: Option<Passing>,
+    prepared: Statements,
+    /// Several statements in one command are taken; `None`: not known.
+    multi_statements: Option<bool>,
+    /// So many packets of the reply to the waiting command have gone to the client: it is the rest of one.
+    told: u8,
+    /// Whose accounts are not for this session's client.
+    pub(super) own_user: Option<OwnUser>,
+    /// COM_QUIT was the last command.
+    quit: bool,
+    /// A command in flight may change a definition.
+    touching: bool,
+    definition_touched: bool,
+}
+
+/// A command whose reply has not ended.
+#[derive(Debug)]
+struct InFlight {
+    command: Command,
+    reply: Reply,
+    /// It continues what the client was told of the same command, or the client counts otherwise than the server.
+    renumber: Option<Renumber>,
+    after: After,
+    client_data: Option<LocalData>,
+    /// What the client says within the reply, where its numbers or the server's are made here.
+    answers: Option<Answers>,
+}
+
+impl InFlight {
+    /// COM_CHANGE_USER: what the client sends meanwhile belongs to its dialogue.
+    fn authenticates(&self) -> bool {
+        self.command == Command::ChangeUser
+    }
+}
+
+/// What becomes of the bytes that wait from the server.
+#[derive(Debug)]
+pub(super) enum Served {
+    /// So many go to the client.
+    Pass(usize),
+    /// The client is told this in their place, and no more.
+    Refuse(Vec<u8>),
+    /// The client gets these in place of the first so many.
+    Replace(usize, Vec<u8>),
+    /// They cannot be followed any more.
+    Unfollowable,
+    /// From here on they are a binary log.
+    Dump(Box<Dump>),
+}
+
+/// What the end of a reply means beyond its flags.
+#[derive(Debug)]
+enum After {
+    Nothing,
+    ProcedureCall,
+    InitDb(Vec<u8>),
+    Login {
+        database: Option<Vec<u8>>,
+    },
+    /// COM_STMT_PREPARE
+    Prepared(Box<Text>),
+    /// PREPARE name FROM a call
+    Named(String, Box<PreparedCall>),
+    /// COM_SET_OPTION
+    MultiStatements(Option<bool>),
+}
+
+/// A client packet that is passed on in parts.
+#[derive(Debug)]
+struct Passing {
+    left: usize,
+    /// The packet was of the greatest size, so another one continues it.
+    continued: bool,
+    /// The command has a reply.
+    answered: bool,
+    /// Numbers the parts for the server, where the client may count otherwise.
+    renumber: Option<Renumber>,
+}
+
+impl Commands {
+    pub(super) fn new(
+        server: Server,
+        capabilities: Capabilities,
+        (agreed, renumbered): (Agreed, Renumbered),
+        standing: Standing,
+        limits: Limits,
+    ) -> Self {
+        let mariadb = server.mariadb;
+        Commands {
+            server,
+            capabilities,
+            agreed,
+            renumbered,
+            standing,
+            tables: ResultTables::none(),
+            in_flight: VecDeque::new(),
+            passing: None,
+            prepared: Statements::new(limits.prepared_statements, mariadb),
+            multi_statements: Some(capabilities.contains(Capabilities::MULTI_STATEMENTS)),
+            told: 0,
+            own_user: None,
+            quit: false,
+            touching: false,
+            definition_touched: false,
+        }
+    }
+
+    /// True when no reply is in flight and no packet is half passed on.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.in_flight.is_empty() && self.passing.is_none()
+    }
+
+    /// True between commands, outside transactions.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        self.is_idle() && self.told == 0 && !self.standing.in_transaction
+    }
+
+    /// True when the client has said good bye, and all that it asked for before is answered.
+    #[must_use]
+    pub fn has_quit(&self) -> bool {
+        self.quit && self.is_idle()
+    }
+
+    /// Notes that a tail goes on to the server: it changes nothing but the reply in flight.
+    pub fn relay_tail(&mut self) {
+        self.begin(Command::Query, After::Nothing);
+    }
+
+    pub(super) fn client(
+        &mut self,
+        input: &[u8],
+        limits: Limits,
+        classify: &mut dyn FnMut(&[u8]) -> Class,
+    ) -> ClientStep {
+        if self.passing.is_some() {
+            return self.go_on(input);
+        }
+        if let Some(front) = self.in_flight.front_mut() {
+            if let Some(data) = front.client_data.as_mut().filter(|data| !data.is_done()) {
+                let length = data.feed(input);
+                return front.say(input, length);
+            }
+            if front.authenticates() {
+                return match &self.own_user {
+                    Some(_) => {
+                        only_answer(input).map_or_else(|step| step, |answer| front.answer(answer))
+                    }
+                    None => front.answer(input),
+                };
+            }
+        }
+        if self.in_flight.len() >= limits.in_flight {
+            return ClientStep::Hold;
+        }
+        let Some(header) = Header::parse(input) else {
+            return ClientStep::Need;
+        };
+        if self.renumbered == Renumbered::Clients && header.seq != 0 {
+            return ClientStep::Number;
+        }
+        let body = input.get(HEADER_BYTES..).unwrap_or_default();
+        if body.is_empty() && header.len > 0 {
+            return ClientStep::Need;
+        }
+        let whole = header.len <= limits.statement_bytes && header.len < MAX_BODY;
+        if let Some(step) = self.kept_from_own_user(header, body, whole) {
+            return step;
+        }
+        match command_of(body) {
+            Command::Query if whole => match body.get(..header.len) {
+                Some(payload) => self.query(payload, classify),
+                None => ClientStep::Need,
+            },
+            Command::StmtPrepare if whole => match body.get(..header.len) {
+                Some(payload) => {
+                    let class = classify(payload.get(1..).unwrap_or_default());
+                    self.prepare(class, header, input)
+                }
+                None => ClientStep::Need,
+            },
+            Command::StmtPrepare => self.prepare(Class::Other(Effects::ALL), header, input),
+            command if names_statement(command) => {
+                let id = command::statement_id(body.get(..header.len).unwrap_or(body));
+                match id {
+                    None if body.len() < header.len => ClientStep::Need,
+                    Some(id) if whole && self.is_call(command, id) => {
+                        match body.get(..header.len) {
+                            Some(payload) => self.execute(id, payload),
+                            None => ClientStep::Need,
+                        }
+                    }
+                    _ => self.other(command, header, input),
+                }
+            }
+            Command::ChangeUser | Command::InitDb | Command::SetOption
+                if whole && body.len() < header.len =>
+            {
+                ClientStep::Need
+            }
+            command => self.other(command, header, input),
+        }
+    }
+
+    /// What becomes of a command by which the client could become the own user; `None`: it is no such.
+    fn kept_from_own_user(&self, header: Header, body: &[u8], whole: bool) -> Option<ClientStep> {
+        let own_user = self.own_user.as_ref()?;
+        let refusal = match (command_of(body), body.get(..header.len)) {
+            // Part of a dialogue that was not begun: what the server would make of it is not known.
+            _ if header.seq != 0 => own_user.refusal(1),
+            (Command::ChangeUser, Some(payload)) => {
+                own_user.refuses_change(payload, self.capabilities)?
+            }
+            (Command::ChangeUser, None) if whole => return Some(ClientStep::Need),
+            (Command::ChangeUser, None) => own_user.refusal(1),
+            _ => return None,
+        };
+        Some(match self.is_idle() {
+            true => ClientStep::Refuse(refusal),
+            false => ClientStep::Hold,
+        })
+    }
+
+    fn query(&mut self, payload: &[u8], classify: &mut dyn FnMut(&[u8]) -> Class) -> ClientStep {
+        let length = HEADER_BYTES + payload.len();
+        let text = command::query_text(payload, self.capabilities);
+        let class = match &text {
+            Some(range) => classify(payload.get(range.clone()).unwrap_or_default()),
+            None => Class::Other(Effects::ALL),
+        };
+        let from = text.map_or(0, |range| range.start);
+        match class {
+            Class::Call(call) => self.ask(length, Wanted::Call(call), Dress::Text),
+            Class::Unbound(open) if open.parameters() == 0 => {
+                self.ask(length, Wanted::in_session(open), Dress::Indirect)
+            }
+            Class::Several(several, effects) => self.several(length, from, several, effects),
+            Class::Dynamic(dynamic) => self.dynamic(length, dynamic),
+            Class::Tail(_) if !self.is_idle() => ClientStep::Hold,
+            Class::Tail(tail) if self.tables.pending.is_some() => ClientStep::Tail(length, tail),
+            // Without an owned call before it, its tables may be views that run anything.
+            Class::Tail(_) => self.text(length, Effects::STORED_CODE, None),
+            Class::Unbound(_) => self.text(length, Effects::ALL, Some(payload)),
+            Class::Other(effects) => self.text(length, effects, Some(payload)),
+        }
+    }
+
+    /// A text that goes on to the server, once what is pending is there.
+    fn text(&mut self, length: usize, effects: Effects, payload: Option<&[u8]>) -> ClientStep {
+        if let Some(step) = self.settle_first(effects, payload) {
+            return step;
+        }
+        self.disturb(effects);
+        self.begin(Command::Query, After::Nothing);
+        ClientStep::Pass(length)
+    }
+
+    /// A command whose text is not looked at, or that has none.
+    fn other(&mut self, command: Command, header: Header, input: &[u8]) -> ClientStep {
+        let body = input.get(HEADER_BYTES..).unwrap_or_default();
+        let payload = body.get(..header.len).unwrap_or(body);
+        let mut after = After::Nothing;
+        match command {
+            Command::ChangeUser | Command::ResetConnection => {
+                if !self.is_idle() {
+                    return ClientStep::Hold;
+                }
+                after = self.reset(command, payload);
+            }
+            Command::SetOption => {
+                self.came_aside(payload);
+                after = After::MultiStatements(multi_statements(payload));
+            }
+            _ if spares_result_tables(command) => {
+                match command {
+                    Command::Ping | Command::StmtReset => self.came_aside(payload),
+                    Command::StmtSendLongData | Command::StmtClose => self.keep_statements(),
+                    _ => {}
+                }
+                self.note(command, payload);
+            }
+            _ => {
+                let effects = self.effects_of(command, payload);
+                if let Some(step) = self.settle_first(effects, None) {
+                    return step;
+                }
+                self.disturb(effects);
+                if command == Command::InitDb {
+                    after = After::InitDb(payload.get(1..).unwrap_or_default().to_vec());
+                }
+            }
+        }
+        self.begin(command, after);
+        self.pass(command, header, input)
+    }
+
+    /// Notes a command that is no statement, and behind which the row count is another one.
+    fn came_aside(&mut self, payload: &[u8]) {
+        if let Some(pending) = &mut self.tables.pending
+            && payload.len() <= SPARED_BYTES
+        {
+            pending.aside = Some(payload.to_vec());
+        }
+    }
+
+    /// A reset that ran again would take what is sent behind it. A COM_PING leaves the same counts.
+    fn keep_statements(&mut self) {
+        if let Some(pending) = &mut self.tables.pending
+            && let Some(aside) = &mut pending.aside
+            && command_of(aside) == Command::StmtReset
+        {
+            *aside = vec![Command::Ping.byte()];
+        }
+    }
+
+    fn pass(&mut self, command: Command, header: Header, input: &[u8]) -> ClientStep {
+        let continued = header.len == MAX_BODY;
+        let counted = continued && self.renumbered == Renumbered::Clients;
+        self.passing = Some(Passing {
+            left: HEADER_BYTES + header.len,
+            continued,
+            answered: Reply::expects_reply(command),
+            renumber: counted.then(|| Renumber::from(0)),
+        });
+        self.go_on(input)
+    }
+
+    fn effects_of(&self, command: Command, payload: &[u8]) -> Effects {
+        match command {
+            Command::StmtFetch | Command::FieldList | Command::StmtPrepare => Effects::NONE,
+            Command::InitDb => Effects {
+                settings: true,
+                database: true,
+                ..Effects::NONE
+            },
+            Command::StmtExecute | Command::StmtBulkExecute => {
+                command::statement_id(payload).map_or(Effects::ALL, |id| self.execution_effects(id))
+            }
+            _ => Effects::ALL,
+        }
+    }
+
+    fn reset(&mut self, command: Command, payload: &[u8]) -> After {
+        self.tables = ResultTables::none();
+        self.prepared.clear();
+        let allowed = self.capabilities.contains(Capabilities::MULTI_STATEMENTS);
+        // Whether an option outlives this differs by server.
+        self.multi_statements = self.multi_statements.filter(|now| *now == allowed);
+        let database = if command == Command::ChangeUser {
+            match ChangeUser::parse(payload, self.capabilities) {
+                Ok(change) => change.database.map(<[u8]>::to_vec),
+                Err(_) => None,
+            }
+        } else {
+            self.standing.database.take()
+        };
+        After::Login { database }
+    }
+
+    /// Whether the last command has ended, and well.
+    pub fn succeeded(&self) -> bool {
+        self.is_idle() && self.standing.status.is_some()
+    }
+
+    /// What has to happen before a command goes on while ids are pending; `None` when nothing has to.
+    fn settle_first(&mut self, effects: Effects, query: Option<&[u8]>) -> Option<ClientStep> {
+        let succeeded = self.succeeded();
+        let pending = self.tables.pending.as_mut()?;
+        if let Some(query) = query.filter(|_| effects.spares)
+            && pending.spare(query, !effects.keeps_counts, succeeded)
+        {
+            return None;
+        }
+        // What it leaves as it was has to be there.
+        let diagnostics = effects.diagnostics || effects.keeps_counts;
+        Some(if self.is_idle() {
+            ClientStep::Settle { diagnostics }
+        } else {
+            ClientStep::Hold
+        })
+    }
+
+    fn disturb(&mut self, effects: Effects) {
+        self.standing.disturb(effects);
+        self.touching |= effects.definition;
+        if effects.dynamic {
+            self.prepared.forget_names();
+        }
+        if effects.temp_tables || effects.stored_code || effects.result_table {
+            self.tables.disturb();
+        }
+    }
+
+    fn begin(&mut self, command: Command, after: After) {
+        self.quit = command == Command::Quit;
+        if Reply::expects_reply(command) {
+            let renumber = self.reply_numbers();
+            let authenticates = command == Command::ChangeUser;
+            let answers = authenticates.then(|| Answers::new(self.renumbered));
+            self.in_flight.push_back(InFlight {
+                command,
+                reply: Reply::new(command, self.capabilities),
+                renumber,
+                after,
+                client_data: None,
+                answers: answers.flatten(),
+            });
+        }
+    }
+
+    /// How many of the waiting bytes belong to the packet being passed on.
+    fn pass_rest(&mut self, input: &[u8]) -> usize {
+        let mut passed = 0;
+        while let Some(passing) = &mut self.passing {
+            let waiting = input.len() - passed;
+            if passing.left > waiting {
+                passing.left -= waiting;
+                return input.len();
+            }
+            passed += passing.left;
+            if !passing.continued {
+                self.passing = None;
+                return passed;
+            }
+            let Some(header) = Header::parse(input.get(passed..).unwrap_or_default()) else {
+                passing.left = 0;
+                return passed;
+            };
+            passing.left = HEADER_BYTES + header.len;
+            passing.continued = header.len == MAX_BODY;
+            if passing.answered
+                && self.renumbered == Renumbered::Servers
+                && let Some(latest) = self.in_flight.back_mut()
+            {
+                latest.skip_number();
+            }
+        }
+        passed
+    }
+
+    /// How many of the waiting bytes go to the client.
+    pub(super) fn server(&mut self, input: &[u8]) -> Served {
+        let mut passed = 0;
+        while let Some(rest) = input.get(passed..).filter(|rest| !rest.is_empty()) {
+            if passed > 0 && self.renumbered != Renumbered::Nobodys {
+                break;
+            }
+            let Some(front) = self.in_flight.front_mut() else {
+                // The server speaks unasked only to say good-bye (WIRE: wait_timeout, KILL).
+                return Served::Pass(input.len());
+            };
+            if front.authenticates() && self.agreed.is_mixed() {
+                let Some(packet) = frame::whole(rest) else {
+                    break;
+                };
+                match self.agreed.obstacle(packet) {
+                    Some(why) if passed == 0 => {
+                        let seq = Header::parse(rest).map_or(2, |header| header.seq);
+                        return Served::Refuse(refusal(front.told_number(seq), why));
+                    }
+                    Some(_) => break,
+                    None => {}
+                }
+            }
+            if front.renumber.is_some() && passed > 0 {
+                break;
+            }
+            let step = front.reply.feed(rest);
+            if let Some(Event::Unfollowable) = step.event
+                && self.renumbered != Renumbered::Nobodys
+            {
+                return front.unfollowable(self.renumbered);
+            }
+            let own = front
+                .renumber
+                .as_mut()
+                .map(|renumber| renumber.renumbered(rest.get(..step.consumed).unwrap_or_default()));
+            passed += step.consumed;
+            front.heard(self.renumbered, step.event.as_ref());
+            match step.event {
+                None if step.consumed == 0 => break,
+                None | Some(Event::ClientAuth) => {}
+                Some(Event::ClientData) => front.client_data = Some(LocalData::new()),
+                Some(Event::Done(outcome)) => {
+                    if let Some(ended) = self.in_flight.pop_front() {
+                        self.end(ended.after, outcome);
+                    }
+                }
+                Some(Event::Unfollowable) => return Served::Unfollowable,
+            }
+            if let Some(own) = own.filter(|own| !own.is_empty()) {
+                return Served::Replace(passed, own);
+            }
+        }
+        Served::Pass(passed)
+    }
+
+    /// The reply that comes now, where its bytes go to the client as they are.
+    fn relayed_reply(&mut self) -> Option<&mut Reply> {
+        let front = self.in_flight.front_mut()?;
+        let as_it_is = self.renumbered == Renumbered::Nobodys && front.renumber.is_none();
+        as_it_is.then_some(&mut front.reply)
+    }
+
+    /// How many of the server's next bytes may go to the client unseen.
+    pub fn row_ahead(&mut self) -> usize {
+        self.relayed_reply().map_or(0, |reply| reply.row_ahead())
+    }
+
+    /// So many of them did.
+    pub fn row_passed(&mut self, bytes: usize) {
+        if let Some(reply) = self.relayed_reply() {
+            reply.row_passed(bytes);
+        }
+    }
+
+    /// Takes in how the reply to an own command ended.
+    pub fn observe(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Ok(ok) => self.standing.observe(ok),
+            Outcome::Err(_) => self.standing.observe_error(),
+            Outcome::Prepared(_) | Outcome::Silent | Outcome::Text => {}
+        }
+    }
+
+    /// True once after a command that may have changed a definition has ended.
+    pub fn take_definition_touched(&mut self) -> bool {
+        std::mem::take(&mut self.definition_touched)
+    }
+
+    fn end(&mut self, after: After, outcome: Outcome) {
+        self.definition_touched |= std::mem::take(&mut self.touching);
+        match outcome {
+            Outcome::Ok(ok) => {
+                match after {
+                    After::Nothing => {}
+                    After::ProcedureCall if ok.status & status::IN_TRANS == 0 => {
+                        self.standing.one_shot = false;
+                    }
+                    After::ProcedureCall => {}
+                    After::InitDb(database) => self.standing.enter(Some(database)),
+                    After::Login { database } => self.standing = Standing::new(database),
+                    After::Named(name, call) => self.prepared.name(name, *call),
+                    After::MultiStatements(on) => self.multi_statements = on,
+                    After::Prepared(_) => {}
+                }
+                self.standing.observe(&ok);
+            }
+            Outcome::Err(_) => {
+                if let After::Login { .. } = after {
+                    self.standing = Standing::new(None);
+                }
+                self.standing.observe_error();
+            }
+            Outcome::Prepared(prepared) => {
+                if let After::Prepared(text) = after {
+                    self.prepared.insert(*text, prepared);
+                }
+            }
+            Outcome::Silent | Outcome::Text => {}
+        }
+    }
+}
+
+/// Commands that cannot see a table, nor change what a later one sees in it.
+fn spares_result_tables(command: Command) -> bool {
+    matches!(
+        command,
+        Command::Quit
+            | Command::Ping
+            | Command::Statistics
+            | Command::StmtClose
+            | Command::StmtReset
+            | Command::StmtSendLongData
+            | Command::ProcessKill
+            | Command::ProcessInfo
+    )
+}
+
+/// The first packet of a dialogue's answers; what to do where there is none yet, or a command in its place.
+fn only_answer(input: &[u8]) -> Result<&[u8], ClientStep> {
+    match (Header::parse(input), frame::whole(input)) {
+        (Some(header), _) if header.seq == 0 => Err(ClientStep::Hold),
+        (_, Some(packet)) => Ok(input.get(..HEADER_BYTES + packet.len()).unwrap_or(input)),
+        (_, None) => Err(ClientStep::Need),
+    }
+}
+
+/// Commands that begin with a statement's id.
+fn names_statement(command: Command) -> bool {
+    matches!(
+        command,
+        Command::StmtExecute
+            | Command::StmtBulkExecute
+            | Command::StmtSendLongData
+            | Command::StmtReset
+            | Command::StmtClose
+    )
+}
+
+/// What COM_SET_OPTION says; `None`: something else.
+fn multi_statements(payload: &[u8]) -> Option<bool> {
+    match payload {
+        [_, 0, 0] => Some(true),
+        [_, 1, 0] => Some(false),
+        _ => None,
+    }
+}
+
+fn command_of(payload: &[u8]) -> Command {
+    // An empty payload is a command nobody knows.
+    payload
+        .first()
+        .map_or(Command::Other(0), |byte| Command::from_byte(*byte))
+}

@@ -1,0 +1,170 @@
+//! Calls in every form: as a text, with variables, before other statements, prepared by id or by name.
+
+use super::*;
+use headwater_statement::Several;
+use headwater_wire::command::LAST_PREPARED;
+
+impl Commands {
+    /// A call that waits until the replies before it have ended.
+    pub(super) fn ask(&self, length: usize, wanted: Wanted, dress: Dress) -> ClientStep {
+        if !self.is_idle() {
+            return ClientStep::Hold;
+        }
+        ClientStep::Call(Box::new(Asked {
+            length,
+            wanted,
+            dress,
+        }))
+    }
+
+    /// A call with more statements behind it.
+    pub(super) fn several(
+        &mut self,
+        length: usize,
+        from: usize,
+        several: Several,
+        effects: Effects,
+    ) -> ClientStep {
+        let Several { call, rest } = several;
+        // Without attributes nothing stands in front of the text but the command and two counts.
+        let plain = from <= 3;
+        if self.multi_statements != Some(true) || !plain || call.parameters() > 0 {
+            return self.text(length, Effects::ALL, None);
+        }
+        let rest = from + rest;
+        let dress = Dress::First { rest, effects };
+        self.ask(length, Wanted::in_session(call), dress)
+    }
+
+    /// PREPARE, EXECUTE, DEALLOCATE PREPARE.
+    pub(super) fn dynamic(&mut self, length: usize, dynamic: Dynamic) -> ClientStep {
+        let (name, call) = match dynamic {
+            Dynamic::Execute { name, variables } => {
+                let changes = self.standing.database_changes();
+                return match self.prepared.named(&name, variables, changes) {
+                    Some(wanted) => self.ask(length, wanted, Dress::Indirect),
+                    None => self.text(length, Effects::ALL, None),
+                };
+            }
+            Dynamic::Prepare { name, call } => (name, call),
+            Dynamic::Deallocate { name } => (name, None),
+        };
+        if let Some(step) = self.settle_first(Effects::NONE, None) {
+            return step;
+        }
+        self.prepared.forget(&name);
+        let after = call.map_or(After::Nothing, |call| {
+            let call = PreparedCall::open(call, self.standing.current());
+            After::Named(name, Box::new(call))
+        });
+        self.begin(Command::Query, after);
+        ClientStep::Pass(length)
+    }
+
+    /// COM_STMT_PREPARE of a text of this class.
+    pub(super) fn prepare(&mut self, class: Class, header: Header, input: &[u8]) -> ClientStep {
+        if let Some(step) = self.settle_first(Effects::NONE, None) {
+            return step;
+        }
+        let text = Text::new(class, self.standing.current());
+        self.prepared.begin();
+        self.begin(Command::StmtPrepare, After::Prepared(Box::new(text)));
+        self.pass(Command::StmtPrepare, header, input)
+    }
+
+    /// Whether this executes a call.
+    pub(super) fn is_call(&self, command: Command, id: u32) -> bool {
+        let call = match self.being_prepared(id) {
+            Some(text) => text.is_call(),
+            None => self.prepared.is_call(id),
+        };
+        command == Command::StmtExecute && call
+    }
+
+    /// What an execution may do.
+    pub(super) fn execution_effects(&self, id: u32) -> Effects {
+        match self.being_prepared(id) {
+            Some(text) => text.effects(),
+            None => self.prepared.effects(id),
+        }
+    }
+
+    /// MariaDB's drivers send an execution of the statement prepared last right behind its text.
+    fn being_prepared(&self, id: u32) -> Option<&Text> {
+        if id != LAST_PREPARED || !self.server.mariadb {
+            return None;
+        }
+        let mut latest = self.in_flight.iter().rev();
+        latest.find_map(|command| match &command.after {
+            After::Prepared(text) => Some(&**text),
+            _ => None,
+        })
+    }
+
+    /// COM_STMT_EXECUTE of a call.
+    pub(super) fn execute(&mut self, id: u32, payload: &[u8]) -> ClientStep {
+        if !self.is_idle() {
+            return ClientStep::Hold;
+        }
+        let changes = self.standing.database_changes();
+        let execution = self
+            .prepared
+            .execution(id, payload, self.capabilities, changes);
+        let (wanted, dress) = match execution {
+            Some(execution) => (execution.wanted, Dress::Prepared(execution.statement)),
+            None => (Wanted::Astray, Dress::Prepared(id)),
+        };
+        self.ask(HEADER_BYTES + payload.len(), wanted, dress)
+    }
+
+    /// What else a command without a reply of interest means.
+    pub(super) fn note(&mut self, command: Command, payload: &[u8]) {
+        let Some(id) = command::statement_id(payload) else {
+            return;
+        };
+        match command {
+            Command::StmtClose => self.prepared.close(id),
+            Command::StmtReset => self.prepared.long_data(id, false),
+            Command::StmtSendLongData => self.prepared.long_data(id, true),
+            _ => {}
+        }
+    }
+
+    /// Notes that a call goes on to the server, to be answered there; the packet that goes in its place, if it has to be
+    /// another one.
+    ///
+    /// `effects`: what the procedure may do where its body is not known; one that is known does nothing beyond its tables.
+    pub fn relay_call(
+        &mut self,
+        dress: &Dress,
+        payload: &[u8],
+        effects: Option<Effects>,
+    ) -> Option<Vec<u8>> {
+        self.tables.disturb();
+        let mut after = After::ProcedureCall;
+        for unknown in effects.iter().chain(dress.behind()) {
+            self.disturb(*unknown);
+            if unknown.one_shot {
+                after = After::Nothing;
+            }
+        }
+        let Dress::Prepared(id) = dress else {
+            self.begin(Command::Query, after);
+            return None;
+        };
+        self.begin(Command::StmtExecute, after);
+        let payload = self.prepared.relayed(*id, payload, self.capabilities)?;
+        Some(frame::opening(&payload))
+    }
+
+    /// Notes that a call was answered; returns the number of the packet that says so.
+    pub fn owned_call(&mut self, dress: &Dress) -> u8 {
+        let told = std::mem::take(&mut self.told).wrapping_add(1);
+        match dress {
+            Dress::Prepared(id) => self.prepared.owned(*id),
+            Dress::First { .. } => self.told = told,
+            Dress::Text | Dress::Indirect => {}
+        }
+        told
+    }
+}

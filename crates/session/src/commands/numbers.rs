@@ -1,0 +1,146 @@
+//! Sequence numbers that are made here: where the client was told a part of the reply already, and where one leg has compressed
+//! frames alone (see `session::frames`).
+
+use super::super::frames;
+use super::*;
+use headwater_wire::frame::Splitter;
+
+/// What the client says within a reply: a local file, or its part of the dialogue behind COM_CHANGE_USER.
+#[derive(Debug)]
+pub(super) struct Answers {
+    to_server: Renumber,
+    splitter: Splitter,
+}
+
+impl Answers {
+    /// Before the client's turn; `None` where its numbers can stay.
+    pub(super) fn new(renumbered: Renumbered) -> Option<Answers> {
+        Answers::behind(0, renumbered)
+    }
+
+    /// Behind a packet of the server with this number.
+    fn behind(seq: u8, renumbered: Renumbered) -> Option<Answers> {
+        let first = match renumbered {
+            Renumbered::Nobodys => return None,
+            // The server reads none. The first must not be 0, which has frames begin a command.
+            Renumbered::Servers => 1,
+            Renumbered::Clients => seq.wrapping_add(1),
+        };
+        Some(Answers {
+            to_server: Renumber::from(first),
+            splitter: Splitter::new(),
+        })
+    }
+}
+
+impl InFlight {
+    /// The client has said so many of these bytes as a part of the dialogue.
+    pub(super) fn say(&mut self, input: &[u8], length: usize) -> ClientStep {
+        let Some(answers) = self.answers.as_mut().filter(|_| length > 0) else {
+            return ClientStep::Pass(length);
+        };
+        let said = input.get(..length).unwrap_or_default();
+        let own = answers.to_server.renumbered(said);
+        if let Some(renumber) = &mut self.renumber {
+            // The server goes on from these.
+            let _ = renumber.renumbered(said);
+        }
+        ClientStep::Replace(length, own)
+    }
+
+    /// The client answers a plugin.
+    pub(super) fn answer(&mut self, input: &[u8]) -> ClientStep {
+        let Some(answers) = &mut self.answers else {
+            return ClientStep::Pass(input.len());
+        };
+        if answers.splitter.at_boundary() {
+            match Header::parse(input) {
+                None => return ClientStep::Need,
+                // A command sent ahead, which is numbered by itself.
+                Some(header) if header.seq == 0 => return ClientStep::Hold,
+                Some(_) => {}
+            }
+        }
+        let length = answers.splitter.next(input).consumed;
+        self.say(input, length)
+    }
+
+    /// The server has spoken: what the client says next goes on from there.
+    pub(super) fn heard(&mut self, renumbered: Renumbered, event: Option<&Event>) {
+        let file = matches!(event, Some(Event::ClientData));
+        let asked = file || self.answers.is_some() && event == Some(&Event::ClientAuth);
+        if asked && renumbered != Renumbered::Nobodys {
+            self.answers = Answers::behind(self.reply.seq(), renumbered);
+        }
+    }
+
+    /// The number that the client expects for what the server numbered so.
+    pub(super) fn told_number(&mut self, seq: u8) -> u8 {
+        match &mut self.renumber {
+            Some(renumber) => renumber.next(seq),
+            None => seq,
+        }
+    }
+
+    /// The client's command has another part.
+    pub(super) fn skip_number(&mut self) {
+        if let Some(renumber) = &mut self.renumber {
+            renumber.skip();
+        }
+    }
+
+    /// A binary log needs no more than to be counted. Of anything else nobody knows who counts what.
+    pub(super) fn unfollowable(&mut self, renumbered: Renumbered) -> Served {
+        let dump = matches!(self.command, Command::BinlogDump | Command::BinlogDumpGtid);
+        match (renumbered, self.renumber.take()) {
+            (Renumbered::Servers, Some(renumber)) if dump => {
+                Served::Dump(Box::new(Dump::new(renumber)))
+            }
+            (_, _) if dump => Served::Unfollowable,
+            (_, renumber) => {
+                let seq = renumber.map_or(1, |mut renumber| renumber.next(1));
+                Served::Refuse(frames::refusal(seq, "A reply that cannot be followed"))
+            }
+        }
+    }
+}
+
+impl Commands {
+    /// True where numbers are counted here, so that no step can be told twice.
+    pub(crate) fn renumbers(&self) -> bool {
+        self.renumbered != Renumbered::Nobodys
+    }
+
+    /// The numbers that the reply to the next command gets; `None`: its own.
+    pub(super) fn reply_numbers(&mut self) -> Option<Renumber> {
+        let told = std::mem::take(&mut self.told);
+        match self.renumbered {
+            Renumbered::Servers => Some(Renumber::from(told.wrapping_add(1))),
+            _ => (told > 0).then(|| Renumber::plus(told)),
+        }
+    }
+
+    /// The reply to a command that is told to the client here, with the numbers that it has to have.
+    pub fn numbered(&mut self, reply: &mut [u8]) {
+        if let Some(mut renumber) = self.reply_numbers() {
+            renumber.apply(reply);
+        }
+    }
+
+    /// Passes on what waits of a command.
+    pub(super) fn go_on(&mut self, input: &[u8]) -> ClientStep {
+        let renumber = self.passing.as_mut().and_then(|it| it.renumber.take());
+        let length = self.pass_rest(input);
+        let Some(mut renumber) = renumber else {
+            return ClientStep::Pass(length);
+        };
+        let own = renumber.renumbered(input.get(..length).unwrap_or_default());
+        if let Some(passing) = &mut self.passing {
+            passing.renumber = Some(renumber);
+        }
+        match length {
+            0 => ClientStep::Pass(0),
+            _ => ClientStep::Replace(length, own),
+        }
+    }
+}

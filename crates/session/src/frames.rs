@@ -1,0 +1,210 @@
+//! Which of a session's two connections speak in compressed frames: the client's leg, and the server's.
+//!
+//! In frames servers number the packets of a reply from the number of frames, at each flush anew, and read no client's numbers;
+//! clients in frames read none either. Without frames both count, and end the session where they are told another number.
+//! So where one leg has frames alone, the numbers that reach the other are made here.
+
+use serde::Deserialize;
+
+use super::legs::told;
+use headwater_wire::capability::Capabilities;
+use headwater_wire::compression::Algorithm;
+use headwater_wire::response::ErrPacket;
+
+/// ER_NOT_SUPPORTED_YET.
+const UNSUPPORTED: u16 = 1235;
+
+/// Which ways to compress clients are offered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClientFrames {
+    /// Those that the server has.
+    #[default]
+    Mirror,
+    /// All that a server of the product could have.
+    Offer,
+    /// None.
+    Never,
+}
+
+/// When the server's leg is compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServerFrames {
+    /// As the client's is, where the server can do the same.
+    #[default]
+    Mirror,
+    /// Never.
+    Never,
+    /// Wherever the server can: as the client's if it can do that, else with zlib, else with zstd.
+    WhereOffered,
+}
+
+/// Compression on either leg.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Compression {
+    /// What clients are offered.
+    pub clients: ClientFrames,
+    /// When the server's leg is compressed.
+    pub server: ServerFrames,
+}
+
+impl Compression {
+    /// Each leg as the other.
+    pub const MIRROR: Compression = Compression {
+        clients: ClientFrames::Mirror,
+        server: ServerFrames::Mirror,
+    };
+
+    /// The ways that a client is offered, given those of the server. MariaDB knows no zstd.
+    #[must_use]
+    pub fn offers(self, server: Capabilities, mariadb: bool) -> Capabilities {
+        match self.clients {
+            ClientFrames::Mirror => server.intersection(Algorithm::FLAGS),
+            ClientFrames::Offer if mariadb => Capabilities::COMPRESS,
+            ClientFrames::Offer => Algorithm::FLAGS,
+            ClientFrames::Never => Capabilities::NONE,
+        }
+    }
+
+    /// The ways that the server is asked for, given those that the client's leg may use and those that the server has.
+    #[must_use]
+    pub fn agree(self, client: Capabilities, server: Capabilities) -> Capabilities {
+        let can = server.intersection(Algorithm::FLAGS);
+        let alike = client.intersection(can);
+        match self.server {
+            ServerFrames::Never => Capabilities::NONE,
+            ServerFrames::Mirror => alike,
+            ServerFrames::WhereOffered if alike != Capabilities::NONE => alike,
+            ServerFrames::WhereOffered if can.contains(Capabilities::COMPRESS) => {
+                Capabilities::COMPRESS
+            }
+            ServerFrames::WhereOffered => can,
+        }
+    }
+}
+
+/// What is spoken behind the login, on each leg: frames, or packets alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frames {
+    /// The client's leg.
+    pub client: Option<Algorithm>,
+    /// The server's.
+    pub server: Option<Algorithm>,
+}
+
+/// Whose packets get other numbers on their way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renumbered {
+    /// Nobody's: both sides count alike.
+    Nobodys,
+    /// The server's: it counts frames, the client packets.
+    Servers,
+    /// The client's: it counts frames, the server packets.
+    Clients,
+}
+
+impl Frames {
+    /// Packets alone, on both.
+    pub const NONE: Frames = Frames {
+        client: None,
+        server: None,
+    };
+
+    /// True when bytes of one leg mean nothing on the other.
+    #[must_use]
+    pub fn differ(self) -> bool {
+        self.client != self.server
+    }
+
+    /// Whose numbers are made here.
+    #[must_use]
+    pub fn renumbered(self) -> Renumbered {
+        match (self.client, self.server) {
+            (None, Some(_)) => Renumbered::Servers,
+            (Some(_), None) => Renumbered::Clients,
+            _ => Renumbered::Nobodys,
+        }
+    }
+}
+
+/// An ERR packet for the client: what cannot be told from one leg to the other.
+#[must_use]
+pub fn refusal(seq: u8, what: &str) -> Vec<u8> {
+    let message = format!(
+        "{what} cannot go through Headwater while one side is compressed otherwise than the other: set compression.clients and \
+         compression.server to \"mirror\""
+    );
+    let error = ErrPacket {
+        code: UNSUPPORTED,
+        sqlstate: Some(*b"42000"),
+        message: message.into_bytes(),
+    };
+    told(seq, &error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONE: Capabilities = Capabilities::NONE;
+    const ZLIB: Capabilities = Capabilities::COMPRESS;
+    const ZSTD: Capabilities = Capabilities::ZSTD_COMPRESSION;
+
+    fn compression(clients: ClientFrames, server: ServerFrames) -> Compression {
+        Compression { clients, server }
+    }
+
+    #[test]
+    fn clients_are_offered_what_the_setting_says() {
+        for (clients, mariadb, server, offered) in [
+            (ClientFrames::Mirror, false, ZSTD, ZSTD),
+            (ClientFrames::Mirror, true, NONE, NONE),
+            (ClientFrames::Offer, false, NONE, ZLIB.union(ZSTD)),
+            (ClientFrames::Offer, true, NONE, ZLIB),
+            (ClientFrames::Never, false, ZLIB.union(ZSTD), NONE),
+        ] {
+            let setting = compression(clients, ServerFrames::Mirror);
+            // Flags of other kinds are nothing to it.
+            let server = server.union(Capabilities::SSL);
+            assert_eq!(setting.offers(server, mariadb), offered, "{clients:?}");
+        }
+    }
+
+    #[test]
+    fn the_server_is_asked_for_what_the_setting_says_and_it_has() {
+        let both = ZLIB.union(ZSTD);
+        for (server, client, can, asked) in [
+            (ServerFrames::Mirror, both, both, both),
+            (ServerFrames::Mirror, ZSTD, both, ZSTD),
+            (ServerFrames::Mirror, ZLIB, ZSTD, NONE),
+            (ServerFrames::Mirror, NONE, both, NONE),
+            (ServerFrames::Never, both, both, NONE),
+            (ServerFrames::WhereOffered, NONE, both, ZLIB),
+            (ServerFrames::WhereOffered, NONE, ZSTD, ZSTD),
+            (ServerFrames::WhereOffered, ZSTD, both, ZSTD),
+            (ServerFrames::WhereOffered, ZLIB, ZSTD, ZSTD),
+            (ServerFrames::WhereOffered, ZLIB, NONE, NONE),
+        ] {
+            let setting = compression(ClientFrames::Offer, server);
+            let can = can.union(Capabilities::SSL);
+            assert_eq!(setting.agree(client, can), asked, "{server:?}, {client:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_made_for_the_side_that_counts_packets() {
+        let (zlib, zstd) = (Some(Algorithm::Zlib), Some(Algorithm::Zstd(3)));
+        for (client, server, differ, renumbered) in [
+            (None, None, false, Renumbered::Nobodys),
+            (zlib, zlib, false, Renumbered::Nobodys),
+            (zlib, zstd, true, Renumbered::Nobodys),
+            (None, zstd, true, Renumbered::Servers),
+            (zlib, None, true, Renumbered::Clients),
+        ] {
+            let frames = Frames { client, server };
+            assert_eq!((frames.differ(), frames.renumbered()), (differ, renumbered));
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! One client's session: its protocol state, its login, and what is known of it on the server.
+//!
+//! No IO and no clock: packets in, steps out. What moves the bytes is `headwater::session`.
+
+pub mod asked;
+pub mod commands;
+mod dump;
+pub mod frames;
+pub mod legs;
+pub mod login;
+pub mod machine;
+pub mod peer;
+pub mod prepared;
+pub mod probe;
+pub mod reason;
+pub mod result_table;
+pub mod standing;
+pub mod write;

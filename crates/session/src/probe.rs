@@ -1,0 +1,170 @@
+//! What is asked of the server before a call is owned, and how the answers are judged.
+
+use std::time::Duration;
+
+use super::reason::Reason;
+use headwater_sql::holds;
+use headwater_wire::resultset::Rows;
+use headwater_wire::status;
+
+/// A variable, and whether a call may be owned under its value.
+type Variable = (&'static str, fn(&[u8]) -> bool);
+
+/// The first column, which holds the current database.
+const DATABASE: usize = 0;
+/// The column behind it, which tells which server it is; NULL in a session that reads what is not committed (`READ-UNCOMMITTED`): no
+/// memory has that.
+const SERVER: usize = 1;
+/// The column behind that: after how many idle seconds the server ends the session.
+const WAIT_TIMEOUT: usize = 2;
+/// The variables behind them.
+const VARIABLES: [Variable; 10] = [
+    ("sql_mode", is_no_oracle),
+    // A statement-based log would miss what the call writes to it.
+    ("binlog_format", |value| value != b"STATEMENT"),
+    ("max_heap_table_size", |value| {
+        number(value) >= Some(HEAP_BYTES)
+    }),
+    ("sql_select_limit", |value| number(value) == Some(u64::MAX)),
+    ("sql_big_selects", |value| number(value) == Some(1)),
+    ("sql_safe_updates", is_off),
+    ("profiling", is_off),
+    ("session_track_state_change", is_off),
+    ("session_track_transaction_info", is_off),
+    ("sql_buffer_result", is_off),
+];
+const MARIADB: [Variable; 4] = [
+    ("tx_read_only", is_off),
+    // NULL, or what the procedure names.
+    ("enforce_storage_engine", |value| {
+        value.is_empty() || value.eq_ignore_ascii_case(b"MEMORY")
+    }),
+    ("max_session_mem_used", |value| {
+        number(value) >= Some(SESSION_BYTES)
+    }),
+    // Above it a list of ids becomes a table of its own, and the columns have other flags.
+    ("in_predicate_conversion_threshold", |value| {
+        number(value).is_some_and(|ids| ids == 0 || ids >= u64::from(LONG_LIST))
+    }),
+];
+const MYSQL: [Variable; 6] = [
+    ("transaction_read_only", is_off),
+    ("sql_require_primary_key", is_off),
+    ("session_track_gtids", is_off),
+    // A number that the server gives each statement is told behind each.
+    ("session_track_system_variables", |value| {
+        !value.contains(&b'*') && !holds(value, "statement_id")
+    }),
+    ("require_row_format", is_off),
+    ("gtid_next", |value| {
+        value.eq_ignore_ascii_case(b"AUTOMATIC")
+    }),
+];
+/// So many ids in a list are a table of its own to MariaDB, unless it is told otherwise.
+pub const LONG_LIST: u16 = 1_000;
+/// By far more than a call needs.
+const SESSION_BYTES: u64 = 16 * 1024 * 1024;
+/// The procedure's table of at most n x n ids (`limits.pending_ids`, at most 30,000) must fit the session's limit for MEMORY tables.
+const HEAP_BYTES: u64 = 1024 * 1024;
+
+/// Which server a connection leads to, as one value of an SQL expression that any account may ask for.
+#[must_use]
+pub fn server_identity(mariadb: bool) -> &'static str {
+    if mariadb {
+        "CONCAT_WS(0x2f,@@server_id,@@hostname,@@port,@@datadir)"
+    } else {
+        "@@server_uuid"
+    }
+}
+
+/// The session's current database and the settings that change what the procedure would do.
+#[must_use]
+pub fn settings_query(mariadb: bool) -> String {
+    let isolation = match mariadb {
+        true => "tx_isolation",
+        false => "transaction_isolation",
+    };
+    let server = server_identity(mariadb);
+    let mut columns = vec![
+        "DATABASE()".to_owned(),
+        format!("IF(@@{isolation}=0x524541442d554e434f4d4d4954544544,NULL,{server})"),
+        "@@wait_timeout".to_owned(),
+    ];
+    columns.extend(variables(mariadb).map(|(name, _)| format!("@@{name}")));
+    if !mariadb {
+        columns.push("@@optimizer_switch<>@@global.optimizer_switch".into());
+    }
+    format!("SELECT {}", columns.join(","))
+}
+
+/// The variables of [`settings_query`], in the order of its columns from `WAIT_TIMEOUT` on.
+fn variables(mariadb: bool) -> impl Iterator<Item = Variable> {
+    let own: &[Variable] = if mariadb { &MARIADB } else { &MYSQL };
+    VARIABLES.into_iter().chain(own.iter().copied())
+}
+
+/// The variables under which no call may be owned, with their values, from the one row that [`settings_query`] returns.
+#[must_use]
+pub fn unfit(mariadb: bool, row: &[Option<Vec<u8>>]) -> Vec<(&'static str, String)> {
+    let cells = row.iter().map(|cell| cell.as_deref().unwrap_or_default());
+    variables(mariadb)
+        .zip(cells.skip(WAIT_TIMEOUT + 1))
+        .filter(|((_, fits), value)| !fits(value))
+        .map(|((name, _), value)| (name, String::from_utf8_lossy(value).into_owned()))
+        .collect()
+}
+
+/// What a session's settings say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The current database, if one is chosen.
+    pub database: Option<Vec<u8>>,
+    /// Which server it is: as the feed asks for it.
+    pub server: Vec<u8>,
+    /// The server ends the session when it has heard nothing for so long.
+    pub wait_timeout: Duration,
+}
+
+/// Judges the one row that [`settings_query`] returns.
+///
+/// # Errors
+/// The reason why no call may be owned under these settings.
+pub fn judge_settings(mariadb: bool, rows: &Rows) -> Result<Settings, Reason> {
+    let flags = rows.end().status;
+    if flags & status::IN_TRANS != 0 {
+        return Err(Reason::InTransaction);
+    }
+    if flags & status::AUTOCOMMIT == 0 {
+        return Err(Reason::AutocommitOff);
+    }
+    let row = rows.iter().next().ok_or(Reason::Settings)?;
+    let text = |column| row.cell(column).unwrap_or_default();
+    let first = WAIT_TIMEOUT + 1;
+    let mut judged = (first..).zip(variables(mariadb));
+    let fit = judged.all(|(column, (_, fits))| fits(text(column)));
+    // A session can have the column definitions left out (`resultset_metadata`): then what there is is not known.
+    let own = first + variables(mariadb).count();
+    let columns = own + usize::from(!mariadb);
+    if !fit || rows.columns().len() != columns || !(mariadb || is_off(text(own))) {
+        return Err(Reason::Settings);
+    }
+    Ok(Settings {
+        database: row.cell(DATABASE).map(<[u8]>::to_vec),
+        server: text(SERVER).to_vec(),
+        wait_timeout: Duration::from_secs(number(text(WAIT_TIMEOUT)).unwrap_or_default()),
+    })
+}
+
+fn number(value: &[u8]) -> Option<u64> {
+    std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+/// Oracle mode changes the grammar.
+fn is_no_oracle(modes: &[u8]) -> bool {
+    let mut modes = modes.split(|byte| *byte == b',');
+    !modes.any(|mode| mode.eq_ignore_ascii_case(b"ORACLE"))
+}
+
+fn is_off(value: &[u8]) -> bool {
+    value == b"0" || value.eq_ignore_ascii_case(b"OFF")
+}
