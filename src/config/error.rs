@@ -52,6 +52,16 @@ pub enum ConfigError {
         /// The setting.
         setting: &'static str,
     },
+    /// A variable that was to be a setting.
+    #[error(
+        "the environment variable {variable} is no setting: the setting is called {nearest}; rename the variable, or unset it"
+    )]
+    Variable {
+        /// What is set.
+        variable: String,
+        /// The setting of almost that name.
+        nearest: String,
+    },
     /// A password without a user.
     #[error(
         "a service password is set without a user: set --service-user (HEADWATER_SERVICE_USER, service.user) too"

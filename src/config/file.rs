@@ -84,6 +84,33 @@ fn mistake(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
         path: path.to_owned(),
         line: line + 1,
         setting,
-        message: error.message().replace('\n', " "),
+        message: in_plain_words(&error.message().replace('\n', " ")),
     }
+}
+
+/// The parser names types as programmers do.
+const PLAIN: [(&str, &str); 10] = [
+    ("expected usize", "expected a whole number from 0"),
+    ("expected u64", "expected a whole number from 0"),
+    ("expected u32", "expected a whole number from 0"),
+    ("expected u16", "expected a whole number from 0"),
+    ("expected u8", "expected a whole number from 0"),
+    ("expected f64", "expected a number"),
+    ("expected a boolean", "expected true or false"),
+    ("expected a sequence", "expected a list in brackets"),
+    ("expected path string", "expected a path in quotes"),
+    ("expected a string", "expected text in quotes"),
+];
+
+fn in_plain_words(message: &str) -> String {
+    let found = PLAIN.iter().find(|(types, _)| message.ends_with(types));
+    let Some((types, plain)) = found else {
+        // "expected struct Limits", "expected struct Limits with 13 elements"
+        return match message.split_once("expected struct ") {
+            Some((front, _)) => format!("{front}expected a section"),
+            None => message.to_owned(),
+        };
+    };
+    let front = message.strip_suffix(types).unwrap_or(message);
+    format!("{front}{plain}")
 }

@@ -1,6 +1,7 @@
 //! Settings: flags, environment and file mean the same, in that order of precedence.
 
 mod check;
+mod environment;
 mod error;
 mod file;
 mod flags;
@@ -8,6 +9,7 @@ mod sections;
 
 use std::path::PathBuf;
 
+pub use environment::unknown_variables;
 pub use error::ConfigError;
 use file::File;
 pub use flags::{ServeFlags, ServiceFlags};

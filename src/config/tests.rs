@@ -130,6 +130,37 @@ fn a_mistake_in_the_file_is_one_line_with_the_setting_and_without_its_value() {
 }
 
 #[test]
+fn a_value_of_the_wrong_kind_is_told_what_it_should_be_in_plain_words() {
+    for (text, plain) in [
+        (
+            "[limits]\nsessions = \"ten\"",
+            "expected a whole number from 0",
+        ),
+        ("[limits]\nsessions = -1", "expected a whole number from 0"),
+        (
+            "[privileges]\nttl_s = 0.5",
+            "expected a whole number from 0",
+        ),
+        (
+            "[[definition]]\nn = \"x\"",
+            "expected a whole number from 0",
+        ),
+        ("[shadow]\nrate = \"all\"", "expected a number"),
+        ("accelerate = 1", "expected true or false"),
+        ("socket = 1", "expected a path in quotes"),
+        ("listen = 3307", "expected text in quotes"),
+        (
+            "proxy_protocol = { trusted = 1 }",
+            "expected a list in brackets",
+        ),
+        ("limits = 1", "expected a section"),
+    ] {
+        let error = load(text).map(|_| ()).unwrap_err().to_string();
+        assert!(error.ends_with(plain), "{error} lacks {plain}");
+    }
+}
+
+#[test]
 fn the_section_that_was_called_feed_is_told_its_name() {
     let settings = load("[binlog]\nevent_bytes = 1048576\n").unwrap();
     assert_eq!(settings.feed.event_bytes, 1_048_576);
