@@ -1,4 +1,6 @@
 //! What became of the calls and tails of all sessions: counters only, read by nobody who decides.
+//!
+//! The tables here and in [`super::reason`] are the one place of their names and meanings; `docs/counters.md` says the same.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,17 +31,103 @@ pub enum Event {
     ProcedureRedone,
 }
 
+/// A counter as it is printed, and as `docs/counters.md` explains it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// What is printed.
+    pub name: &'static str,
+    /// What it counts.
+    pub counts: &'static str,
+}
+
+const fn counter(name: &'static str, counts: &'static str) -> Counter {
+    Counter { name, counts }
+}
+
+/// Calls that the server's procedure answered: one counter for each [`Reason`], whose label is written in brackets.
+pub const RELAYED: Counter = counter(
+    "calls_relayed",
+    "calls that the server's procedure answered, by reason (below)",
+);
+
+/// How comparisons went (`shadow.rate`): the same, another one, none.
+pub const COMPARED: [Counter; 3] = [
+    counter(
+        "shadow_same",
+        "compared calls with the same answer (`shadow.rate`)",
+    ),
+    counter(
+        "shadow_different",
+        "compared calls with another answer; the log has both",
+    ),
+    counter(
+        "shadow_unsure",
+        "calls that could not be compared: rows changed meanwhile each time, too many comparisons waited, or the account could not run \
+         the procedure",
+    ),
+];
+
 impl Event {
-    const ALL: [(Event, &'static str); 9] = [
-        (Event::Session, "sessions"),
-        (Event::CallOwned, "calls_owned"),
-        (Event::CallFromMemory, "calls_from_memory"),
-        (Event::CallInterrupted, "calls_interrupted"),
-        (Event::TailVirtual, "tails_virtual"),
-        (Event::TailRetried, "tails_retried"),
-        (Event::TailWritten, "tails_written"),
-        (Event::TableWritten, "tables_written"),
-        (Event::ProcedureRedone, "procedures_redone"),
+    /// Every event with its counter, in the order of their numbers.
+    pub const ALL: [(Event, Counter); 9] = [
+        (
+            Event::Session,
+            counter("sessions", "clients that connected"),
+        ),
+        (
+            Event::CallOwned,
+            counter("calls_owned", "calls that Headwater answered"),
+        ),
+        (
+            Event::CallFromMemory,
+            counter(
+                "calls_from_memory",
+                "those of them that memory answered; lookups answered the others",
+            ),
+        ),
+        (
+            Event::CallInterrupted,
+            counter(
+                "calls_interrupted",
+                "calls whose lookups were interrupted (`KILL QUERY`, a time limit). The client got that error",
+            ),
+        ),
+        (
+            Event::TailVirtual,
+            counter(
+                "tails_virtual",
+                "SELECTs behind a call that were answered with the ids in the statement, so that no table was written",
+            ),
+        ),
+        (
+            Event::TailRetried,
+            counter(
+                "tails_retried",
+                "SELECTs behind a call whose first answer was put aside: a message had gone, or the answer was longer than \
+                 `limits.tail_bytes`",
+            ),
+        ),
+        (
+            Event::TailWritten,
+            counter(
+                "tails_written",
+                "SELECTs behind a call for which the result table was written",
+            ),
+        ),
+        (
+            Event::TableWritten,
+            counter(
+                "tables_written",
+                "times the result table was written before another statement",
+            ),
+        ),
+        (
+            Event::ProcedureRedone,
+            counter(
+                "procedures_redone",
+                "times the real procedure ran because the table could not be written",
+            ),
+        ),
     ];
 }
 
@@ -77,16 +165,16 @@ impl Counts {
     #[must_use]
     pub fn summary(&self) -> String {
         let mut line = String::new();
-        for (event, name) in Event::ALL {
+        for (event, counter) in Event::ALL {
             let value = self.of(event);
             if value > 0 || matches!(event, Event::Session | Event::CallOwned) {
-                let _ = write!(line, "{name}={value} ");
+                let _ = write!(line, "{}={value} ", counter.name);
             }
         }
         for (reason, counter) in Reason::ALL.iter().zip(&self.relayed) {
             let value = counter.load(Ordering::Relaxed);
             if value > 0 {
-                let _ = write!(line, "calls_relayed[{}]={value} ", reason.label());
+                let _ = write!(line, "{}[{}]={value} ", RELAYED.name, reason.label());
             }
         }
         line.truncate(line.trim_end().len());

@@ -70,25 +70,103 @@ impl Reason {
     /// The label of the counter: lower case, words joined by `_`.
     #[must_use]
     pub fn label(self) -> &'static str {
+        self.explained().0
+    }
+
+    /// Its label, what it means, and what to do: as a line of the table in `docs/counters.md`.
+    #[must_use]
+    pub fn explained(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Reason::AutocommitOff => "autocommit_off",
-            Reason::InTransaction => "in_transaction",
-            Reason::OneShotTransaction => "one_shot_transaction",
-            Reason::TableLocks => "table_locks",
-            Reason::Arguments => "arguments",
-            Reason::OtherDatabase => "other_database",
-            Reason::Settings => "session_settings",
-            Reason::TemporaryTables => "temporary_tables",
-            Reason::NoExecute => "no_execute_privilege",
-            Reason::Definition => "definition_refused",
-            Reason::Unchecked => "definition_unchecked",
-            Reason::LookupDenied => "lookup_denied",
-            Reason::ParseWarnings => "parse_warnings",
-            Reason::LookupFailed => "lookup_failed",
-            Reason::TooManyIds => "too_many_ids",
-            Reason::WriteDenied => "write_denied",
-            Reason::SwitchedOff => "switched_off",
-            Reason::Distrusted => "answer_differed",
+            Reason::AutocommitOff => (
+                "autocommit_off",
+                "the session has autocommit off",
+                "switch it on: [autocommit](connecting.md#autocommit)",
+            ),
+            Reason::InTransaction => (
+                "in_transaction",
+                "a transaction is open",
+                "call outside transactions; see [autocommit](connecting.md#autocommit)",
+            ),
+            Reason::OneShotTransaction => (
+                "one_shot_transaction",
+                "a `SET TRANSACTION` waits for the next statement, or a statement that Headwater could not read may have set one",
+                "call before it, or set the level for the session",
+            ),
+            Reason::TableLocks => (
+                "table_locks",
+                "the session holds `LOCK TABLES`",
+                "call before it, or after `UNLOCK TABLES`",
+            ),
+            Reason::Arguments => (
+                "arguments",
+                "a parameter or a user variable is not certainly a number from 0 upwards",
+                "pass an integer",
+            ),
+            Reason::OtherDatabase => (
+                "other_database",
+                "the session is in another database than the definition's, or in none",
+                "connect with the database, or write `db.` in front of the procedure",
+            ),
+            Reason::Settings => (
+                "session_settings",
+                "a session setting changes what the procedure does",
+                "leave it at its default; `headwater check` names those with which sessions begin",
+            ),
+            Reason::TemporaryTables => (
+                "temporary_tables",
+                "a temporary table hides a table of the timeline, or has another form",
+                "name it otherwise",
+            ),
+            Reason::NoExecute => (
+                "no_execute_privilege",
+                "the account may not execute the procedure",
+                "`GRANT EXECUTE ON PROCEDURE ...`",
+            ),
+            Reason::Definition => (
+                "definition_refused",
+                "the check found tables or procedures that are not as the definition says",
+                "run `headwater check`; the log says it too",
+            ),
+            Reason::Unchecked => (
+                "definition_unchecked",
+                "the check has not ended yet",
+                "wait. If it grows, `limits.check_ms` may be too short for the server",
+            ),
+            Reason::LookupDenied => (
+                "lookup_denied",
+                "the account may not read the tables, and memory could not answer",
+                "set up the [service account](service-account.md), or grant `SELECT`",
+            ),
+            Reason::ParseWarnings => (
+                "parse_warnings",
+                "MySQL warns of the procedure's text at a session's first call",
+                "take the utf8mb3 collation out of the procedure, or let it be: once a session",
+            ),
+            Reason::LookupFailed => (
+                "lookup_failed",
+                "a lookup failed in another way (a time limit, locks out of sight)",
+                "look at the server's limits on statements",
+            ),
+            Reason::TooManyIds => (
+                "too_many_ids",
+                "the answer has more ids than `limits.pending_ids`",
+                "raise it",
+            ),
+            Reason::WriteDenied => (
+                "write_denied",
+                "the result table could not be written earlier in this session",
+                "`GRANT CREATE TEMPORARY TABLES` on the database",
+            ),
+            Reason::SwitchedOff => (
+                "switched_off",
+                "`accelerate = false` or `--relay-only`",
+                "switch it on",
+            ),
+            Reason::Distrusted => (
+                "answer_differed",
+                "a compared answer differed from the procedure's",
+                "read both answers in the log; see below; then send SIGHUP",
+            ),
         }
     }
 }
