@@ -1,4 +1,5 @@
 //! What moves the bytes of one client's session; its protocol state is `headwater_session`.
+pub mod advice;
 pub mod counts;
 pub mod driver;
 mod farewell;

@@ -45,6 +45,8 @@ pub struct Commands {
     multi_statements: Option<bool>,
     /// So many packets of the reply to the waiting command have gone to the client: it is the rest of one.
     told: u8,
+    /// The name that the client logged in by.
+    pub account: Vec<u8>,
     /// Whose accounts are not for this session's client.
     pub(super) own_user: Option<OwnUser>,
     /// COM_QUIT was the last command.
@@ -97,6 +99,8 @@ enum After {
     InitDb(Vec<u8>),
     Login {
         database: Option<Vec<u8>>,
+        /// `None`: the same as before.
+        account: Option<Vec<u8>>,
     },
     /// COM_STMT_PREPARE
     Prepared(Box<Text>),
@@ -139,6 +143,7 @@ impl Commands {
             prepared: Statements::new(limits.prepared_statements, mariadb),
             multi_statements: Some(capabilities.contains(Capabilities::MULTI_STATEMENTS)),
             told: 0,
+            account: Vec::new(),
             own_user: None,
             quit: false,
             touching: false,
@@ -388,15 +393,18 @@ impl Commands {
         let allowed = self.capabilities.contains(Capabilities::MULTI_STATEMENTS);
         // Whether an option outlives this differs by server.
         self.multi_statements = self.multi_statements.filter(|now| *now == allowed);
-        let database = if command == Command::ChangeUser {
+        let (database, account) = if command == Command::ChangeUser {
             match ChangeUser::parse(payload, self.capabilities) {
-                Ok(change) => change.database.map(<[u8]>::to_vec),
-                Err(_) => None,
+                Ok(change) => (
+                    change.database.map(<[u8]>::to_vec),
+                    Some(change.user.to_vec()),
+                ),
+                Err(_) => (None, Some(Vec::new())),
             }
         } else {
-            self.standing.database.take()
+            (self.standing.database.take(), None)
         };
-        After::Login { database }
+        After::Login { database, account }
     }
 
     /// Whether the last command has ended, and well.
@@ -581,7 +589,12 @@ impl Commands {
                     }
                     After::ProcedureCall => {}
                     After::InitDb(database) => self.standing.enter(Some(database)),
-                    After::Login { database } => self.standing = Standing::new(database),
+                    After::Login { database, account } => {
+                        self.standing = Standing::new(database);
+                        if let Some(account) = account {
+                            self.account = account;
+                        }
+                    }
                     After::Named(name, call) => self.prepared.name(name, *call),
                     After::MultiStatements(on) => self.multi_statements = on,
                     After::Prepared(_) => {}

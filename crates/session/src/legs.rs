@@ -64,6 +64,28 @@ impl Legs {
         }
     }
 
+    /// What of these settings a server makes void that has TLS, or has not, and the ways out; `None` where nothing is void.
+    #[must_use]
+    pub fn void(&self, server_has: bool) -> Option<&'static str> {
+        let mirrored = self.server == ServerLeg::Mirror && self.offered;
+        match () {
+            () if server_has || self.passthrough => None,
+            () if self.server_required => Some(
+                "the server has no TLS, and upstream_tls.mode wants it: every client will be refused. Switch TLS on at the server \
+                 (ssl_cert, ssl_key), or set upstream_tls.mode = \"preferred\"",
+            ),
+            () if mirrored && self.client_required => Some(
+                "the server has no TLS, so clients are offered none, and tls.required has them refused for lack of it. Switch TLS on at \
+                 the server (ssl_cert, ssl_key), or set upstream_tls.mirror = false, which has TLS end at Headwater",
+            ),
+            () if mirrored => Some(
+                "the server has no TLS, so clients are offered none, though a certificate is set (tls.cert, tls.self_signed). Switch TLS \
+                 on at the server (ssl_cert, ssl_key), or set upstream_tls.mirror = false, which has TLS end at Headwater",
+            ),
+            () => None,
+        }
+    }
+
     /// What both legs will be for a client that wants TLS, or does not.
     ///
     /// # Errors
@@ -196,6 +218,42 @@ mod tests {
             };
             let agreed = legs.agree(client, can).ok();
             assert_eq!(agreed.map(|agreed| agreed.server), expected, "{server:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_server_without_tls_makes_void_is_named_with_two_ways_out() {
+        let mirrored = Legs {
+            offered: true,
+            ..Legs::PLAIN
+        };
+        let required = Legs {
+            client_required: true,
+            ..mirrored
+        };
+        let strict = Legs {
+            server_required: true,
+            ..mirrored
+        };
+        for (legs, named) in [
+            (mirrored, "tls.self_signed"),
+            (required, "tls.required"),
+            (strict, "upstream_tls.mode"),
+        ] {
+            let void = legs.void(false).unwrap_or_default();
+            assert!(void.contains(named) && void.contains("ssl_cert"), "{void}");
+            assert_eq!(legs.void(true), None);
+        }
+        let ended = Legs {
+            server: ServerLeg::IfOffered,
+            ..required
+        };
+        let passed = Legs {
+            passthrough: true,
+            ..Legs::PLAIN
+        };
+        for legs in [ended, passed, Legs::PLAIN] {
+            assert_eq!(legs.void(false), None);
         }
     }
 

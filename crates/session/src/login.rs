@@ -74,6 +74,7 @@ enum Stage {
 struct Account {
     server: Server,
     capabilities: Capabilities,
+    user: Vec<u8>,
     database: Option<Vec<u8>>,
     frames: Frames,
 }
@@ -328,6 +329,7 @@ impl LoggingIn {
                 mariadb: greeting.is_mariadb(),
             },
             capabilities,
+            user: response.user.to_vec(),
             database: response.database.map(<[u8]>::to_vec),
             frames,
         };
@@ -420,6 +422,7 @@ impl LoggingIn {
                     let ways = (*agreed, login.frames.renumbered());
                     let mut commands =
                         Commands::new(server, capabilities, ways, standing, self.limits);
+                    commands.account = std::mem::take(&mut login.user);
                     commands.own_user = self.ways.own_user.clone();
                     Then::In(Box::new(commands), login.frames)
                 }

@@ -169,6 +169,13 @@ impl Standing {
         }
     }
 
+    /// True when the session was last heard to have autocommit off, whether a transaction is open or not.
+    #[must_use]
+    pub fn autocommit_is_off(&self) -> bool {
+        self.status
+            .is_some_and(|flags| flags & status::AUTOCOMMIT == 0)
+    }
+
     /// True when an InnoDB read could disturb the session: its flags are not known.
     #[must_use]
     pub fn must_ask_first(&self) -> bool {
@@ -203,8 +210,10 @@ mod tests {
         let mut standing = idle();
         standing.observe(&ok(status::AUTOCOMMIT | status::IN_TRANS));
         assert_eq!(standing.obstacle(), Some(Reason::InTransaction));
+        assert!(!standing.autocommit_is_off());
         standing.observe(&ok(0));
         assert_eq!(standing.obstacle(), Some(Reason::AutocommitOff));
+        assert!(standing.autocommit_is_off());
     }
 
     #[test]

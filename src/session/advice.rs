@@ -1,0 +1,72 @@
+//! What is said to the operator about an account whose calls are relayed for the way in which its app connects.
+
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use lru::LruCache;
+
+/// An account is told of again after so long.
+const AGAIN: Duration = Duration::from_secs(60 * 60);
+/// Accounts of which it is remembered that they were told of; the one that was told of longest ago makes room.
+const ACCOUNTS: NonZeroUsize = NonZeroUsize::new(1_000).expect("above 0");
+/// So much of an account's name is remembered and said, in bytes; servers have names of up to 128 characters.
+const NAME_BYTES: usize = 512;
+
+/// Who was told of, and when.
+#[derive(Debug)]
+pub struct Advice(Mutex<LruCache<Vec<u8>, Instant>>);
+
+impl Default for Advice {
+    fn default() -> Advice {
+        Advice(Mutex::new(LruCache::new(ACCOUNTS)))
+    }
+}
+
+impl Advice {
+    /// A call of this account is relayed because its session has autocommit off.
+    pub fn autocommit_is_off(&self, account: &[u8]) {
+        let account = account.get(..NAME_BYTES).unwrap_or(account);
+        if self.is_due(account, Instant::now()) {
+            tracing::warn!(
+                "calls of the account {:?} are relayed, since its sessions have autocommit off: have the app connect with autocommit \
+                 (autocommit=True with most Python drivers; docs/connecting.md has each)",
+                String::from_utf8_lossy(account)
+            );
+        }
+    }
+
+    fn is_due(&self, account: &[u8], now: Instant) -> bool {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lately = |at: &Instant| now.duration_since(*at) < AGAIN;
+        if told.peek(account).is_some_and(lately) {
+            return false;
+        }
+        told.put(account.to_vec(), now);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_is_told_of_once_an_hour_and_each_by_itself() {
+        let (advice, began) = (Advice::default(), Instant::now());
+        assert!(advice.is_due(b"app", began));
+        assert!(!advice.is_due(b"app", began + Duration::from_secs(3_599)));
+        assert!(advice.is_due(b"batch", began));
+        assert!(advice.is_due(b"app", began + Duration::from_secs(3_600)));
+    }
+
+    #[test]
+    fn no_more_accounts_are_remembered_than_the_limit() {
+        let (advice, began) = (Advice::default(), Instant::now());
+        for number in 0..2 * ACCOUNTS.get() {
+            assert!(advice.is_due(number.to_string().as_bytes(), began));
+        }
+        let told = advice.0.lock().unwrap_or_else(PoisonError::into_inner);
+        assert_eq!(told.len(), ACCOUNTS.get());
+    }
+}
