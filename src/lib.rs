@@ -31,6 +31,8 @@ pub mod feed;
 pub mod limits;
 pub mod link;
 mod listener;
+mod reach;
+pub mod room;
 pub mod server;
 pub mod session;
 pub mod shadow;

@@ -4,12 +4,14 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{Parser, Subcommand};
-use headwater::config::{Log, LogFormat, LogLevel, ServeFlags, Settings};
+use clap::{CommandFactory, Parser, Subcommand};
+use headwater::config::{ConfigError, Log, LogFormat, LogLevel, ServeFlags, Settings};
 use headwater::server::Server;
 use headwater::tls::Acceptor;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 /// A MySQL proxy that gives pull-model timelines the read speed of push ones.
 ///
@@ -28,7 +30,8 @@ enum Command {
     /// Stand in front of a MySQL or MariaDB server
     ///
     /// Flags, environment (HEADWATER_*) and settings file mean the same, in that order of precedence.
-    /// SIGHUP reads certificate and key again; SIGUSR1 prints the counters; SIGTERM and Ctrl-C let commands in flight end, a second one does not.
+    /// SIGHUP reads certificate and key again, and has a definition be answered again that is relayed because an answer
+    /// differed (--shadow); SIGUSR1 prints the counters; SIGTERM and Ctrl-C let commands in flight end, a second one does not.
     Serve(ServeFlags),
     /// What will be answered from memory, and what stands in the way
     ///
@@ -66,11 +69,15 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    raise_open_files();
+    headwater::room::raise_open_files();
     match arguments.command {
         Command::Serve(flags) => {
+            let unknown = environment()?;
             let settings = Settings::load(&flags)?;
             log(settings.log);
+            for warning in unknown {
+                tracing::warn!("{warning}");
+            }
             tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()
@@ -96,10 +103,26 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Variables that look like settings and are none: what to say of them.
+fn environment() -> Result<Vec<String>, ConfigError> {
+    let command = Arguments::command();
+    let flags = command
+        .get_subcommands()
+        .flat_map(clap::Command::get_arguments);
+    let known: Vec<&str> = flags.filter_map(|flag| flag.get_env()?.to_str()).collect();
+    let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    headwater::config::unknown_variables(&known, set)
+}
+
 /// The report goes to the standard output, also where it ends early.
 fn check(flags: &ServeFlags) -> anyhow::Result<ExitCode> {
-    let settings = match Settings::load(flags) {
-        Ok(settings) => settings,
+    let settings = match environment().and_then(|unknown| Ok((unknown, Settings::load(flags)?))) {
+        Ok((unknown, settings)) => {
+            for warning in unknown {
+                eprintln!("headwater: {warning}");
+            }
+            settings
+        }
         Err(error) => {
             eprintln!("headwater: {:#}", anyhow::Error::from(error));
             return Ok(ExitCode::from(BAD_USAGE));
@@ -169,7 +192,7 @@ async fn print_counts(
     }
 }
 
-/// Shows clients the certificate as the files have it now.
+/// Shows clients the certificate as the files have it now, and trusts answers again that were found to differ.
 async fn reload(mut hangup: Signal, shared: std::sync::Arc<headwater::session::driver::Shared>) {
     while hangup.recv().await.is_some() {
         match shared.transport.acceptor.as_ref().map(Acceptor::reload) {
@@ -177,20 +200,19 @@ async fn reload(mut hangup: Signal, shared: std::sync::Arc<headwater::session::d
             Some(Err(error)) => tracing::error!("certificate and key stay as they were: {error}"),
             None => tracing::info!("SIGHUP: there is no certificate (tls.cert) to read again"),
         }
+        if shared.trust_again() > 0 {
+            tracing::info!(
+                "memory is emptied, and definitions that were relayed for an answer that differed are answered again"
+            );
+        }
     }
 }
 
 /// Nobody may be there to read it any more; that is no reason to fail.
 fn print_line(shared: &headwater::session::driver::Shared) {
-    let _ = writeln!(std::io::stdout(), "counts: {}", shared.summary());
-}
-
-/// A session takes two descriptors, and the usual soft limit of 1,024 is meant for programs that use select().
-fn raise_open_files() {
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
-    }
+    let mut now = String::new();
+    let _ = SystemTime.format_time(&mut Writer::new(&mut now));
+    let _ = writeln!(std::io::stdout(), "{now} counts: {}", shared.summary());
 }
 
 fn log(log: Log) {

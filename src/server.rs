@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, watch};
 
@@ -15,6 +15,9 @@ use crate::config::{ProxyProtocolSection, Redirects, Settings};
 use crate::feed::{Feed, Inbox};
 use crate::link::{Link, Socket, is_path, proxy_header};
 use crate::listener::{Accepted, Listener};
+use crate::reach::Upstream;
+use crate::room::{Room, full_of_files, is_out_of_files};
+use crate::session::advice::Advice;
 use crate::session::counts::Counts;
 use crate::session::driver::{Session, Shared, Transport};
 use crate::session::legs::{Legs, ServerLeg};
@@ -23,24 +26,31 @@ use crate::session::peer::OwnUser;
 use crate::shadow::{self, Shadow};
 use crate::shards::Shards;
 use crate::timeline::check::Verdict;
+use crate::timeline::definition::Definition;
 use crate::tls::{Acceptor, Connector, TlsError, TlsMode};
+use crate::wire::capability::Capabilities;
 use crate::wire::frame;
 use crate::wire::handshake::Greeting;
 use crate::wire::response::ErrPacket;
 
-/// CR_CONN_HOST_ERROR: what a client says when it cannot reach a server, and so do we.
-const CANNOT_CONNECT: u16 = 2003;
+/// ER_CONNECT_TO_FOREIGN_DATA_SOURCE. Not the 2003 with which clients say the like themselves: MariaDB's take that for no error of a
+/// server, and report a malformed packet.
+const CANNOT_CONNECT: u16 = 1429;
 /// ER_CON_COUNT_ERROR.
 const TOO_MANY_CONNECTIONS: u16 = 1040;
+/// As many as can be counted where all are waited for.
+const MOST_SESSIONS: usize = (u32::MAX >> 4) as usize;
+/// A port that takes nobody is complained of so often.
+const COMPLAINT: Duration = Duration::from_secs(60);
 
 /// A bound listener and all that its sessions share.
 #[derive(Debug)]
 pub struct Server {
     listener: Listener,
-    upstream: Arc<str>,
+    upstream: Arc<Upstream>,
     shared: Arc<Shared>,
     sessions: Arc<Semaphore>,
-    permits: u32,
+    room: Room,
     shards: Shards,
     proxy_protocol: Arc<ProxyProtocolSection>,
     inbox: Option<Inbox>,
@@ -48,7 +58,7 @@ pub struct Server {
 }
 
 /// When a session has TLS on its legs.
-fn legs(settings: &Settings) -> Legs {
+pub(crate) fn legs(settings: &Settings) -> Legs {
     let (tls, upstream) = (&settings.tls, &settings.upstream_tls);
     Legs {
         offered: tls.is_offered(),
@@ -168,10 +178,12 @@ impl Server {
             .unzip();
         let patience = Duration::from_millis(settings.limits.check_ms);
         let service = account.map(|account| Service::new(account, patience));
-        let permits = u32::try_from(settings.limits.sessions).unwrap_or(u32::MAX >> 4);
+        let shards = Shards::start(settings.worker_threads())
+            .map_err(|source| ServeError::Threads { source })?;
+        let room = Room::now(settings.limits.sessions.min(MOST_SESSIONS));
         Ok(Server {
             listener,
-            upstream: settings.upstream.as_str().into(),
+            upstream: Arc::new(Upstream::new(&settings.upstream)),
             shared: Arc::new(Shared {
                 catalogue: Catalogue::new(settings.definitions.clone(), service, &settings.limits),
                 limits: settings.limits,
@@ -181,11 +193,11 @@ impl Server {
                 shadow,
                 accelerate: settings.accelerate,
                 counts: Counts::default(),
+                advice: Advice::default(),
             }),
-            sessions: Arc::new(Semaphore::new(permits as usize)),
-            permits,
-            shards: Shards::start(settings.worker_threads())
-                .map_err(|source| ServeError::Threads { source })?,
+            sessions: Arc::new(Semaphore::new(room.sessions)),
+            room,
+            shards,
             proxy_protocol: Arc::new(settings.proxy_protocol.clone()),
             inbox,
             comparisons,
@@ -211,10 +223,17 @@ impl Server {
         let address = self.local_addr();
         let (upstream, shared) = (Arc::clone(&self.upstream), self.shared());
         let socket = self.listener.socket().map(Path::to_owned);
+        let room = self.room;
+        let feed = shared.feed.as_ref();
+        let too_little_memory = feed.and_then(|feed| feed.limits().too_little_memory());
         async move {
             if let Ok(address) = address {
                 let socket = socket.map(|path| format!(" and {}", path.display()));
-                tracing::info!("listening on {address}{}", socket.unwrap_or_default());
+                let (socket, sessions) = (socket.unwrap_or_default(), room.sessions);
+                tracing::info!("listening on {address}{socket}, with room for {sessions} sessions");
+            }
+            for problem in [room.shortage(), too_little_memory].into_iter().flatten() {
+                tracing::warn!("{problem}");
             }
             if let Some(own_user) = &shared.transport.ways.own_user {
                 tracing::info!(
@@ -223,7 +242,7 @@ impl Server {
                     own_user.name()
                 );
             }
-            introduce(&upstream, Duration::from_millis(shared.limits.connect_ms)).await;
+            introduce(&upstream.address, &shared).await;
             if !shared.accelerate {
                 tracing::info!("every call is relayed (--relay-only, accelerate = false)");
             } else if shared.catalogue.service.is_none() {
@@ -245,6 +264,7 @@ impl Server {
         let following = tokio::spawn(follow(Arc::clone(&self.shared), self.inbox.take()));
         let comparing = tokio::spawn(compare(Arc::clone(&self.shared), self.comparisons.take()));
         tokio::pin!(stop);
+        let mut complained: Option<Instant> = None;
         loop {
             tokio::select! {
                 () = &mut stop => break,
@@ -252,7 +272,10 @@ impl Server {
                     Ok(client) => self.admit(client, draining.clone()),
                     Err(error) => {
                         // Out of descriptors, most likely: sessions that end will free some.
-                        tracing::warn!("cannot accept a client: {error}");
+                        if complained.is_none_or(|at| at.elapsed() > COMPLAINT) {
+                            complained = Some(Instant::now());
+                            tracing::warn!("clients have to wait, the port cannot take them (ulimit -n, LimitNOFILE): {error}");
+                        }
                         tokio::time::sleep(Duration::from_millis(100)).await;
                     }
                 },
@@ -265,7 +288,8 @@ impl Server {
         following.abort();
         comparing.abort();
         let limit = Duration::from_millis(self.shared.limits.drain_ms);
-        if tokio::time::timeout(limit, self.sessions.acquire_many(self.permits))
+        let all = u32::try_from(self.room.sessions).unwrap_or(u32::MAX);
+        if tokio::time::timeout(limit, self.sessions.acquire_many(all))
             .await
             .is_err()
         {
@@ -279,10 +303,7 @@ impl Server {
     fn admit(&self, accepted: Accepted, draining: watch::Receiver<bool>) {
         let Accepted { socket, source } = accepted;
         let Ok(permit) = Arc::clone(&self.sessions).try_acquire_owned() else {
-            let message = format!(
-                "Too many connections (Headwater's limits.sessions = {})",
-                self.permits
-            );
+            let message = self.room.refusal();
             tokio::spawn(async move {
                 if let Ok(socket) = socket.resume() {
                     refuse(&mut Link::new(socket), TOO_MANY_CONNECTIONS, &message).await;
@@ -345,25 +366,32 @@ async fn serve(
     mut client: Link,
     begun: Vec<u8>,
     header: &[u8],
-    upstream: &str,
+    upstream: &Upstream,
     shared: Arc<Shared>,
     draining: watch::Receiver<bool>,
 ) {
+    let address = upstream.address.as_str();
     let limit = Duration::from_millis(shared.limits.connect_ms);
     let dialled = async {
-        let mut backend = Backend::dial(upstream, limit).await?;
+        let mut backend = Backend::dial(address, limit).await?;
         backend.link.send(header)?;
         Ok::<_, io::Error>(backend)
     };
     match dialled.await {
         Ok(backend) => {
+            upstream.answers();
             let session = Session::new(client, begun, backend, shared);
             let ended = Box::pin(session.run(draining)).await;
             tracing::debug!("a session ended: {ended}");
         }
+        Err(error) if is_out_of_files(&error) => {
+            let message = full_of_files("now");
+            refuse(&mut client, TOO_MANY_CONNECTIONS, &message).await;
+        }
         Err(error) => {
-            tracing::warn!("cannot connect to the server at {upstream}: {error}");
-            let message = format!("Can't connect to MySQL server on '{upstream}' ({error})");
+            upstream.refuses(&error);
+            let message =
+                format!("Headwater can't connect to the MySQL server on '{address}' ({error})");
             refuse(&mut client, CANNOT_CONNECT, &message).await;
         }
     }
@@ -413,15 +441,26 @@ async fn compare(shared: Arc<Shared>, inbox: Option<shadow::Inbox>) {
     }
 }
 
-/// Says which server it is, or that there is none.
-async fn introduce(upstream: &str, limit: Duration) {
+/// Says which server it is and what of the settings it makes void, or that there is none.
+async fn introduce(upstream: &str, shared: &Shared) {
+    let limit = Duration::from_millis(shared.limits.connect_ms);
     match greet(upstream, limit).await {
-        Ok(greeting) => tracing::info!("in front of {} at {upstream}", named(&greeting)),
+        Ok(greeting) => {
+            tracing::info!("in front of {} at {upstream}", named(&greeting));
+            if let Some(void) = shared.transport.ways.legs.void(has_tls(&greeting)) {
+                tracing::warn!("{void}");
+            }
+        }
         Err(error) => tracing::warn!(
             "the server at {} cannot be reached yet: {error} (--upstream, HEADWATER_UPSTREAM, upstream)",
             upstream
         ),
     }
+}
+
+/// True for a server that has TLS.
+pub(crate) fn has_tls(greeting: &Greeting) -> bool {
+    greeting.capabilities.contains(Capabilities::SSL)
 }
 
 /// Product and version of a server.
@@ -465,12 +504,19 @@ async fn discover(shared: &Shared) {
                     }
                     match checked {
                         Ok(verdict) => preload(shared, number, &database, &verdict),
-                        Err(error) => tracing::warn!("definition {}: {error}", definition.name),
+                        Err(error) => unchecked(definition, &error),
                     }
                 }
             }
-            Err(error) => tracing::warn!("definition {}: {error}", definition.name),
+            Err(error) => unchecked(definition, &error),
         }
+    }
+}
+
+/// Says why a definition is not checked, unless that was said where it happened.
+fn unchecked(definition: &Definition, error: &ServiceError) {
+    if !error.was_said() {
+        tracing::warn!("definition {}: {error}", definition.name);
     }
 }
 
@@ -516,7 +562,7 @@ async fn recheck(shared: Arc<Shared>) {
         for (number, database) in shared.catalogue.known() {
             match shared.catalogue.check(number, &database).await {
                 Ok(_) => failing = false,
-                Err(error) if !failing => {
+                Err(error) if !failing && !error.was_said() => {
                     failing = true;
                     tracing::warn!("definitions cannot be checked again: {error}");
                 }

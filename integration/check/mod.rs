@@ -1,5 +1,6 @@
 //! `headwater check`: what it finds, what it says of it, and how it ends.
 
+mod machine;
 mod rights;
 mod server;
 mod settings;
@@ -30,6 +31,12 @@ fn check(server: SocketAddr, settings: &str, flags: &[&str]) -> Checked {
             &path,
         ])
         .args(flags)
+        // Any free one: others may listen at the usual one.
+        .args(if flags.contains(&"--listen") {
+            &[][..]
+        } else {
+            &["--listen", "127.0.0.1:0"]
+        })
         .output()
         .unwrap();
     let checked = Checked {

@@ -62,10 +62,45 @@ fn an_account_that_sees_nothing_is_told_what_to_fill_in() {
         let checked = check(server.addr(), "", &flags);
         assert_eq!(checked.status, 1);
         assert_eq!(checked.missing(), checked.grants());
+        checked.says("Rights missing: 4, and SELECT on the tables, if they are there.");
         for grant in checked.grants() {
             root.ok(&grant.replace("DATABASE", database.name()));
         }
         assert_eq!(check(server.addr(), "", &flags).status, 0);
+        let reads_one = checked
+            .grants()
+            .into_iter()
+            .find(|grant| grant.contains("`message`"));
+        let reads_one = reads_one.unwrap().replace("DATABASE", database.name());
+        root.ok(&reads_one
+            .replace("GRANT ", "REVOKE ")
+            .replace(" TO ", " FROM "));
+        let checked = check(server.addr(), "", &flags);
+        assert_eq!(checked.status, 1);
+        checked.says("Rights missing: SELECT on the tables, if they are there.");
+        root.ok(&format!("DROP USER {user}@'127.0.0.1'"));
+    });
+}
+
+#[test]
+fn to_compare_answers_the_account_is_told_to_be_let_run_the_procedures() {
+    on_each_quiet_server(|server| {
+        let database = Database::classic(server, "compares");
+        let user = format!("{}_service", database.name());
+        let mut root = database.connect();
+        root.ok(&format!("CREATE USER {user}@'127.0.0.1' IDENTIFIED BY ''"));
+        let settings = only_in(database.name());
+        let flags = ["--service-user", user.as_str(), "--shadow", "0.5"];
+        let checked = check(server.addr(), &settings, &flags);
+        let grants = checked.grants();
+        let executes = |grant: &&String| grant.contains("GRANT EXECUTE ON PROCEDURE");
+        assert_eq!(grants.iter().filter(executes).count(), 3);
+        assert_eq!(checked.missing(), grants);
+        for grant in &grants {
+            root.ok(grant);
+        }
+        let checked = check(server.addr(), &settings, &flags);
+        assert_eq!((checked.status, checked.missing()), (0, vec![]));
         root.ok(&format!("DROP USER {user}@'127.0.0.1'"));
     });
 }

@@ -108,6 +108,26 @@ impl Proxy {
         Proxy::launch(free_addr(), flags, environment)
     }
 
+    /// In front of this server, in a process that may open so many files.
+    #[track_caller]
+    pub(crate) fn with_open_files(limit: u32, upstream: SocketAddr, flags: &[&str]) -> Proxy {
+        let mut command = headwater(&[]);
+        let program = command.get_program().to_owned();
+        let mut shell = Command::new("sh");
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        shell.args(["-c", &format!("ulimit -n {limit}; exec \"$@\""), "sh"]);
+        shell.arg(program);
+        command = shell;
+        let upstream = upstream.to_string();
+        let flags = [flags, &["--upstream", &upstream]].concat();
+        Proxy::run(command, free_addr(), &flags)
+    }
+
     /// Takes it down as a crash would, and starts it anew at the same address with the same flags.
     #[track_caller]
     pub(crate) fn crash_and_start(&mut self) {
@@ -120,7 +140,12 @@ impl Proxy {
 
     #[track_caller]
     fn launch(addr: SocketAddr, flags: &[&str], environment: &[(&str, &str)]) -> Proxy {
-        let mut child = headwater(environment)
+        Proxy::run(headwater(environment), addr, flags)
+    }
+
+    #[track_caller]
+    fn run(mut command: Command, addr: SocketAddr, flags: &[&str]) -> Proxy {
+        let mut child = command
             .args(["serve", "--listen", &addr.to_string()])
             .args(flags)
             .stdin(Stdio::null())

@@ -3,6 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
+
 use super::warm;
 use crate::kit::database::Database;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
@@ -49,7 +51,7 @@ fn a_wrong_answer_is_found_named_and_not_repeated() {
         let log = proxy.log();
         assert!(log.contains("Headwater: [10]; procedure: "), "{log}");
         assert!(
-            log.contains("is relayed until Headwater is restarted"),
+            log.contains("is relayed from now on") && log.contains("sql_log_bin = 0"),
             "{log}"
         );
         until(&proxy, "shadow_different", 1);
@@ -66,6 +68,17 @@ fn a_wrong_answer_is_found_named_and_not_repeated() {
             "{}",
             proxy.output()
         );
+
+        // What memory held is gone with it: it would be as wrong as before.
+        proxy.signal(Signal::SIGHUP);
+        proxy.wait_for_log("are answered again");
+        warm(&proxy, &mut client, "CALL fetch_timeline_ids(1)");
+        assert_eq!(
+            client.column("SELECT id FROM fetch_timeline_tt ORDER BY id"),
+            ["10", "20"]
+        );
+        let counts = proxy.counts();
+        assert_eq!(counts.of("shadow_different"), 1, "{}", proxy.output());
     });
 }
 

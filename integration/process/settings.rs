@@ -81,6 +81,34 @@ fn mistakes_in_flags_and_environment_are_named() {
 }
 
 #[test]
+fn a_variable_that_is_no_setting_is_named_with_the_nearest_that_is() {
+    refused_by_name(
+        &[],
+        &[("HEADWATER_UPSTREEM", "127.0.0.1:1")],
+        "HEADWATER_UPSTREEM",
+    );
+    refused_by_name(
+        &[],
+        &[("HEADWATER_UPSTREEM", "127.0.0.1:1")],
+        "called HEADWATER_UPSTREAM;",
+    );
+    let here = mariadb().addr().to_string();
+    let others = [
+        ("HEADWATER_UPSTREAM", here.as_str()),
+        ("HEADWATER_FEED_TRANSACTION_ROWS", "7"),
+        // As Kubernetes sets it for a service that is named headwater.
+        ("HEADWATER_SERVICE_PORT", "3307"),
+    ];
+    let proxy = Proxy::start_with(&[], &others);
+    proxy.wait_for_log("HEADWATER_FEED_TRANSACTION_ROWS is no setting");
+    assert!(
+        !proxy.log().contains("HEADWATER_SERVICE_PORT"),
+        "{}",
+        proxy.log()
+    );
+}
+
+#[test]
 fn flags_go_before_the_environment_and_that_before_the_file() {
     let server = mariadb();
     let here = server.addr().to_string();

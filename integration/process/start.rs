@@ -1,7 +1,8 @@
 //! The start: what it says about itself, and what else it may be asked.
 
-use crate::kit::proxy::{Proxy, headwater};
-use crate::kit::servers::{mariadb, on_each_server};
+use crate::kit::database::Database;
+use crate::kit::proxy::{Proxy, ROOT_SERVICE, headwater};
+use crate::kit::servers::{mariadb, on_each_quiet_server, on_each_server};
 
 #[test]
 fn it_says_where_it_listens_and_what_it_is_in_front_of() {
@@ -39,9 +40,64 @@ fn with_a_service_account_it_says_what_it_accelerates_and_why_not() {
         let environment = [("HEADWATER_SERVICE_USER", "root")];
         let proxy = Proxy::start_with(&flags, &environment);
         proxy.wait_for_log("definition nobodys: no database has the tables follower and hw_none");
-        let environment = [("HEADWATER_SERVICE_USER", "hw_nobody")];
-        let proxy = Proxy::start_with(&flags, &environment);
-        proxy.wait_for_log("definition nobodys: the service account cannot ask the server");
+        proxy.wait_for_log("the server's log is followed");
+        assert!(!proxy.log().contains("followed again"), "{}", proxy.log());
+    });
+}
+
+/// It is tried again and again, by several rooms, and said once.
+#[test]
+fn a_service_account_that_is_not_let_in_is_said_once_with_the_setting_and_the_way_out() {
+    on_each_server(|server| {
+        let mut root = server.connect();
+        root.ok("CREATE USER IF NOT EXISTS hw_locked@'127.0.0.1' IDENTIFIED BY 'geheim'");
+        for user in ["hw_locked", "hw_nobody", "hw_nobody_else", "hw_absent"] {
+            let flags = ["--service-user", user, "--service-password", "wrong"];
+            let settings = "[limits]\nrecheck_ms = 100\n";
+            let proxy = Proxy::configured(server.addr(), settings, &flags);
+            proxy.wait_for_log("no call is answered from memory: ");
+            // The waits between attempts to follow the log double from 50 ms.
+            std::thread::sleep(std::time::Duration::from_millis(1_500));
+            let log = proxy.log();
+            let warnings: Vec<&str> = log
+                .lines()
+                .filter(|line| line.contains(" WARN ") && !line.contains("there is room"))
+                .collect();
+            assert_eq!(warnings.len(), 1, "{log}");
+            for part in [
+                &format!("\"{user}\""),
+                "service.user",
+                "--service-user",
+                "headwater check",
+            ] {
+                assert!(warnings[0].contains(part), "no {part} in {log}");
+            }
+        }
+        root.ok("DROP USER hw_locked@'127.0.0.1'");
+    });
+}
+
+#[test]
+fn a_definition_that_is_known_in_part_is_told_to_be() {
+    on_each_quiet_server(|server| {
+        let database = Database::classic(server, "in_part");
+        let mut root = database.connect();
+        root.ok("DROP PROCEDURE fetch_timeline_ids2");
+        root.ok(
+            "CREATE PROCEDURE fetch_timeline_ids2(IN a int unsigned, IN b int unsigned) SELECT a",
+        );
+        let settings = format!("[[definition]]\ndatabase = \"{}\"\n", database.name());
+        let proxy = Proxy::configured(server.addr(), &settings, ROOT_SERVICE);
+        proxy.wait_for_log("accelerated in part");
+        let log = proxy.log();
+        let line = log.lines().find(|line| line.contains("in part")).unwrap();
+        for part in [
+            " WARN ",
+            "newest page: procedure as known",
+            "bounded page: relayed, ",
+        ] {
+            assert!(line.contains(part), "no {part} in {line}");
+        }
     });
 }
 
@@ -56,7 +112,7 @@ fn log_lines_may_be_json() {
     let (status, log) = proxy.terminate();
     assert!(status.success());
     let mut lines = 0;
-    for line in log.lines().filter(|line| !line.starts_with("counts: ")) {
+    for line in log.lines().filter(|line| !line.contains(" counts: ")) {
         let value: serde_json::Value = serde_json::from_str(line).unwrap();
         assert!(
             value["fields"]["message"].is_string() && value["level"].is_string(),

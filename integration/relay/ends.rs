@@ -126,14 +126,21 @@ fn gone_and_back(small: &mut PrivateServer, proxy: &Proxy) {
     let error = WireClient::try_login(proxy.addr(), &Login::default())
         .unwrap()
         .unwrap_err();
-    assert_eq!((error.code, error.sqlstate.as_str()), (2003, ""));
+    assert_eq!((error.code, error.sqlstate.as_str()), (1429, ""));
     assert!(
         error.message.contains(&small.addr().to_string()),
         "{error:?}"
     );
 
+    let again = WireClient::try_login(proxy.addr(), &Login::default()).unwrap();
+    assert_eq!(again.unwrap_err().code, 1429);
+    let lost = "cannot connect to the server at ";
+    assert_eq!(proxy.log().matches(lost).count(), 1, "{}", proxy.log());
+
     small.restart().unwrap();
     assert_eq!(proxy.login(&Login::default()).column("SELECT 1"), ["1"]);
+    proxy.wait_for_log("can be reached again, after ");
+    proxy.wait_for_log("clients refused meanwhile: 2");
 }
 
 #[test]
@@ -143,9 +150,31 @@ fn a_server_that_is_not_there_is_named() {
     let error = WireClient::try_login(proxy.addr(), &Login::default())
         .unwrap()
         .unwrap_err();
-    assert_eq!(error.code, 2003);
+    assert_eq!(error.code, 1429);
     assert!(error.message.contains(&upstream.to_string()), "{error:?}");
     proxy.wait_for_log("--upstream");
+}
+
+/// An error in place of a greeting, with a number of the clients' own, is a malformed packet to MariaDB's.
+#[test]
+fn the_products_own_clients_say_that_the_server_is_away() {
+    let upstream = free_addr();
+    let proxy = Proxy::start(upstream, &[]);
+    on_each_server(|server| {
+        let output = server
+            .stock_client(proxy.addr())
+            .args(["-e", "DO 1"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let why = format!("can't connect to the MySQL server on '{upstream}'");
+        for part in ["1429", why.as_str()] {
+            assert!(
+                !output.status.success() && said.contains(part),
+                "no {part} in {said}"
+            );
+        }
+    });
 }
 
 /// What the server said last reaches a client that takes its time.

@@ -1,6 +1,9 @@
 //! Why a call was relayed: each reason has a counter, and a call that is relayed for it counts there and nowhere else.
 
 use super::stage::{Stage, TAIL, on_each_stage, on_each_stage_with};
+use crate::kit::database::Database;
+use crate::kit::proxy::Proxy;
+use crate::kit::servers::on_each_server;
 use crate::kit::wire_client::Param;
 
 const CALL: &str = "CALL fetch_timeline_ids(1)";
@@ -114,6 +117,33 @@ fn without_acceleration_every_call_is_counted_as_switched_off() {
         let mut twin = stage.twin();
         for call in [CALL, "CALL fetch_timeline_ids2(1, 300)"] {
             relayed_for(stage, "switched_off", || drop(twin.run(call)));
+        }
+    });
+}
+
+/// Drivers that switch autocommit off say nothing of it to anybody.
+#[test]
+fn an_account_without_autocommit_is_told_of_once_with_the_way_out() {
+    on_each_server(|server| {
+        let database = Database::classic(server, "no_autocommit");
+        let proxy = Proxy::start(server.addr(), &[]);
+        for _ in 0..3 {
+            let mut client = proxy.login(&database.login());
+            client.ok(CALL);
+            client.ok("SET autocommit = 0");
+            client.ok(CALL);
+            client.ok(CALL);
+        }
+        proxy.wait_for_log("autocommit off");
+        assert_eq!(proxy.counts().relayed(), 6);
+        let log = proxy.log();
+        assert_eq!(log.matches("autocommit off").count(), 1, "{log}");
+        for part in [
+            "of the account \"root\"",
+            "autocommit=True",
+            "docs/connecting.md",
+        ] {
+            assert!(log.contains(part), "no {part} in {log}");
         }
     });
 }

@@ -52,7 +52,10 @@ impl Conn {
     /// When the server cannot be reached, or does not let the account in.
     pub async fn open(account: &Account) -> Result<Conn, AccountError> {
         let opened = tokio::time::timeout(PATIENCE, Self::log_in(account)).await;
-        opened.map_err(|_| std::io::Error::from(std::io::ErrorKind::TimedOut))?
+        let timed_out = |_| std::io::Error::from(std::io::ErrorKind::TimedOut);
+        let opened = opened.map_err(timed_out)?;
+        account.told.note(&opened);
+        opened
     }
 
     async fn log_in(account: &Account) -> Result<Conn, AccountError> {
@@ -88,7 +91,8 @@ impl Conn {
         let mut dialogue = Dialogue::new(&greeting, &account.password, secure);
         loop {
             let (seq, packet) = read_packet(&mut backend).await?;
-            match dialogue.hear(&packet)? {
+            let turn = dialogue.hear(&packet);
+            match turn.map_err(|error| error.at_login(&account.user))? {
                 Turn::In => break,
                 Turn::Wait => {}
                 Turn::Say(answer) => {

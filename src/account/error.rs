@@ -6,6 +6,9 @@ use crate::backend::AskError;
 use crate::wire::cursor::Malformed;
 use crate::wire::response::ErrPacket;
 
+/// Denied with a password or without one; the account is locked (MySQL, MariaDB); its password has expired.
+const NOT_LET_IN: [u16; 5] = [1045, 1698, 3118, 4151, 1862];
+
 /// Why a question has no answer, or an account no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
@@ -15,12 +18,29 @@ pub enum AccountError {
     /// The server refused; or its answer came whole and is of no use.
     #[error("{0}")]
     Server(ErrPacket),
+    /// The server does not let the account in.
+    #[error(
+        "the server refuses the service account {user:?}: {error}. Set service.user and service.password (--service-user, \
+         --service-password) to an account that may log in from this machine; `headwater check` prints the statements that make one"
+    )]
+    Refused {
+        /// The account's name.
+        user: String,
+        /// What the server says.
+        error: ErrPacket,
+    },
     /// The account's way of logging in is not known here.
     #[error(
-        "the account logs in by {0:?}, which Headwater itself cannot do: make it one of mysql_native_password or \
-         caching_sha2_password"
+        "the server asks the service account {user:?} (service.user, --service-user) to log in by {plugin}, which Headwater cannot do. \
+         Either there is no such account (MySQL then asks for any plugin): `headwater check` prints the statements that make it. Or it \
+         was made with {plugin}: ALTER USER ... IDENTIFIED WITH caching_sha2_password BY ... (mysql_native_password on MariaDB)"
     )]
-    Plugin(String),
+    Plugin {
+        /// The account's name.
+        user: String,
+        /// What the server asks for.
+        plugin: String,
+    },
     /// The key with which the server wants passwords enciphered is none.
     #[error("the server's public key cannot be used")]
     Key,
@@ -51,8 +71,29 @@ impl AccountError {
     #[must_use]
     pub fn code(&self) -> Option<u16> {
         match self {
-            AccountError::Server(error) => Some(error.code),
+            AccountError::Server(error) | AccountError::Refused { error, .. } => Some(error.code),
             _ => None,
+        }
+    }
+
+    /// True when the server does not let the account in, whatever is tried: the log was told of that where it happened.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            AccountError::Refused { .. } | AccountError::Plugin { .. }
+        )
+    }
+
+    /// The same, if it came in answer to a login.
+    pub(super) fn at_login(self, user: &str) -> AccountError {
+        let user = user.to_owned();
+        match self {
+            AccountError::Server(error) if NOT_LET_IN.contains(&error.code) => {
+                AccountError::Refused { user, error }
+            }
+            AccountError::Plugin { plugin, .. } => AccountError::Plugin { user, plugin },
+            other => other,
         }
     }
 }

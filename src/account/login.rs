@@ -152,7 +152,11 @@ impl<'a> Dialogue<'a> {
                 let (plugin, scramble) = asked(packet)?;
                 self.scramble = scramble.to_vec();
                 let proof = prove(plugin, scramble, self.password);
-                let unknown = || AccountError::Plugin(String::from_utf8_lossy(plugin).into_owned());
+                // Whose it is is known to who logs in.
+                let unknown = || AccountError::Plugin {
+                    user: String::new(),
+                    plugin: String::from_utf8_lossy(plugin).into_owned(),
+                };
                 proof.map(Turn::Say).ok_or_else(unknown)
             }
             [MORE, FAST_AUTH_OK] => Ok(Turn::Wait),

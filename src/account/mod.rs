@@ -9,11 +9,13 @@
 //! | `login` | what is said to be let in |
 //! | `conn` | a connection, questions and answers |
 //! | `log` | a connection that is sent the log |
+//! | `told` | what the log was told of a login that is refused |
 
 mod conn;
 pub mod error;
 pub mod log;
 pub mod login;
+mod told;
 
 use std::fmt;
 
@@ -31,6 +33,7 @@ pub struct Account {
     password: String,
     tls: Option<Connector>,
     session: Vec<String>,
+    told: told::Told,
 }
 
 impl fmt::Debug for Account {
@@ -50,6 +53,7 @@ impl Account {
             password: password.to_owned(),
             tls: tls.then(|| connector.clone()),
             session: Vec::new(),
+            told: told::Told::default(),
         }
     }
 

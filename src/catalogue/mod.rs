@@ -155,9 +155,14 @@ impl Catalogue {
             let name = &definition.name;
             let database = String::from_utf8_lossy(database);
             match &*verdict {
-                Verdict::Accelerate(facts) => {
+                Verdict::Accelerate(facts) if facts.are_whole() => {
                     tracing::info!(
                         "definition {name} in database {database}: accelerated ({facts})"
+                    );
+                }
+                Verdict::Accelerate(facts) => {
+                    tracing::warn!(
+                        "definition {name} in database {database}: accelerated in part ({facts})"
                     );
                 }
                 Verdict::Relay(reason) => {

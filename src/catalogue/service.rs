@@ -23,6 +23,16 @@ pub struct Service {
 impl ServiceError {
     /// So soon after a failure the account is not tried again.
     pub const RETRY: Duration = Duration::from_secs(1);
+
+    /// True where the log was told of it when it happened.
+    #[must_use]
+    pub fn was_said(&self) -> bool {
+        match self {
+            ServiceError::Server(error) => error.is_refusal(),
+            ServiceError::Lately => true,
+            ServiceError::None | ServiceError::Slow(_) => false,
+        }
+    }
 }
 
 /// Why the service account could not ask.

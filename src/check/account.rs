@@ -4,7 +4,7 @@ use super::timelines::Goal;
 use crate::feed::right::Right;
 use crate::sql::quoted;
 use crate::timeline::check::Product;
-use crate::timeline::definition::Definition;
+use crate::timeline::definition::{Definition, Form};
 
 /// What stands in a statement where only the reader knows the name.
 pub(super) const ANY_DATABASE: &str = "DATABASE";
@@ -24,8 +24,11 @@ pub(super) fn to_make(user: &str) -> String {
 }
 
 /// The rights for all of these timelines, each once: a definition and the database that it is found in, or nobody knows which.
+///
+/// Where answers are compared with the procedures', the account runs those too.
 pub(super) fn rights<'a>(
     goal: Goal,
+    compares: bool,
     product: Product,
     timelines: impl Iterator<Item = (&'a Definition, Option<&'a str>)>,
 ) -> Vec<Right> {
@@ -52,8 +55,19 @@ pub(super) fn rights<'a>(
                 table: table.clone(),
             });
         }
+        for form in Form::ALL.into_iter().filter(|_| compares) {
+            add(execute(definition, form, database.unwrap_or(ANY_DATABASE)));
+        }
     }
     rights
+}
+
+/// The right to run one of the procedures.
+pub(super) fn execute(definition: &Definition, form: Form, database: &str) -> Right {
+    Right::Execute {
+        database: database.to_owned(),
+        procedure: definition.procedure(form).to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -75,11 +89,14 @@ mod tests {
             ..Definition::classic()
         };
         let count = |goal, timelines: &[(&Definition, Option<&str>)]| {
-            rights(goal, Product::Mysql, timelines.iter().copied()).len()
+            rights(goal, false, Product::Mysql, timelines.iter().copied()).len()
         };
         let both = [(&classic, Some("app")), (&trusting, Some("app"))];
         assert_eq!(count(Goal::Memory, &both), 6);
         assert_eq!(count(Goal::Lookups, &both), 3);
         assert_eq!(count(Goal::Lookups, &[(&trusting, None)]), 2);
+        let one = [(&trusting, Some("app"))];
+        let compared = rights(Goal::Memory, true, Product::Mysql, one.into_iter());
+        assert_eq!(compared.len(), 5 + Form::ALL.len());
     }
 }

@@ -1,9 +1,10 @@
 //! `headwater check`: what will be answered from memory, and everything that stands in the way, before anything is served.
 //!
 //! It asks as `serve` would, with the same questions: [`crate::timeline::check`] judges the definitions, [`crate::feed::survey`] the
-//! server's log and the account's rights. It only reads.
+//! server's log and the account's rights. It only reads, and leaves nothing behind on this machine either.
 
 mod account;
+mod machine;
 mod report;
 mod timelines;
 
@@ -22,9 +23,6 @@ use crate::server::{greet, named};
 use crate::session::probe;
 use crate::timeline::check::Product;
 use crate::tls::{Connector, TlsError};
-
-/// ER_ACCESS_DENIED_ERROR.
-const ACCESS_DENIED: u16 = 1045;
 
 /// Why the server could not be looked at to the end.
 #[derive(Debug, thiserror::Error)]
@@ -72,14 +70,7 @@ pub enum CheckError {
 impl CheckError {
     /// True when there may be no such account. Of one that is not there MySQL asks for a plugin that it draws by the name.
     fn is_denial(&self) -> bool {
-        let CheckError::Login { source, .. } = self else {
-            return false;
-        };
-        match source {
-            AccountError::Server(error) => error.code == ACCESS_DENIED,
-            AccountError::Plugin(_) => true,
-            _ => false,
-        }
+        matches!(self, CheckError::Login { source, .. } if source.is_refusal())
     }
 }
 
@@ -111,13 +102,14 @@ pub async fn run(settings: &Settings, text: &mut String) -> Result<bool, CheckEr
     let mut report = Report::new(text);
     report.server(&named(&greeting), upstream);
     report.settings(settings);
+    let own = report.machine(&machine::look(settings, &greeting).await);
     if !settings.accelerate {
         report.nothing_accelerated(settings);
-        return Ok(true);
+        return Ok(own == 0);
     }
     let Some(service) = &settings.service else {
         report.no_account(settings, product);
-        return Ok(true);
+        return Ok(own == 0);
     };
     let connector = Connector::new(&settings.upstream_tls, host(upstream))?;
     let account = Account::new(upstream, &service.user, &service.password, &connector);
@@ -137,7 +129,7 @@ pub async fn run(settings: &Settings, text: &mut String) -> Result<bool, CheckEr
         limit: "limits.check_ms",
     })??;
     let timelines = timelines::all(&mut conn, settings, &account, &server).await?;
-    Ok(report.found(settings, &server, &timelines))
+    Ok(report.found(settings, &server, &timelines) && own == 0)
 }
 
 /// What was found of the server itself.
@@ -147,6 +139,8 @@ struct Server {
     /// The account as the server knows it, written as in a GRANT.
     account: String,
     goal: Goal,
+    /// Answers are compared with the procedure's (`shadow.rate`).
+    compares: bool,
     /// What is in the way of memory, on the server itself.
     obstacles: Vec<Obstacle>,
     /// Variables with which sessions start and under which no call is answered.
@@ -192,6 +186,7 @@ async fn server(
         product,
         account: account::as_known(&known),
         goal,
+        compares: settings.shadow.rate > 0.0,
         obstacles,
         sessions: sessions(conn, product).await?,
     })

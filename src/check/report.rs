@@ -4,12 +4,21 @@ use std::fmt::Write as _;
 
 use super::Server;
 use super::account::{self, ANY_DATABASE};
+use super::machine::Finding;
 use super::timelines::{Found, Goal};
 use crate::config::Settings;
 use crate::feed::obstacles::Obstacle;
 use crate::feed::right::Right;
 use crate::feed::{Freshness, Mode};
 use crate::timeline::check::Product;
+
+/// Rights that the account lacks.
+struct Missing {
+    /// Surely.
+    missing: usize,
+    /// Unless nobody has the table.
+    unseen: usize,
+}
 
 /// Writes a report part by part.
 #[derive(Debug)]
@@ -52,14 +61,28 @@ impl<'a> Report<'a> {
         }
         if settings.shadow.rate > 0.0 {
             let rate = settings.shadow.rate;
-            let compared = format!(
-                "{rate}: the share of the calls that is compared; the account needs EXECUTE on the procedures too"
-            );
+            let compared = format!("{rate}: the share of the calls that is compared");
             lines.push(("shadow.rate", compared));
         }
         for (name, value) in lines {
             self.item(&format!("{name:<20}{value}"));
         }
+    }
+
+    /// What was found on this machine. How much of it is in the way.
+    pub(super) fn machine(&mut self, findings: &[Finding]) -> usize {
+        self.part("This machine");
+        let mut count = 0;
+        for finding in findings {
+            match finding {
+                Finding::Fine(text) => self.item(text),
+                Finding::InTheWay(text) => {
+                    count += 1;
+                    self.item(&format!("in the way: {text}"));
+                }
+            }
+        }
+        count
     }
 
     pub(super) fn nothing_accelerated(&mut self, settings: &Settings) {
@@ -101,7 +124,8 @@ impl<'a> Report<'a> {
         // What it would give is worth knowing even where memory is off.
         let definitions = settings.definitions.iter();
         let timelines = definitions.map(|one| (one, one.database.as_deref()));
-        for right in account::rights(Goal::Memory, product, timelines) {
+        let compares = settings.shadow.rate > 0.0;
+        for right in account::rights(Goal::Memory, compares, product, timelines) {
             self.item(&right.statement(&account));
         }
     }
@@ -113,7 +137,7 @@ impl<'a> Report<'a> {
         server: &Server,
         timelines: &[Found],
     ) -> bool {
-        let missing = self.grants(server, timelines);
+        let Missing { missing, unseen } = self.grants(server, timelines);
         let obstacles = self.in_the_way(server);
         self.timelines(timelines);
         let calls = || timelines.iter().flat_map(|found| &found.calls);
@@ -131,8 +155,13 @@ impl<'a> Report<'a> {
         if fine {
             self.part(&format!("Every call of every timeline is {goal}."));
         } else {
+            let rights = match (missing, unseen) {
+                (_, 0) => missing.to_string(),
+                (0, _) => "SELECT on the tables, if they are there".to_owned(),
+                _ => format!("{missing}, and SELECT on the tables, if they are there"),
+            };
             self.part(&format!(
-                "{best} of {all} calls are {goal}. Rights missing: {missing}. Server settings in the way: {obstacles}. \
+                "{best} of {all} calls are {goal}. Rights missing: {rights}. Server settings in the way: {obstacles}. \
                  Definitions found nowhere: {absent} of {}.",
                 settings.definitions.len()
             ));
@@ -140,21 +169,21 @@ impl<'a> Report<'a> {
         fine
     }
 
-    /// The statements, those that are missing marked. How many are.
-    fn grants(&mut self, server: &Server, timelines: &[Found]) -> usize {
+    /// The statements, those that are missing marked.
+    fn grants(&mut self, server: &Server, timelines: &[Found]) -> Missing {
         let account = &server.account;
         self.part(&format!("Grants that the service account {account} needs"));
         let places = timelines
             .iter()
             .map(|found| (&found.definition, found.database.as_deref()));
-        let needed = account::rights(server.goal, server.product, places);
+        let needed = account::rights(server.goal, server.compares, server.product, places);
         let is_missing = |right: &Right| {
             let of_server =
                 |obstacle: &Obstacle| matches!(obstacle, Obstacle::Right(lacks) if lacks == right);
             server.obstacles.iter().any(of_server)
                 || timelines.iter().any(|found| found.missing.contains(right))
         };
-        let mut missing = 0;
+        let (mut missing, mut unseen) = (0, 0);
         for right in &needed {
             let statement = right.statement(account);
             if is_missing(right) {
@@ -162,12 +191,13 @@ impl<'a> Report<'a> {
                 let purpose = right.purpose();
                 self.item(&format!("{statement}  -- missing: it may not {purpose}"));
             } else if is_unknown(right) {
+                unseen += 1;
                 self.item(&format!("{statement}  -- missing, or the table is nowhere"));
             } else {
                 self.item(&statement);
             }
         }
-        missing
+        Missing { missing, unseen }
     }
 
     /// What is set on the server that should not be. How many settings there are.

@@ -2,18 +2,21 @@
 
 use std::time::Duration;
 
-use super::{CheckError, Server};
+use super::{CheckError, Server, account};
 use crate::account::{Account, AccountError, Conn};
 use crate::catalogue::{ServiceError, ask};
 use crate::config::Settings;
 use crate::feed::obstacles::Obstacle;
 use crate::feed::right::Right;
 use crate::feed::{MOST_PLACES, survey};
+use crate::sql::quoted;
 use crate::timeline::check::{self, Procedure, Reason, Verdict};
 use crate::timeline::definition::{Definition, Form};
 
 /// Whether an account may see bodies can be asked of any database; this one is everywhere.
 const ANYWHERE: &str = "mysql";
+/// ER_PROCACCESS_DENIED_ERROR, and a right to the database that is missing.
+const EXECUTE_DENIED: [u16; 2] = [1370, 1044];
 
 /// The best that the settings ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +124,10 @@ pub(super) async fn all(
             });
         }
         for database in databases {
-            let asked = tokio::time::timeout(patience, look(account, definition, &database));
+            let asked = tokio::time::timeout(
+                patience,
+                look(account, definition, &database, server.compares),
+            );
             let look = match asked.await {
                 Ok(look) => look.map_err(ServiceError::from),
                 Err(_) => Err(ServiceError::Slow(patience)),
@@ -130,6 +136,7 @@ pub(super) async fn all(
                 verdict: Err(error.to_string()),
                 bodies_hidden: false,
                 obstacles: Vec::new(),
+                denied: Vec::new(),
             });
             let found = judge(server, definition, &database, look, places >= MOST_PLACES);
             places += usize::from(found.calls.iter().any(|(_, call)| call.word() == "memory"));
@@ -158,6 +165,8 @@ struct Look {
     verdict: Result<Verdict, String>,
     bodies_hidden: bool,
     obstacles: Vec<Obstacle>,
+    /// Procedures that the account may not run, though it is to.
+    denied: Vec<Right>,
 }
 
 /// A connection of its own: one that is held up holds up no other.
@@ -165,6 +174,7 @@ async fn look(
     account: &Account,
     definition: &Definition,
     database: &str,
+    compares: bool,
 ) -> Result<Look, AccountError> {
     let mut conn = Conn::open(account).await?;
     let answers = ask(&mut conn, &check::queries(definition, database)).await?;
@@ -172,7 +182,32 @@ async fn look(
         verdict: Ok(check::evaluate(definition, database, &answers)),
         bodies_hidden: check::hides_bodies(definition, &answers),
         obstacles: survey::timeline(&mut conn, definition, database).await?,
+        denied: match compares {
+            true => denied(&mut conn, definition, database).await?,
+            false => Vec::new(),
+        },
     })
+}
+
+/// The procedures that the account may not run: without arguments none of them does anything.
+async fn denied(
+    conn: &mut Conn,
+    definition: &Definition,
+    database: &str,
+) -> Result<Vec<Right>, AccountError> {
+    let call = |form| {
+        let procedure = definition.procedure(form);
+        format!("CALL {}.{}()", quoted(database), quoted(procedure))
+    };
+    let answers = ask(conn, &Form::ALL.map(call)).await?;
+    let answered = Form::ALL.into_iter().zip(answers);
+    Ok(answered
+        .filter(|(_, answer)| {
+            let code = answer.as_ref().err().map(|error| error.code);
+            code.is_some_and(|code| EXECUTE_DENIED.contains(&code))
+        })
+        .map(|(form, _)| account::execute(definition, form, database))
+        .collect())
 }
 
 fn judge(
@@ -204,6 +239,7 @@ fn judge(
     if look.bodies_hidden {
         missing.push(Right::Bodies(server.product));
     }
+    missing.extend(look.denied);
     let calls = Form::ALL.map(|form| {
         let procedure = procedure(&look.verdict, form, database);
         let standing = match procedure {
@@ -254,6 +290,7 @@ mod tests {
             product: Product::Mysql,
             account: "`a`@`%`".into(),
             goal: Goal::Memory,
+            compares: false,
             obstacles,
             sessions: Vec::new(),
         }
@@ -279,6 +316,7 @@ mod tests {
             }))),
             bodies_hidden: false,
             obstacles: Vec::new(),
+            denied: Vec::new(),
         };
         let found = judge(server, &Definition::classic(), database, look, full);
         found.calls.into_iter().map(|(_, call)| call).collect()

@@ -44,7 +44,7 @@ pub struct ServeFlags {
     )]
     pub freshness: Option<Mode>,
     /// Share of the calls, from 0 to 1, for which the procedure itself runs as well, on a connection of the service
-    /// account, to compare the answers; a difference is logged, and has the definition relayed until the next start
+    /// account, to compare the answers; a difference is logged, and has the definition relayed until SIGHUP
     /// [default: 0]
     #[arg(long, env = "HEADWATER_SHADOW", value_name = "RATE")]
     pub shadow: Option<f64>,

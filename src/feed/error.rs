@@ -25,6 +25,9 @@ pub(super) enum FeedError {
     /// One more timeline is listened to: from the beginning of a stream.
     #[error("another timeline is listened to from now on")]
     Late,
+    /// The operator wants memory to be filled anew.
+    #[error("memory is to be filled anew")]
+    Asked,
     /// As by RESET MASTER: a stream can go on in the file that is not the log any more.
     #[error("the server's log ends before what it has told already: it was begun anew")]
     Reset,
@@ -37,6 +40,11 @@ pub(super) enum FeedError {
 }
 
 impl FeedError {
+    /// True where the log was told of it when it happened.
+    pub(super) fn was_said(&self) -> bool {
+        matches!(self, FeedError::Server { source, .. } if source.is_refusal())
+    }
+
     pub(super) fn while_doing(doing: &'static str) -> impl Fn(AccountError) -> FeedError {
         move |source| FeedError::Server { doing, source }
     }

@@ -177,6 +177,12 @@ impl Feed {
         self.freshness.to_string()
     }
 
+    /// Its bounds, and those of memory.
+    #[must_use]
+    pub fn limits(&self) -> &FeedLimits {
+        &self.limits
+    }
+
     /// Follows the server's log for good.
     pub async fn run(self: Arc<Self>, inbox: Inbox) {
         tokio::join!(
@@ -385,6 +391,13 @@ impl Feed {
             }
             (Mode::Session, Some(_)) => sent,
         }
+    }
+
+    /// Empties memory, and has it filled anew.
+    pub fn empty(&self) {
+        self.step_aside();
+        self.state().anew = Some(FeedError::Asked);
+        self.routes_changed();
     }
 
     /// Has the stream begin anew.

@@ -21,6 +21,13 @@ pub enum Right {
         /// Its name.
         table: String,
     },
+    /// To run a procedure, where answers are compared with its own (`shadow.rate`).
+    Execute {
+        /// Its database.
+        database: String,
+        /// Its name.
+        procedure: String,
+    },
 }
 
 impl Right {
@@ -33,6 +40,7 @@ impl Right {
             Right::OpenTransactions => "list open transactions",
             Right::Bodies(_) => "see the bodies of procedures",
             Right::Read { .. } => "read the table",
+            Right::Execute { .. } => "run the procedure, to compare answers (shadow.rate)",
         }
     }
 
@@ -49,6 +57,14 @@ impl Right {
             Right::Read { database, table } => {
                 format!("SELECT ON {}.{}", quoted(database), quoted(table))
             }
+            Right::Execute {
+                database,
+                procedure,
+            } => format!(
+                "EXECUTE ON PROCEDURE {}.{}",
+                quoted(database),
+                quoted(procedure)
+            ),
         }
     }
 

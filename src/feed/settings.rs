@@ -65,6 +65,23 @@ pub struct FeedLimits {
     pub event_bytes: usize,
 }
 
+/// Less memory than this holds no timeline of any use, and is a slip of the pen: bytes are meant, not mebibytes.
+const LEAST_MEMORY_BYTES: usize = 1 << 20;
+
+impl FeedLimits {
+    /// What is to be said where there is so little memory that it is of no use.
+    #[must_use]
+    pub fn too_little_memory(&self) -> Option<String> {
+        let bytes = self.memory_bytes;
+        (1..LEAST_MEMORY_BYTES).contains(&bytes).then(|| {
+            format!(
+                "index.memory_bytes = {bytes} (--index-memory-bytes, HEADWATER_INDEX_MEMORY_BYTES) is too little for a timeline: set \
+                 {LEAST_MEMORY_BYTES} or more, or 0 for no memory at all"
+            )
+        })
+    }
+}
+
 /// The settings file's section `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]

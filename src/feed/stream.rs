@@ -32,23 +32,19 @@ const STEADY: Duration = Duration::from_secs(10);
 
 /// Follows the log for good.
 pub(super) async fn run(feed: Arc<Feed>) {
-    let mut said = None;
+    let mut news = News::default();
     let mut wait = FIRST_WAIT;
     loop {
         let begun = Instant::now();
-        let Err(error) = follow(&feed, &mut said).await;
+        let Err(error) = follow(&feed, &mut news).await;
         feed.step_aside();
-        if matches!(error, FeedError::Late) {
+        if matches!(error, FeedError::Late | FeedError::Asked) {
             continue;
         }
         if matches!(error, FeedError::Lost(Lost::Schema(_))) {
             feed.changed.notify_one();
         }
-        let text = error.to_string();
-        if said.as_ref() != Some(&text) {
-            tracing::warn!("calls are not answered from memory: {text}");
-            said = Some(text);
-        }
+        news.trouble(&error);
         wait = if begun.elapsed() > STEADY {
             FIRST_WAIT
         } else {
@@ -58,7 +54,35 @@ pub(super) async fn run(feed: Arc<Feed>) {
     }
 }
 
-async fn follow(feed: &Arc<Feed>, said: &mut Option<String>) -> Result<Infallible, FeedError> {
+/// What the log was told of the stream: each change once.
+#[derive(Default)]
+struct News {
+    trouble: Option<String>,
+    followed_before: bool,
+}
+
+impl News {
+    fn trouble(&mut self, error: &FeedError) {
+        let text = error.to_string();
+        if self.trouble.as_ref() != Some(&text) {
+            if !error.was_said() {
+                tracing::warn!("calls are not answered from memory: {text}");
+            }
+            self.trouble = Some(text);
+        }
+    }
+
+    fn followed(&mut self) {
+        let before = std::mem::replace(&mut self.followed_before, true);
+        match self.trouble.take() {
+            Some(_) if before => tracing::info!("the server's log is followed again"),
+            _ if before => {}
+            _ => tracing::info!("the server's log is followed"),
+        }
+    }
+}
+
+async fn follow(feed: &Arc<Feed>, news: &mut News) -> Result<Infallible, FeedError> {
     let mut conn = Conn::open(&feed.account)
         .await
         .map_err(FeedError::while_doing("the service account cannot connect"))?;
@@ -121,9 +145,7 @@ async fn follow(feed: &Arc<Feed>, said: &mut Option<String>) -> Result<Infallibl
             continue;
         }
         idle = true;
-        if said.take().is_some() {
-            tracing::info!("the server's log is followed again");
-        }
+        news.followed();
         {
             let mut state = feed.state();
             match heard {

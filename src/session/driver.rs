@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
+use super::advice::Advice;
 use super::commands::Commands;
 use super::counts::{Counts, Event};
 use super::login::Ways;
@@ -56,6 +57,8 @@ pub struct Shared {
     pub accelerate: bool,
     /// Counters.
     pub counts: Counts,
+    /// What was said of accounts.
+    pub advice: Advice,
 }
 
 /// What a session's two connections are made of.
@@ -70,6 +73,19 @@ pub struct Transport {
 }
 
 impl Shared {
+    /// Has definitions be answered again that were relayed for an answer that differed: from memory that is filled anew.
+    /// Returns how many there were.
+    pub fn trust_again(&self) -> usize {
+        let Some(shadow) = self.shadow.as_ref().filter(|shadow| shadow.distrusts_any()) else {
+            return 0;
+        };
+        // First, so that nobody is answered from what was wrong.
+        if let Some(feed) = &self.feed {
+            feed.empty();
+        }
+        shadow.trust_again()
+    }
+
     /// Every counter as `name=value`, and how fresh answers from memory are.
     #[must_use]
     pub fn summary(&self) -> String {

@@ -73,6 +73,7 @@ impl Session {
             Err(Refusal::Relay(reason)) => {
                 self.shared.counts.relayed(reason);
                 tracing::debug!(reason = reason.label(), "a call is relayed");
+                self.advise(reason);
                 // Its OK packet may count the rows it deletes.
                 self.settle(false).await?;
                 self.relay_call(asked, &payload)
@@ -90,6 +91,16 @@ impl Session {
                 self.tell_client(&packet)
             }
             Err(Refusal::Ended(ended)) => Err(ended),
+        }
+    }
+
+    /// Says what an operator would otherwise learn from a counter only.
+    fn advise(&mut self, reason: Reason) {
+        if matches!(reason, Reason::AutocommitOff | Reason::InTransaction)
+            && let Some(commands) = self.machine.commands()
+            && commands.standing.autocommit_is_off()
+        {
+            self.shared.advice.autocommit_is_off(&commands.account);
         }
     }
 

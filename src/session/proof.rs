@@ -76,7 +76,7 @@ impl Session {
                 Ok(verdict) => return Ok(verdict),
                 // Whatever holds it up would hold this session up as well.
                 Err(ServiceError::Slow(_)) => return Err(Reason::Unchecked.into()),
-                Err(ServiceError::Lately) => {}
+                Err(error) if error.was_said() => {}
                 Err(error) => tracing::warn!("{error}; a client session is asked instead"),
             }
         }

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 
 use crate::account::{Account, AccountError, Conn};
 use crate::feed::{Feed, Likely, Mark, Place};
+use crate::session::counts::COMPARED;
 use crate::source::lookup::Found;
 use crate::timeline::definition::{Definition, Form};
 
@@ -106,15 +107,36 @@ impl Shadow {
         flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
-    /// Every counter as `name=value`.
+    /// Has definitions be answered again whose answers differed; returns how many there were.
+    ///
+    /// What memory held then is not to be trusted: it has to be emptied before.
+    pub fn trust_again(&self) -> usize {
+        let mut lifted = 0;
+        for flag in &self.distrusted {
+            lifted += usize::from(flag.swap(false, Ordering::Relaxed));
+        }
+        lifted
+    }
+
+    /// True while a definition is relayed for an answer that differed.
+    #[must_use]
+    pub fn distrusts_any(&self) -> bool {
+        let mut flags = self.distrusted.iter();
+        flags.any(|flag| flag.load(Ordering::Relaxed))
+    }
+
+    /// Every counter as `name=value`, in the order of [`COMPARED`].
     #[must_use]
     pub fn summary(&self) -> String {
-        format!(
-            "shadow_same={} shadow_different={} shadow_unsure={}",
-            self.counts.same.load(Ordering::Relaxed),
-            self.counts.different.load(Ordering::Relaxed),
-            self.counts.unsure.load(Ordering::Relaxed),
-        )
+        let Counts {
+            same,
+            different,
+            unsure,
+        } = &self.counts;
+        let values = COMPARED.iter().zip([same, different, unsure]);
+        let named = values
+            .map(|(counter, value)| format!("{}={}", counter.name, value.load(Ordering::Relaxed)));
+        named.collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -143,8 +165,11 @@ pub async fn run(
             Ok(Judged::Same) => &shadow.counts.same,
             Ok(Judged::Unsure) => &shadow.counts.unsure,
             Ok(Judged::Different(difference)) => {
+                tracing::error!("definition {}: {difference}", definition.name);
                 tracing::error!(
-                    "definition {} is relayed until Headwater is restarted: {difference}",
+                    "definition {} is relayed from now on. Either rows were changed where the server's log does not tell it (look for \
+                     sql_log_bin = 0), or Headwater has a fault (please report the two answers). SIGHUP empties memory and has \
+                     calls answered again",
                     definition.name
                 );
                 if let Some(flag) = shadow.distrusted.get(number) {

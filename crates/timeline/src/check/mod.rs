@@ -113,6 +113,12 @@ impl Facts {
             Form::Heads => &self.heads,
         }
     }
+
+    /// True when none of the forms is relayed.
+    #[must_use]
+    pub fn are_whole(&self) -> bool {
+        Form::ALL.iter().all(|form| self.form(*form).is_ok())
+    }
 }
 
 impl fmt::Display for Facts {

@@ -1,0 +1,120 @@
+//! For how many sessions there is room: by `limits.sessions`, and by the file descriptors that the process may open.
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+/// A client's connection, and the server's.
+const DESCRIPTORS_A_SESSION: u64 = 2;
+/// Left for what is not a session's: the service account's connections, clients that are told that there is no room, files.
+const SPARE_DESCRIPTORS: u64 = 16;
+/// Where the operating system does not say which descriptors are open.
+const USUALLY_OPEN: u64 = 32;
+
+/// Raises the soft limit of file descriptors to the hard one: the usual soft limit of 1,024 is meant for programs that use
+/// select().
+pub fn raise_open_files() {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && soft < hard
+    {
+        // What cannot be raised is told of as it is.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+}
+
+/// How many sessions there may be at a time, and what says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    pub(crate) sessions: usize,
+    /// The limit of file descriptors, where that is what leaves no more room.
+    descriptors: Option<u64>,
+    wanted: usize,
+}
+
+impl Room {
+    /// The room for `limits.sessions`, once everything is open that is to be.
+    pub(crate) fn now(wanted: usize) -> Room {
+        let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
+        let open = std::fs::read_dir("/proc/self/fd");
+        let open = open.map_or(USUALLY_OPEN, |open| open.count() as u64);
+        Room::within(wanted, limit, open)
+    }
+
+    fn within(wanted: usize, limit: u64, open: u64) -> Room {
+        let free = limit.saturating_sub(open).saturating_sub(SPARE_DESCRIPTORS);
+        let most = usize::try_from(free / DESCRIPTORS_A_SESSION).unwrap_or(usize::MAX);
+        Room {
+            sessions: wanted.min(most).max(1),
+            descriptors: (most < wanted).then_some(limit),
+            wanted,
+        }
+    }
+
+    /// What is to be said of it at the start; `None` where `limits.sessions` fits.
+    pub(crate) fn shortage(&self) -> Option<String> {
+        let limit = self.descriptors?;
+        let (sessions, wanted) = (self.sessions, self.wanted);
+        let lacking = (wanted - sessions.min(wanted)) as u64 * DESCRIPTORS_A_SESSION;
+        let enough = limit.saturating_add(lacking);
+        Some(format!(
+            "there is room for {sessions} sessions only, since the process may open {limit} files; limits.sessions = {wanted} takes \
+             {enough}: raise the limit (ulimit -n, LimitNOFILE), or set limits.sessions = {sessions}"
+        ))
+    }
+
+    /// What a client is told that finds no place.
+    pub(crate) fn refusal(&self) -> String {
+        match self.descriptors {
+            Some(_) => full_of_files(&format!("in {} sessions", self.sessions)),
+            None => format!(
+                "Too many connections (Headwater's limits.sessions = {})",
+                self.sessions
+            ),
+        }
+    }
+}
+
+/// What a client is told where Headwater is full, and not the server.
+pub(crate) fn full_of_files(when: &str) -> String {
+    format!(
+        "Too many connections (Headwater is out of file descriptors {when}: raise ulimit -n, LimitNOFILE)"
+    )
+}
+
+/// True for an error that says that this process, or the system, can open no more files.
+pub(crate) fn is_out_of_files(error: &std::io::Error) -> bool {
+    use nix::errno::Errno;
+    let code = error.raw_os_error();
+    code.is_some_and(|code| code == Errno::EMFILE as i32 || code == Errno::ENFILE as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_that_fit_are_not_talked_about() {
+        let room = Room::within(100, 1_000, 20);
+        assert_eq!((room.sessions, room.shortage()), (100, None));
+        assert!(room.refusal().contains("limits.sessions = 100"));
+        assert_eq!(Room::within(10_000, u64::MAX, 20).sessions, 10_000);
+    }
+
+    #[test]
+    fn too_few_descriptors_are_said_with_numbers_that_are_enough() {
+        let room = Room::within(10_000, 64, 14);
+        assert_eq!(room.sessions, 17);
+        let said = room.shortage().unwrap_or_default();
+        for part in [
+            "17 sessions",
+            "64 files",
+            "limits.sessions = 10000",
+            "LimitNOFILE",
+        ] {
+            assert!(said.contains(part), "{said}");
+        }
+        let enough = 64 + (10_000 - 17) * DESCRIPTORS_A_SESSION;
+        assert!(said.contains(&enough.to_string()), "{said}");
+        assert_eq!(Room::within(10_000, enough, 14).shortage(), None);
+        assert!(room.refusal().contains("file descriptors"));
+        assert_eq!(Room::within(10_000, 8, 14).sessions, 1);
+    }
+}
