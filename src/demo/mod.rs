@@ -7,9 +7,12 @@ pub mod private_server;
 pub mod script;
 mod show;
 mod speed;
+mod warm;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use mysql_async::{Conn, OptsBuilder};
@@ -21,6 +24,7 @@ use self::load::{LoadError, Progress};
 use self::private_server::{Kind, PrivateServer, PrivateServerError};
 use crate::config::{ConfigError, ServeFlags, ServiceFlags, Settings};
 use crate::server::{ServeError, Server};
+use crate::session::driver::Shared;
 
 /// The demo's database.
 pub const DATABASE: &str = "timeline";
@@ -131,11 +135,14 @@ async fn show_and_stay(flags: DemoFlags) -> Result<(), DemoError> {
     println!("MariaDB {} on {}, private", server.version(), server.addr());
 
     load_with_progress(server.addr(), flags.size()).await?;
-    let proxy = start_headwater(server.addr(), flags.listen.clone()).await?;
+    let start = Instant::now();
+    let (proxy, shared) = start_headwater(server.addr(), flags.listen.clone()).await?;
     println!("Headwater on {proxy}, in front of it\n");
 
     let last = show::first_timeline(proxy).await?;
-    speed::compare(server.addr(), proxy, flags.size().users).await?;
+    let users = flags.size().users;
+    warm::wait(proxy, &shared, users, start).await?;
+    speed::compare(server.addr(), proxy, users).await?;
     show::what_to_type_next(server.addr(), proxy, last);
     std::future::pending().await
 }
@@ -172,7 +179,7 @@ async fn load_with_progress(addr: SocketAddr, size: Size) -> Result<(), DemoErro
 async fn start_headwater(
     upstream: SocketAddr,
     listen: Option<String>,
-) -> Result<SocketAddr, DemoError> {
+) -> Result<(SocketAddr, Arc<Shared>), DemoError> {
     let settings = Settings::load(&ServeFlags {
         listen: Some(listen.unwrap_or_else(|| usual_or_free().to_string())),
         upstream: Some(upstream.to_string()),
@@ -180,6 +187,7 @@ async fn start_headwater(
             service_user: Some(accounts::SERVICE.to_owned()),
             service_password: Some(String::new()),
         },
+        preload: true,
         ..ServeFlags::default()
     })?;
     let server = Server::bind(&settings).await?;
@@ -188,8 +196,9 @@ async fn start_headwater(
         source,
     })?;
     server.announce().await;
+    let shared = server.shared();
     task::spawn(server.run(std::future::pending()));
-    Ok(addr)
+    Ok((addr, shared))
 }
 
 /// A connection over TCP, as Headwater's clients have it.

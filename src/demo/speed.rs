@@ -28,7 +28,7 @@ pub(super) async fn compare(
     proxy: SocketAddr,
     users: u32,
 ) -> Result<(), DemoError> {
-    println!("timelines a second, {CONNECTIONS} connections, random readers\n");
+    println!("timelines a second, {CONNECTIONS} connections, random readers, from warm memory\n");
     println!(
         "{:<28}{:>10}{:>12}{:>8}",
         "", "directly", "Headwater", "ratio"
