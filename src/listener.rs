@@ -8,6 +8,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use rustix::net::{SocketAddrAny, SocketFlags, acceptfrom_with};
+use socket2::SockRef;
 use tokio::io::unix::AsyncFd;
 
 use crate::link::{self, Parked};
@@ -15,11 +16,50 @@ use crate::link::{self, Parked};
 /// As servers have theirs: who may connect is the login's affair.
 const MODE: u32 = 0o777;
 
+/// Where Linux says how many connections may wait for one listener at most.
+const MOST_WAITING: &str = "/proc/sys/net/core/somaxconn";
+
 /// The open port, and the open socket if there is one.
 #[derive(Debug)]
 pub(crate) struct Listener {
     port: AsyncFd<TcpListener>,
     local: Option<Local>,
+    backlog: Backlog,
+}
+
+/// How many connections may wait to be accepted: one more is dropped by the system, and its client may never hear of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Backlog(i32);
+
+impl Backlog {
+    /// As many as `listen_backlog` says; 0: as many as the system allows. The system itself keeps to what it allows.
+    pub(crate) fn new(connections: u32) -> Backlog {
+        match connections {
+            0 => Backlog(i32::MAX),
+            connections => {
+                if let Some(most) = most_waiting().filter(|most| connections > *most) {
+                    tracing::warn!(
+                        "listen_backlog = {connections} (--listen-backlog, HEADWATER_LISTEN_BACKLOG) is more than the system \
+                         allows: {most} connections may wait; raise net.core.somaxconn to have more"
+                    );
+                }
+                Backlog(i32::try_from(connections).unwrap_or(i32::MAX))
+            }
+        }
+    }
+
+    fn set(self, listener: &impl AsFd) -> io::Result<()> {
+        SockRef::from(listener).listen(self.0)
+    }
+}
+
+/// How many connections the system lets wait for one listener, where it says so.
+fn most_waiting() -> Option<u32> {
+    std::fs::read_to_string(MOST_WAITING)
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
 }
 
 #[derive(Debug)]
@@ -43,12 +83,17 @@ pub(crate) struct Accepted {
 }
 
 impl Listener {
-    pub(crate) async fn port(address: &str) -> io::Result<Listener> {
+    pub(crate) async fn port(address: &str, backlog: Backlog) -> io::Result<Listener> {
         let port = tokio::net::TcpListener::bind(address).await?.into_std()?;
+        backlog.set(&port)?;
         // Whoever is accepted has what the port has.
         link::prepare(&port)?;
         let port = watch(port)?;
-        Ok(Listener { port, local: None })
+        Ok(Listener {
+            port,
+            local: None,
+            backlog,
+        })
     }
 
     /// Opens the socket too. A file that a process left behind that is gone is in nobody's way.
@@ -60,6 +105,7 @@ impl Listener {
             std::fs::remove_file(path)?;
         }
         let listener = UnixListener::bind(path)?;
+        self.backlog.set(&listener)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(MODE))?;
         listener.set_nonblocking(true)?;
         let listener = watch(listener)?;

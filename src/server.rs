@@ -14,7 +14,7 @@ use crate::catalogue::{Catalogue, Service, ServiceError};
 use crate::config::{ProxyProtocolSection, Redirects, Settings};
 use crate::feed::{Feed, Inbox};
 use crate::link::{Link, Socket, is_path, proxy_header};
-use crate::listener::{Accepted, Listener};
+use crate::listener::{Accepted, Backlog, Listener};
 use crate::reach::Upstream;
 use crate::room::{Room, full_of_files, is_out_of_files};
 use crate::session::advice::Advice;
@@ -132,13 +132,12 @@ impl Server {
     /// # Errors
     /// When the port cannot be opened.
     pub async fn bind(settings: &Settings) -> Result<Server, ServeError> {
-        let mut listener =
-            Listener::port(&settings.listen)
-                .await
-                .map_err(|source| ServeError::Listen {
-                    listen: settings.listen.clone(),
-                    source,
-                })?;
+        let mut listener = Listener::port(&settings.listen, Backlog::new(settings.listen_backlog))
+            .await
+            .map_err(|source| ServeError::Listen {
+                listen: settings.listen.clone(),
+                source,
+            })?;
         if let Some(path) = &settings.socket {
             listener = listener
                 .and_socket(path)

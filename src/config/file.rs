@@ -18,6 +18,7 @@ use crate::tls::{TlsSection, UpstreamTlsSection};
 pub(super) struct File {
     pub(super) listen: Option<String>,
     pub(super) socket: Option<PathBuf>,
+    pub(super) listen_backlog: Option<u32>,
     pub(super) upstream: Option<String>,
     pub(super) accelerate: Option<bool>,
     pub(super) threads: Option<usize>,

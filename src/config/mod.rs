@@ -31,6 +31,8 @@ pub struct Settings {
     pub listen: String,
     /// Path of a socket on which clients connect too (`socket`).
     pub socket: Option<PathBuf>,
+    /// Connections that may wait to be accepted (`listen_backlog`); 0: as many as the system allows.
+    pub listen_backlog: u32,
     /// Address of the database server (`upstream`).
     pub upstream: String,
     /// The service account (`service.user`, `service.password`).
@@ -124,6 +126,7 @@ impl Settings {
                 .or(file.listen)
                 .unwrap_or("127.0.0.1:3307".into()),
             socket: flags.socket.clone().or(file.socket),
+            listen_backlog: flags.listen_backlog.or(file.listen_backlog).unwrap_or(0),
             upstream: flags
                 .upstream
                 .clone()
