@@ -5,6 +5,7 @@ mod commands;
 mod ends;
 mod idle;
 mod logins;
+mod out_of_order;
 mod pipelines;
 mod prepared;
 mod progress;

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::asked::{Asked, Dress, Wanted};
 use super::dump::Dump;
-use super::frames::Renumbered;
+use super::frames::{Frames, Renumbered};
 use super::legs::{Agreed, refusal};
 use super::machine::{ClientStep, Limits, Server};
 use super::peer::OwnUser;
@@ -34,6 +34,8 @@ pub struct Commands {
     pub capabilities: Capabilities,
     agreed: Agreed,
     renumbered: Renumbered,
+    /// Which legs are in frames, where nobody reads a command's number.
+    frames: Frames,
     /// State of the session on the server.
     pub standing: Standing,
     /// The result tables, on the server and pending.
@@ -126,7 +128,7 @@ impl Commands {
     pub(super) fn new(
         server: Server,
         capabilities: Capabilities,
-        (agreed, renumbered): (Agreed, Renumbered),
+        (agreed, frames): (Agreed, Frames),
         standing: Standing,
         limits: Limits,
     ) -> Self {
@@ -135,7 +137,8 @@ impl Commands {
             server,
             capabilities,
             agreed,
-            renumbered,
+            renumbered: frames.renumbered(),
+            frames,
             standing,
             tables: ResultTables::none(),
             in_flight: VecDeque::new(),
@@ -203,7 +206,7 @@ impl Commands {
         let Some(header) = Header::parse(input) else {
             return ClientStep::Need;
         };
-        if self.renumbered == Renumbered::Clients && header.seq != 0 {
+        if self.frames.client.is_some() && header.seq != 0 {
             return ClientStep::Number;
         }
         let body = input.get(HEADER_BYTES..).unwrap_or_default();
@@ -212,6 +215,9 @@ impl Commands {
         }
         let whole = header.len <= limits.statement_bytes && header.len < MAX_BODY;
         if let Some(step) = self.kept_from_own_user(header, body, whole) {
+            return step;
+        }
+        if let Some(step) = self.out_of_order(header, input) {
             return step;
         }
         match command_of(body) {

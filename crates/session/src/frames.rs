@@ -13,6 +13,8 @@ use headwater_wire::response::ErrPacket;
 
 /// ER_NOT_SUPPORTED_YET.
 const UNSUPPORTED: u16 = 1235;
+/// ER_NET_PACKETS_OUT_OF_ORDER.
+const OUT_OF_ORDER: u16 = 1156;
 
 /// Which ways to compress clients are offered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -142,6 +144,17 @@ pub fn refusal(seq: u8, what: &str) -> Vec<u8> {
         message: message.into_bytes(),
     };
     told(seq, &error)
+}
+
+/// What servers say to a client whose command does not begin with number 0: itself with that number, whatever came before.
+#[must_use]
+pub fn out_of_order() -> Vec<u8> {
+    let error = ErrPacket {
+        code: OUT_OF_ORDER,
+        sqlstate: Some(*b"08S01"),
+        message: b"Got packets out of order".to_vec(),
+    };
+    told(0, &error)
 }
 
 #[cfg(test)]

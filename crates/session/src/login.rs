@@ -419,7 +419,7 @@ impl LoggingIn {
                     let mut standing = Standing::new(login.database.take());
                     standing.observe(&ok);
                     let (server, capabilities) = (login.server.clone(), login.capabilities);
-                    let ways = (*agreed, login.frames.renumbered());
+                    let ways = (*agreed, login.frames);
                     let mut commands =
                         Commands::new(server, capabilities, ways, standing, self.limits);
                     commands.account = std::mem::take(&mut login.user);

@@ -72,7 +72,7 @@ impl Stream {
     }
 
     /// Counts from 0 again.
-    pub(super) fn begin_command(&mut self) {
+    pub(crate) fn begin_command(&mut self) {
         if let Some(frames) = &mut self.frames {
             frames.begin();
         }

@@ -111,6 +111,23 @@ impl Commands {
         self.renumbered != Renumbered::Nobodys
     }
 
+    /// A command whose number is not the first, 0: a server that reads numbers says that it is out of order and ends the session,
+    /// whatever the command is. `None`: it is in order.
+    pub(super) fn out_of_order(&mut self, header: Header, input: &[u8]) -> Option<ClientStep> {
+        if header.seq == 0 {
+            return None;
+        }
+        if self.frames.server.is_none() {
+            // Not as a statement, even if the server should go on.
+            return Some(self.other(Command::Other(0), header, input));
+        }
+        // The server is in frames, where it would not notice.
+        Some(match self.is_idle() {
+            true => ClientStep::Refuse(frames::out_of_order()),
+            false => ClientStep::Hold,
+        })
+    }
+
     /// The numbers that the reply to the next command gets; `None`: its own.
     pub(super) fn reply_numbers(&mut self) -> Option<Renumber> {
         let told = std::mem::take(&mut self.told);
