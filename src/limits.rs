@@ -26,6 +26,10 @@ pub struct Limits {
     pub follow_edges: usize,
     /// Databases whose check is remembered.
     pub databases: usize,
+    /// Time that a client has to take what waits for it, in milliseconds; then its session ends.
+    pub stalled_ms: u64,
+    /// The same where the server has ended the session already.
+    pub last_words_ms: u64,
     /// Time to connect to the server, in milliseconds.
     pub connect_ms: u64,
     /// Time that a check by the service account may take, in milliseconds.
@@ -49,6 +53,9 @@ impl Default for Limits {
             authors: 65_536,
             follow_edges: 1_000_000,
             databases: 1_000,
+            // Beyond the longest net_write_timeout that is usual (600 s, which JDBC sets for rows that it reads one by one).
+            stalled_ms: 900_000,
+            last_words_ms: 60_000,
             connect_ms: 10_000,
             check_ms: 2_000,
             recheck_ms: 10_000,

@@ -1,16 +1,19 @@
 //! How sessions end: killed, timed out, refused, too big, or with their server.
 
+use std::io::{ErrorKind, Read};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use headwater::demo::private_server::{Kind, PrivateServer};
 
 use super::talk::{read_to_end, same_with_and_without};
+use crate::kit::certificates::trust_anyone;
 use crate::kit::peer::Peer;
 use crate::kit::proxy::{Proxy, free_addr};
 use crate::kit::servers::{Server, full, on_each_server};
+use crate::kit::wire_client::capability::COMPRESS;
 use crate::kit::wire_client::packet::encode;
-use crate::kit::wire_client::{Login, ServerError, WireClient};
+use crate::kit::wire_client::{COM_PING, Login, ServerError, WireClient};
 
 #[test]
 fn a_session_is_killed_by_the_thread_id_its_client_saw() {
@@ -42,6 +45,54 @@ fn a_session_that_idles_too_long_hears_the_servers_good_bye() {
             talk.read_to_its_end();
         });
     });
+}
+
+/// How a connection ends: by a word of the other side, or by a reset.
+fn end(client: &WireClient) -> Result<(), ErrorKind> {
+    let read = client.stream.tcp().read_to_end(&mut Vec::new());
+    read.map(|_| ()).map_err(|error| error.kind())
+}
+
+/// MariaDB resets who idles too long, MySQL says good bye.
+#[test]
+fn a_session_ends_in_the_way_that_the_server_ends_it() {
+    on_each_server(|server| {
+        let settings = "[tls]\nself_signed = true\n[upstream_tls]\nmirror = false\n";
+        let proxy = Proxy::configured(server.addr(), settings, &[]);
+        let login = Login::default;
+        for relayed in [
+            login(),
+            login().with(COMPRESS),
+            login().tls(&trust_anyone()),
+        ] {
+            let directly = login().with(relayed.capabilities & COMPRESS);
+            let mut clients = [
+                WireClient::login(server.addr(), &directly),
+                proxy.login(&relayed),
+            ];
+            for client in &mut clients {
+                client.ok("SET SESSION wait_timeout = 1");
+            }
+            let [direct, relayed] = clients.map(|client| end(&client));
+            assert_eq!(relayed, direct);
+            assert_eq!(direct.is_err(), server.is_mariadb());
+        }
+    });
+}
+
+/// Behind the error the server resets the connection, so that the next command fails.
+#[test]
+fn a_command_behind_the_error_that_ended_the_session_fails() {
+    let small = small_server(crate::kit::servers::mariadb());
+    let proxy = Proxy::start(small.addr(), &[]);
+    for addr in [small.addr(), proxy.addr()] {
+        let mut client = WireClient::login(addr, &Login::default().with(COMPRESS));
+        let error = client.error(&format!("SELECT length('{}')", "x".repeat(3 << 20)));
+        assert_eq!(error.code, 1153);
+        thread::sleep(Duration::from_millis(200));
+        let sent = client.send(&[COM_PING]).map_err(|error| error.kind());
+        assert_eq!(sent, Err(ErrorKind::ConnectionReset), "{addr}");
+    }
 }
 
 /// A server with small limits of its own, for what the shared ones never do.

@@ -10,6 +10,7 @@ mod pipelines;
 mod prepared;
 mod progress;
 mod redirects;
+mod stalled;
 mod strange_clients;
 mod strange_servers;
 mod stream;

@@ -53,6 +53,11 @@ impl Settings {
                 usize::try_from(limits.connect_ms).unwrap_or(usize::MAX),
                 1,
             ),
+            (
+                "stalled_ms",
+                usize::try_from(limits.stalled_ms).unwrap_or(usize::MAX),
+                1_000,
+            ),
             ("statement_bytes", limits.statement_bytes, 256),
             ("in_flight", limits.in_flight, 1),
             ("statements", limits.statements, 1),

@@ -13,6 +13,7 @@ use std::future::poll_fn;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
@@ -26,6 +27,8 @@ use tls::Tls;
 
 /// Read at a time into a buffer of its own.
 const FILL_BYTES: usize = 16 * 1024;
+/// So often it is looked whether what was sent has arrived, where no event tells.
+const LOOK: Duration = Duration::from_millis(2);
 /// What an idle link may keep allocated.
 const IDLE_BYTES: usize = 1024;
 
@@ -220,6 +223,23 @@ impl Link {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// True when the other side has ended, whatever is still to be read of it.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.socket.has_ended()
+    }
+
+    /// Ends the connection by a reset once the other side has what was sent. Between processes of one machine there are none:
+    /// there it is closed.
+    pub async fn reset(self) {
+        if self.socket.keep_little().is_ok() {
+            while !self.socket.has_room() {
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+        let _ = self.socket.reset_at_end();
     }
 
     /// Forgets what the socket did not take.

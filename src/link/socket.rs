@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use socket2::SockRef;
 use tokio::io::Interest;
@@ -115,7 +116,53 @@ impl Socket {
     }
 }
 
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Socket::Tcp(stream) => stream.as_fd(),
+            Socket::Unix(stream) => stream.as_fd(),
+        }
+    }
+}
+
 impl Socket {
+    /// What of this is so now, beside errors and ends, as the system says without being waited for.
+    fn now(&self, wanted: PollFlags) -> PollFlags {
+        let mut sockets = [PollFd::new(self, wanted)];
+        // What cannot be asked has not happened.
+        let asked = poll(&mut sockets, Some(&Timespec::default()));
+        match asked {
+            Ok(_) => sockets.map(|socket| socket.revents())[0],
+            Err(_) => PollFlags::empty(),
+        }
+    }
+
+    /// True when the other side has ended, whatever is still to be read of it.
+    pub(super) fn has_ended(&self) -> bool {
+        let ended = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+        self.now(PollFlags::RDHUP).intersects(ended)
+    }
+
+    /// Has the system keep so little for the other side that what it says of room to write tells whether the other side has
+    /// all but the last small packet.
+    pub(super) fn keep_little(&self) -> io::Result<()> {
+        SockRef::from(self).set_send_buffer_size(1)
+    }
+
+    /// True when there is room to write.
+    pub(super) fn has_room(&self) -> bool {
+        self.now(PollFlags::OUT)
+            .intersects(PollFlags::OUT | PollFlags::HUP | PollFlags::ERR)
+    }
+
+    /// Closing it will be a reset, as far as its kind has such a thing.
+    pub(super) fn reset_at_end(&self) -> io::Result<()> {
+        match self {
+            Socket::Tcp(stream) => SockRef::from(stream).set_linger(Some(Duration::ZERO)),
+            Socket::Unix(_) => Ok(()),
+        }
+    }
+
     /// Does `what` if the socket is ready for it, as far as the runtime knows.
     pub(super) fn attempt<T>(
         &self,

@@ -29,6 +29,10 @@ pub enum Event {
     TableWritten,
     /// The real procedure ran in place of writing the result table.
     ProcedureRedone,
+    /// A session ended because its client did not take what waited for it.
+    ClientStalled,
+    /// A client left before it had logged in.
+    LoginCut,
 }
 
 /// A counter as it is printed, and as `docs/counters.md` explains it.
@@ -69,7 +73,7 @@ pub const COMPARED: [Counter; 3] = [
 
 impl Event {
     /// Every event with its counter, in the order of their numbers.
-    pub const ALL: [(Event, Counter); 9] = [
+    pub const ALL: [(Event, Counter); 11] = [
         (
             Event::Session,
             counter("sessions", "clients that connected"),
@@ -126,6 +130,20 @@ impl Event {
             counter(
                 "procedures_redone",
                 "times the real procedure ran because the table could not be written",
+            ),
+        ),
+        (
+            Event::ClientStalled,
+            counter(
+                "clients_stalled",
+                "sessions ended because their client did not take what waited for it (`limits.stalled_ms`, `limits.last_words_ms`)",
+            ),
+        ),
+        (
+            Event::LoginCut,
+            counter(
+                "logins_cut",
+                "logins that did not come to an end: the client left, or was refused",
             ),
         ),
     ];

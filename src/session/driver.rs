@@ -21,6 +21,7 @@ use super::counts::{Counts, Event};
 use super::login::Ways;
 use super::long_rows::LongRows;
 use super::machine::{ClientStep, Machine, ServerStep};
+use super::stall::Stall;
 use crate::backend::{AskError, Backend};
 use crate::catalogue::{Catalogue, Epoch};
 use crate::feed::{Feed, Place};
@@ -115,6 +116,14 @@ pub enum Ended {
     /// The client was told why it cannot go on.
     #[error("the client was refused")]
     Refused,
+    /// The client did not take what waited for it.
+    #[error("its client did not take what waited for it within limits.{limit} = {limit_ms}")]
+    Stalled {
+        /// The limit.
+        limit: &'static str,
+        /// In milliseconds.
+        limit_ms: u64,
+    },
 }
 
 impl From<AskError> for Ended {
@@ -136,7 +145,10 @@ pub(super) enum Inbound {
     /// The server knows that no more will come; its replies still go to the client.
     Closed,
     /// The server takes no more; its last words still go to the client, who sends in vain.
-    Refused,
+    Refused {
+        /// The server's side has ended by a reset.
+        reset: bool,
+    },
 }
 
 /// What can be done.
@@ -145,6 +157,7 @@ enum Ready {
     Client,
     ClientRoom,
     ServerRoom,
+    Stalled,
     Alarm,
 }
 
@@ -197,6 +210,7 @@ pub struct Session {
     pub(super) client_in: Vec<u8>,
     pub(super) inbound: Inbound,
     holding: bool,
+    pub(super) stall: Stall,
     pub(super) long_rows: LongRows,
     /// The server has been asked for something since the last page from memory.
     pub(super) sent: bool,
@@ -234,6 +248,7 @@ impl Session {
             client_in,
             inbound: Inbound::Open,
             holding: false,
+            stall: Stall::default(),
             long_rows: LongRows::Read,
             sent: true,
             place: None,
@@ -331,23 +346,27 @@ impl Session {
     where
         F: Future<Output = bool>,
     {
+        if self.client.is_clear() {
+            self.stall.taken();
+        }
         // By hand, since this is all that most statements need: a `select!` of futures costs as much as what they lead to.
         match poll_fn(|context| self.poll_ready(alarm, context)).await? {
             Ready::Server => self.read_server(),
             Ready::Client => self.read_client(),
             Ready::ClientRoom => self.client.flush().map_err(|_| Ended::Client),
             Ready::ServerRoom => {
-                if self.backend.link.flush().is_err() {
-                    self.refuse_inbound();
+                if let Err(error) = self.backend.link.flush() {
+                    self.refuse_inbound(&error);
                 }
                 Ok(())
             }
+            Ready::Stalled => self.look_at_stalled(),
             Ready::Alarm => Ok(()),
         }
     }
 
     fn poll_ready<F>(
-        &self,
+        &mut self,
         alarm: &mut Alarm<'_, F>,
         context: &mut Context<'_>,
     ) -> Poll<Result<Ready, Ended>>
@@ -362,7 +381,7 @@ impl Session {
         let read_client = match self.inbound {
             Inbound::Open => server.is_clear() && !self.holding,
             Inbound::Closing | Inbound::Closed => false,
-            Inbound::Refused => true,
+            Inbound::Refused { .. } => true,
         };
         if client.is_clear() {
             if let Poll::Ready(ready) = server.poll_readable(context) {
@@ -371,6 +390,8 @@ impl Session {
         } else if let Poll::Ready(ready) = client.poll_writable(context) {
             let ready = ready.map(|()| Ready::ClientRoom);
             return Poll::Ready(ready.map_err(|_| Ended::Client));
+        } else if self.stall.poll(context).is_ready() {
+            return Poll::Ready(Ok(Ready::Stalled));
         }
         if read_client && let Poll::Ready(ready) = client.poll_readable(context) {
             return Poll::Ready(ready.map(|()| Ready::Client).map_err(|_| Ended::Client));
@@ -393,7 +414,7 @@ impl Session {
                     };
                     return Ok(());
                 }
-                Ok(_) if self.inbound == Inbound::Refused => return Ok(()),
+                Ok(_) if matches!(self.inbound, Inbound::Refused { .. }) => return Ok(()),
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(_) => return Err(Ended::Client),
@@ -415,8 +436,8 @@ impl Session {
             let (pass, keep) = bytes.split_at(passed);
             self.sent |= passed > 0;
             self.client_in.extend_from_slice(keep);
-            if self.backend.link.send(pass).is_err() {
-                self.refuse_inbound();
+            if let Err(error) = self.backend.link.send(pass) {
+                self.refuse_inbound(&error);
             }
             Ok(())
         })
@@ -430,7 +451,7 @@ impl Session {
         SCRATCH.with_borrow_mut(|scratch| {
             let scratch = scratch.get_mut(..room).unwrap_or_default();
             let read = match self.backend.link.read(scratch) {
-                Ok(0) => return Err(Ended::Server(io::ErrorKind::UnexpectedEof.into())),
+                Ok(0) => return Err(Ended::Server(self.end_of_server().into())),
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(Ended::Server(error)),
@@ -446,6 +467,14 @@ impl Session {
                 .extend_from_slice(bytes.get(passed..).unwrap_or_default());
             Ok(())
         })
+    }
+
+    /// How the server has ended where nothing more is to be read: a reset is told once, and may have been told to who wrote.
+    fn end_of_server(&self) -> io::ErrorKind {
+        match self.inbound {
+            Inbound::Refused { reset: true } => io::ErrorKind::ConnectionReset,
+            _ => io::ErrorKind::UnexpectedEof,
+        }
     }
 
     /// Shows the machine what waits from the server, and passes it on.
@@ -509,8 +538,8 @@ impl Session {
     pub(super) fn pass_client(&mut self, length: usize) -> Result<(), Ended> {
         self.sent = true;
         let bytes = self.client_in.get(..length).unwrap_or_default();
-        if self.backend.link.send(bytes).is_err() {
-            self.refuse_inbound();
+        if let Err(error) = self.backend.link.send(bytes) {
+            self.refuse_inbound(&error);
         } else {
             self.client_in.drain(..length);
         }
@@ -518,8 +547,9 @@ impl Session {
     }
 
     /// The server has closed, and may have said why: that is still to be read.
-    fn refuse_inbound(&mut self) {
-        self.inbound = Inbound::Refused;
+    fn refuse_inbound(&mut self, error: &io::Error) {
+        let reset = error.kind() == io::ErrorKind::ConnectionReset;
+        self.inbound = Inbound::Refused { reset };
         self.client_in = Vec::new();
         self.backend.link.forget();
     }

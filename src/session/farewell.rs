@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use super::counts::Event;
 use super::driver::{Ended, Inbound, Session};
 use crate::link::Link;
 
@@ -24,9 +25,16 @@ impl Session {
     }
 
     /// Lets either side have what was meant for it.
-    pub(super) async fn farewell(&mut self, ended: &Ended) {
-        if let Ended::Server(_) | Ended::Refused = ended {
-            return self.last_words().await;
+    pub(super) async fn farewell(mut self, ended: &Ended) {
+        match ended {
+            Ended::Server(error) => {
+                let reset = error.kind() == io::ErrorKind::ConnectionReset;
+                return self.last_words(reset).await;
+            }
+            Ended::Refused => return self.last_words(false).await,
+            // It had its time.
+            Ended::Stalled { .. } => return,
+            Ended::Client | Ended::Drained => {}
         }
         let rest = async {
             let _ = self.client.cleared().await;
@@ -35,29 +43,41 @@ impl Session {
         let _ = tokio::time::timeout(FAREWELL, rest).await;
     }
 
-    /// The server is gone. A client gets its last words however slowly it reads, as it would from
-    /// the server's own system. What it still sends is dropped, not left unread: closing then would
-    /// reset the connection, and the reset could overtake those words.
-    async fn last_words(&mut self) {
-        while !self.client.is_clear() {
-            let done = tokio::select! {
-                ready = self.client.writable() => ready.and_then(|()| self.client.flush()),
-                ready = self.client.readable() => match ready.and_then(|()| drop_input(&mut self.client)) {
-                    Ok(Input::End) => break,
-                    other => other.map(|_| ()),
-                },
-            };
-            if done.is_err() {
-                return;
-            }
+    /// The server is gone. A client gets its last words though it reads slowly, as it would from the server's own system. What
+    /// it still sends is dropped, not left unread: closing then would reset the connection, and the reset could overtake those
+    /// words.
+    async fn last_words(mut self, reset: bool) {
+        let limit = Duration::from_millis(self.shared.limits.last_words_ms);
+        match tokio::time::timeout(limit, self.let_have()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return,
+            Err(_) => return self.shared.counts.add(Event::ClientStalled),
         }
         let closing = async {
+            // Its server has ended so, and its next command would fail with it.
+            if reset {
+                return self.client.reset().await;
+            }
             let _ = self.client.finish().await;
             while self.client.readable().await.is_ok()
                 && matches!(drop_input(&mut self.client), Ok(Input::More))
             {}
         };
         let _ = tokio::time::timeout(FAREWELL, closing).await;
+    }
+
+    /// Waits until the client has taken what waits for it, or has left.
+    async fn let_have(&mut self) -> io::Result<()> {
+        while !self.client.is_clear() {
+            tokio::select! {
+                ready = self.client.writable() => ready.and_then(|()| self.client.flush())?,
+                ready = self.client.readable() => match ready.and_then(|()| drop_input(&mut self.client))? {
+                    Input::End => return Ok(()),
+                    Input::More => {}
+                },
+            }
+        }
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ mod owned;
 mod proof;
 mod secure;
 mod settle;
+mod stall;
 mod tail;
 mod values;
 

@@ -1,0 +1,141 @@
+//! Clients that do not read, and whose servers do not wait for them for ever.
+
+use std::io::Read;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use headwater::demo::private_server::PrivateServer;
+
+use crate::kit::certificates::trust_anyone;
+use crate::kit::proxy::Proxy;
+use crate::kit::servers::on_servers_of_its_own;
+use crate::kit::wire_client::capability::COMPRESS;
+use crate::kit::wire_client::{Login, WireClient};
+
+/// More than the systems on the way hold, also when it is compressed.
+const MUCH: &str = "SELECT SHA2(RAND(), 512), SHA2(RAND(), 512), SHA2(RAND(), 512), SHA2(RAND(), 512) \
+                    FROM information_schema.collations a, information_schema.collations b, information_schema.collations c";
+
+/// Asks for more than it will read.
+fn stalled(proxy: &Proxy, login: &Login) -> WireClient {
+    let mut client = entered(proxy, login);
+    client.ok("SET SESSION net_write_timeout = 1");
+    let query = client.query_payload(MUCH.as_bytes(), &[]);
+    client.send(&query).unwrap();
+    client
+}
+
+/// Who left before may still have a place.
+#[track_caller]
+fn entered(proxy: &Proxy, login: &Login) -> WireClient {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        if let Ok(client) = WireClient::try_login(proxy.addr(), login).unwrap() {
+            return client;
+        }
+        assert!(Instant::now() < deadline, "no place is given back");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Waits until the server has nobody left but the one who asks.
+#[track_caller]
+fn alone(server: &PrivateServer) {
+    let mut root = WireClient::connect(server.addr());
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while root.rows("SHOW GLOBAL STATUS LIKE 'Threads_connected'")[0][1].as_deref() != Some("1") {
+        assert!(Instant::now() < deadline, "sessions stay on the server");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+const SETTINGS: &str = "[tls]\nself_signed = true\n[upstream_tls]\nmirror = false\n\
+                        [limits]\nsessions = 3\nlast_words_ms = 2000\nstalled_ms = 8000\n";
+
+/// Plain, enciphered, compressed.
+fn logins() -> [Login; 3] {
+    let login = Login::default;
+    [
+        login(),
+        login().tls(&trust_anyone()),
+        login().with(COMPRESS),
+    ]
+}
+
+/// The server ends each for `net_write_timeout`, and its last bytes are in the way of the news.
+#[test]
+fn places_of_clients_that_never_read_are_given_back() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let proxy = Proxy::configured(server.addr(), SETTINGS, &[]);
+            let kept: Vec<WireClient> = logins().map(|login| stalled(&proxy, &login)).into();
+            alone(server);
+            entered(&proxy, &Login::default());
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while proxy.counts().of("clients_stalled") < 3 {
+                assert!(Instant::now() < deadline, "{}", proxy.log());
+                thread::sleep(Duration::from_millis(50));
+            }
+            let log = proxy.log();
+            assert!(log.contains("did not take what waited"), "{log}");
+            drop(kept);
+        },
+    );
+}
+
+/// All that the server had to say is in Headwater's own system, with the news of its end behind it.
+#[test]
+fn a_server_whose_end_is_seen_behind_unread_bytes_is_not_waited_for() {
+    use crate::kit::peer::Peer;
+    let peer = Peer::start(|stage| {
+        stage.let_in()?;
+        stage.read()?;
+        stage.packet(1, &[1])?;
+        stage.packet(2, b"\x03def\0\0\0\x01a\0\x0c\x2d\0\0\0\0\0\xfd\0\0\0\0\0")?;
+        // What the client's side and Headwater hold, and then a little.
+        for row in 0..120 {
+            let mut payload = vec![0xfc];
+            payload.extend(60_000_u16.to_le_bytes());
+            payload.resize(60_000 + 3, b'x');
+            stage.packet((row as u8).wrapping_add(3), &payload)?;
+        }
+        Ok(())
+    });
+    let settings = "[limits]\nsessions = 1\nlast_words_ms = 2000\n";
+    let proxy = Proxy::configured(peer.addr(), settings, &[]);
+    let mut client = entered(&proxy, &Login::default());
+    client.send(b"\x03SELECT a").unwrap();
+    entered(&proxy, &Login::default());
+    assert_eq!(proxy.counts().of("clients_stalled"), 1);
+    drop(client);
+}
+
+/// Killed, or gone with its machine's memory: the clients get what had been sent if they read in time.
+#[test]
+fn a_client_that_reads_in_time_gets_all_that_its_server_had_sent() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let proxy = Proxy::configured(server.addr(), SETTINGS, &[]);
+            let mut client = stalled(&proxy, &Login::default());
+            alone(server);
+            let mut rest = Vec::new();
+            let read = client.stream.read_to_end(&mut rest);
+            eprintln!("{} bytes, then {read:?}", rest.len());
+            assert!(rest.len() > 1 << 20, "{} bytes", rest.len());
+            // Who reads again before its time is over is not ended.
+            let mut slow = entered(&proxy, &Login::default());
+            let query = slow.query_payload(b"SELECT REPEAT('x', 12000000)", &[]);
+            slow.send(&query).unwrap();
+            thread::sleep(Duration::from_secs(4));
+            assert!(slow.reply(3).unwrap().raw.len() > 12_000_000);
+
+            drop((client, slow));
+            let _kept: Vec<WireClient> = logins().map(|login| stalled(&proxy, &login)).into();
+            server.kill();
+            server.restart().unwrap();
+            entered(&proxy, &Login::default());
+        },
+    );
+}
