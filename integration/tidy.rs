@@ -20,6 +20,7 @@ const RINGS: &[(&str, u8)] = &[
     ("session::frames", 0),
     ("session::prepared", 0),
     ("session::legs", 0),
+    ("session::nobody", 0),
     ("session::peer", 0),
     ("session::login", 0),
     ("session::standing", 0),

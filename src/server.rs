@@ -19,6 +19,7 @@ use crate::reach::Upstream;
 use crate::room::{Room, full_of_files, is_out_of_files};
 use crate::session::advice::Advice;
 use crate::session::counts::Counts;
+use crate::session::cut::LoginErrors;
 use crate::session::driver::{Session, Shared, Transport};
 use crate::session::legs::{Legs, ServerLeg};
 use crate::session::login::Ways;
@@ -193,6 +194,7 @@ impl Server {
                 accelerate: settings.accelerate,
                 counts: Counts::default(),
                 advice: Advice::default(),
+                login_errors: LoginErrors::default(),
             }),
             sessions: Arc::new(Semaphore::new(room.sessions)),
             room,

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use socket2::{Domain, Socket, Type};
+
 /// COM_BINLOG_DUMP, and the form with GTIDs.
 const DUMPS: [u8; 2] = [0x12, 0x1e];
 
@@ -24,8 +26,17 @@ impl Relay {
         Relay::start_at(Ipv4Addr::LOCALHOST, server)
     }
 
+    /// The server sees another address of the loopback network, which is not exempt from what hosts are.
+    pub(crate) fn start_from(from: Ipv4Addr, server: SocketAddr) -> Relay {
+        Relay::between(Ipv4Addr::LOCALHOST, from, server)
+    }
+
     /// At an address of the loopback network.
     pub(crate) fn start_at(at: Ipv4Addr, server: SocketAddr) -> Relay {
+        Relay::between(at, Ipv4Addr::LOCALHOST, server)
+    }
+
+    fn between(at: Ipv4Addr, from: Ipv4Addr, server: SocketAddr) -> Relay {
         let listener = TcpListener::bind((at, 0)).unwrap();
         let addr = listener.local_addr().unwrap();
         let held = Arc::new(AtomicBool::new(false));
@@ -34,7 +45,7 @@ impl Relay {
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 let server = *to.lock().unwrap_or_else(PoisonError::into_inner);
-                let _ = carry(client, server, &hold);
+                let _ = carry(client, from, server, &hold);
             }
         });
         Relay { addr, server, held }
@@ -55,8 +66,16 @@ impl Relay {
     }
 }
 
-fn carry(client: TcpStream, server: SocketAddr, held: &Arc<AtomicBool>) -> io::Result<()> {
-    let server = TcpStream::connect(server)?;
+fn carry(
+    client: TcpStream,
+    from: Ipv4Addr,
+    server: SocketAddr,
+    held: &Arc<AtomicBool>,
+) -> io::Result<()> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.bind(&SocketAddr::from((from, 0)).into())?;
+    socket.connect(&server.into())?;
+    let server = TcpStream::from(socket);
     for stream in [&client, &server] {
         stream.set_nodelay(true)?;
     }

@@ -2,6 +2,7 @@
 
 mod big;
 mod commands;
+mod cut_logins;
 mod ends;
 mod idle;
 mod logins;

@@ -33,6 +33,8 @@ pub enum Event {
     ClientStalled,
     /// A client left before it had logged in.
     LoginCut,
+    /// A login broke off in a way that the server counts as an error of this host; one of those that were cut.
+    LoginError,
 }
 
 /// A counter as it is printed, and as `docs/counters.md` explains it.
@@ -73,7 +75,7 @@ pub const COMPARED: [Counter; 3] = [
 
 impl Event {
     /// Every event with its counter, in the order of their numbers.
-    pub const ALL: [(Event, Counter); 11] = [
+    pub const ALL: [(Event, Counter); 12] = [
         (
             Event::Session,
             counter("sessions", "clients that connected"),
@@ -144,6 +146,13 @@ impl Event {
             counter(
                 "logins_cut",
                 "logins that did not come to an end: the client left, or was refused",
+            ),
+        ),
+        (
+            Event::LoginError,
+            counter(
+                "login_errors",
+                "of these, logins that the server counts towards `max_connect_errors`",
             ),
         ),
     ];

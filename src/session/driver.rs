@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use super::advice::Advice;
 use super::commands::Commands;
 use super::counts::{Counts, Event};
+use super::cut::LoginErrors;
 use super::login::Ways;
 use super::long_rows::LongRows;
 use super::machine::{ClientStep, Machine, ServerStep};
@@ -60,6 +61,8 @@ pub struct Shared {
     pub counts: Counts,
     /// What was said of accounts.
     pub advice: Advice,
+    /// What the server holds against this host.
+    pub login_errors: LoginErrors,
 }
 
 /// What a session's two connections are made of.
@@ -210,6 +213,8 @@ pub struct Session {
     pub(super) client_in: Vec<u8>,
     pub(super) inbound: Inbound,
     holding: bool,
+    /// The login has not ended, as far as was looked.
+    logs_in: bool,
     pub(super) stall: Stall,
     pub(super) long_rows: LongRows,
     /// The server has been asked for something since the last page from memory.
@@ -248,6 +253,7 @@ impl Session {
             client_in,
             inbound: Inbound::Open,
             holding: false,
+            logs_in: true,
             stall: Stall::default(),
             long_rows: LongRows::Read,
             sent: true,
@@ -325,7 +331,7 @@ impl Session {
             self.take_server_inbox()?;
         }
         if self.inbound == Inbound::Closing && self.backend.link.is_clear() && !self.holding {
-            if self.has_left() {
+            if self.has_left() || self.machine.login_cut().is_some() {
                 return Err(Ended::Client);
             }
             self.close_inbound().await;
@@ -490,6 +496,9 @@ impl Session {
 
     fn pass_server(&mut self, bytes: &[u8]) -> Result<usize, Ended> {
         let mut passed = 0;
+        if self.logs_in {
+            self.hear_of_login(bytes);
+        }
         while let Some(rest) = bytes.get(passed..).filter(|rest| !rest.is_empty()) {
             match self.machine.server(rest) {
                 ServerStep::Need | ServerStep::Pass(0) => break,
@@ -527,6 +536,16 @@ impl Session {
             self.shared.catalogue.expire();
         }
         Ok(passed)
+    }
+
+    /// Looks how a login has ended.
+    fn hear_of_login(&mut self, bytes: &[u8]) {
+        if self.machine.commands().is_some() {
+            self.logs_in = false;
+            self.shared.login_errors.passed();
+        } else {
+            self.shared.login_errors.hear(bytes);
+        }
     }
 
     /// Writes to the client, behind whatever waits for it already.

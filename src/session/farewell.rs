@@ -8,7 +8,7 @@ use super::driver::{Ended, Inbound, Session};
 use crate::link::Link;
 
 /// How long a side that neither reads nor closes is waited for at the end.
-const FAREWELL: Duration = Duration::from_secs(1);
+pub(super) const FAREWELL: Duration = Duration::from_secs(1);
 
 impl Session {
     /// Passes on that the client has closed its side: the server answers what it was sent, and closes.
@@ -26,6 +26,7 @@ impl Session {
 
     /// Lets either side have what was meant for it.
     pub(super) async fn farewell(mut self, ended: &Ended) {
+        self.end_login(ended).await;
         match ended {
             Ended::Server(error) => {
                 let reset = error.kind() == io::ErrorKind::ConnectionReset;

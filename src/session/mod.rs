@@ -1,6 +1,7 @@
 //! What moves the bytes of one client's session; its protocol state is `headwater_session`.
 pub mod advice;
 pub mod counts;
+pub mod cut;
 pub mod driver;
 mod farewell;
 mod long_rows;

@@ -9,6 +9,7 @@ pub mod frames;
 pub mod legs;
 pub mod login;
 pub mod machine;
+pub mod nobody;
 pub mod peer;
 pub mod prepared;
 pub mod probe;

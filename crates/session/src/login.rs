@@ -31,6 +31,17 @@ pub(super) enum Then {
     Pump,
 }
 
+/// How far a login has come that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// The server's greeting has not come.
+    BeforeGreeting,
+    /// The client has not said who it is.
+    BeforeLogin,
+    /// It has, and its plugin's dialogue has not ended.
+    InDialogue,
+}
+
 /// How a session may go between its two sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ways {
@@ -104,6 +115,15 @@ impl LoggingIn {
             ways,
             limits,
             stage: Stage::Greeting,
+        }
+    }
+
+    /// How far it has come.
+    pub(super) fn cut(&self) -> Cut {
+        match self.stage {
+            Stage::Greeting => Cut::BeforeGreeting,
+            Stage::Login { .. } => Cut::BeforeLogin,
+            Stage::Dialogue { .. } => Cut::InDialogue,
         }
     }
 

@@ -23,7 +23,7 @@ use super::asked::Asked;
 use super::commands::{Commands, Served};
 use super::dump::Dump;
 use super::frames::Frames;
-use super::login::{LoggingIn, Then, Ways};
+use super::login::{Cut, LoggingIn, Then, Ways};
 use super::peer::OwnUser;
 use headwater_statement::{Class, Tail};
 use headwater_wire::command::Command;
@@ -131,6 +131,15 @@ impl Machine {
         match &mut self.phase {
             Phase::Commands(commands) => Some(commands),
             _ => None,
+        }
+    }
+
+    /// How far the login has come, where it has not ended.
+    #[must_use]
+    pub fn login_cut(&self) -> Option<Cut> {
+        match &self.phase {
+            Phase::LoggingIn(login) => Some(login.cut()),
+            Phase::Commands(_) | Phase::Pump | Phase::Dump(_) => None,
         }
     }
 
