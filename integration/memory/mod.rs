@@ -9,6 +9,7 @@ mod rights;
 mod service;
 mod shadow;
 mod snapshot;
+mod spellings;
 mod stage;
 mod statements;
 mod topology;

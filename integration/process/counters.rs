@@ -1,6 +1,6 @@
 //! The page about counters explains each that is printed, in the words of the program.
 
-use headwater::session::counts::{COMPARED, Counter, Event, RELAYED};
+use headwater::session::counts::{COMPARED, Counter, Event, RELAYED, UNREADABLE};
 use headwater::session::reason::Reason;
 
 use crate::kit::proxy::Proxy;
@@ -15,7 +15,11 @@ fn every_counter_that_is_printed_is_explained() {
         true => format!("| `{name}[...]` | {counts} |"),
         false => format!("| `{name}` | {counts} |"),
     };
-    let counters = events.chain([RELAYED]).chain(COMPARED).map(named);
+    let counters = events
+        .chain([RELAYED])
+        .chain(COMPARED)
+        .chain([UNREADABLE])
+        .map(named);
     let reasons = Reason::ALL.iter().map(|reason| {
         let (label, means, cure) = reason.explained();
         format!("| `{label}` | {means} | {cure} |")

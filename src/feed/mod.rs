@@ -1,6 +1,6 @@
 //! The index's only writer: follows the server's binary log, proves what it tells to be readable, and loads what is asked for.
 //!
-//! `stream` reads the log, `events` makes transactions of it, which wait in the `queue` until `probe` has proof that
+//! `stream` reads the log, `events` makes transactions of it (`statement` says what one means that is told as text), which wait in the `queue` until `probe` has proof that
 //! the server lets them be read; then they are applied to the index of their `place`. `load` brings in rows that
 //! are not resident (both over `control` connections). `fence` proves the same for what was committed before the stream began,
 //! `watch` looks at what the log does not tell. Whatever cannot be followed makes the feed step aside: every index is emptied, and begun
@@ -24,6 +24,7 @@ pub mod right;
 mod routes;
 mod rows;
 mod settings;
+mod statement;
 mod stream;
 pub mod survey;
 mod watch;
@@ -66,6 +67,8 @@ pub struct Feed {
     pub changed: Notify,
     /// Tables to listen to were added.
     rerouted: Notify,
+    /// Statements of the log that could not be read for certain or are told in place of rows: each has emptied memory.
+    unreadable: AtomicU64,
     /// Counts changes of the routes, so that the stream need not look at them with every event.
     routes_version: AtomicU64,
     /// Whoever looks at the list of open transactions: it is not renewed while two do.
@@ -159,6 +162,7 @@ impl Feed {
             progress: Notify::new(),
             changed: Notify::new(),
             rerouted: Notify::new(),
+            unreadable: AtomicU64::new(0),
             routes_version: AtomicU64::new(0),
             listing: tokio::sync::Mutex::default(),
             asks,
@@ -181,6 +185,12 @@ impl Feed {
     #[must_use]
     pub fn limits(&self) -> &FeedLimits {
         &self.limits
+    }
+
+    /// How many statements of the log could not be read for certain, or are told in place of rows: each has emptied memory.
+    #[must_use]
+    pub fn unreadable(&self) -> u64 {
+        self.unreadable.load(Ordering::Relaxed)
     }
 
     /// Follows the server's log for good.

@@ -41,8 +41,13 @@ pub(super) async fn run(feed: Arc<Feed>) {
         if matches!(error, FeedError::Late | FeedError::Asked) {
             continue;
         }
-        if matches!(error, FeedError::Lost(Lost::Schema(_))) {
-            feed.changed.notify_one();
+        if let FeedError::Lost(lost) = &error {
+            if matches!(lost, Lost::Unreadable(_) | Lost::Statement(_)) {
+                feed.unreadable.fetch_add(1, Ordering::Relaxed);
+            }
+            if lost.may_redefine() {
+                feed.changed.notify_one();
+            }
         }
         news.trouble(&error);
         wait = if begun.elapsed() > STEADY {
@@ -140,6 +145,9 @@ async fn follow(feed: &Arc<Feed>, news: &mut News) -> Result<Infallible, FeedErr
         heard_something = true;
         let event = event.map_err(denied)?.ok_or(FeedError::Ended)?;
         let heard = events.take(&event, &routes)?;
+        if events.has_redefined() {
+            feed.changed.notify_one();
+        }
         if heard == Heard::Nothing {
             idle = false;
             continue;

@@ -56,6 +56,13 @@ pub const RELAYED: Counter = counter(
     "calls that the server's procedure answered, by reason (below)",
 );
 
+/// Counted while the server's log is followed, where there is memory.
+pub const UNREADABLE: Counter = counter(
+    "statements_unreadable",
+    "statements of the server's log that could not be read for certain, or that stand there in place of row changes; each emptied \
+     memory. The log has their kind and their place in the binary log",
+);
+
 /// How comparisons went (`shadow.rate`): the same, another one, none.
 pub const COMPARED: [Counter; 3] = [
     counter(

@@ -99,6 +99,10 @@ impl Shared {
         }
         if let Some(feed) = &self.feed {
             line = format!("{line} freshness={}", feed.mode());
+            let unreadable = feed.unreadable();
+            if unreadable > 0 {
+                line = format!("{line} {}={unreadable}", super::counts::UNREADABLE.name);
+            }
         }
         line
     }

@@ -5,11 +5,12 @@
 
 mod changes;
 mod compressed;
+mod logged;
 mod query;
 mod rows;
 mod tables;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod two_phase;
 
 use std::collections::HashMap;
@@ -17,11 +18,13 @@ use std::collections::HashMap;
 use mysql_common::binlog::consts::{BinlogChecksumAlg, EventType};
 use mysql_common::binlog::events::Event;
 
+pub(super) use self::logged::Logged;
 use self::query::Query;
 use self::rows::{Form, Rows};
 use self::tables::Described;
 use self::two_phase::{Prepared, Verb};
-use super::routes::{Routes, Statement};
+use super::routes::Routes;
+use super::statement::{Statement, Text};
 use crate::index::{Change, Position};
 use crate::wire::cursor::{self, Cursor};
 
@@ -48,19 +51,35 @@ pub(super) enum Lost {
     #[error("an event of the server's log does not have its checksum")]
     Checksum,
     #[error("the server's log holds a statement in place of row changes (binlog_format): {0}")]
-    Statement(String),
+    Statement(Logged),
     #[error(
         "a two-phase transaction (XA) changed the tables, or was prepared before the log was followed"
     )]
     Xa,
     #[error("a statement changed one of the tables themselves: {0}")]
-    Schema(String),
+    Schema(Logged),
+    #[error(
+        "a statement of the server's log cannot be read for certain, so it may have changed the tables: {0}"
+    )]
+    Unreadable(Logged),
+    #[error("rows of {table} have {told} columns now")]
+    Columns { table: String, told: usize },
     #[error("the server's log goes on in a file of another name: {0}")]
     File(String),
     #[error("a transaction changes more rows than binlog.transaction_rows = {0}")]
     TooLarge(usize),
     #[error("the server says that its log has a gap (an incident)")]
     Incident,
+}
+
+impl Lost {
+    /// True when a definition may be another one since.
+    pub(super) fn may_redefine(&self) -> bool {
+        matches!(
+            self,
+            Lost::Schema(_) | Lost::Unreadable(_) | Lost::Columns { .. }
+        )
+    }
 }
 
 /// What an event amounts to.
@@ -90,6 +109,8 @@ pub(super) struct Events {
     tables: HashMap<u64, Described>,
     changes: Vec<(usize, Change)>,
     prepared: Prepared,
+    /// Since this was asked last, a statement has changed rights, views or stored programs.
+    redefined: bool,
     most: usize,
 }
 
@@ -113,8 +134,14 @@ impl Events {
             tables: HashMap::new(),
             changes: Vec::new(),
             prepared: Prepared::default(),
+            redefined: false,
             most,
         }
+    }
+
+    /// True once when a statement has changed rights, views or stored programs.
+    pub(super) fn has_redefined(&mut self) -> bool {
+        std::mem::take(&mut self.redefined)
     }
 
     /// Takes in the next event.
@@ -144,7 +171,7 @@ impl Events {
             EventType::XID_EVENT => Ok(self.commit()),
             EventType::QUERY_EVENT => {
                 let query = Query::read(body)?;
-                self.statement(query.text, query.schema, routes)
+                self.statement(Text::whole(query.text), query.schema, routes)
             }
             EventType::GTID_EVENT
             | EventType::ANONYMOUS_GTID_EVENT
@@ -183,7 +210,7 @@ impl Events {
             | EventType::VIEW_CHANGE_EVENT => Ok(self.passed()),
             EventType::INCIDENT_EVENT => Err(Lost::Incident),
             EventType::BEGIN_LOAD_QUERY_EVENT | EventType::EXECUTE_LOAD_QUERY_EVENT => {
-                Err(Lost::Statement("LOAD DATA".into()))
+                Err(Lost::Statement(self.logged(b"LOAD")))
             }
             _ => Err(Lost::UnknownEvent(raw)),
         }
@@ -203,7 +230,7 @@ impl Events {
             MARIADB_COMPRESSED_QUERY => {
                 let query = Query::read(body)?;
                 let text = compressed::unpacked(query.text)?;
-                self.statement(&text, query.schema, routes)
+                self.statement(Text::whole(&text), query.schema, routes)
             }
             HEARTBEAT_V2 | MARIADB_START_ENCRYPTION => Ok(self.passed()),
             _ if MARIADB_HARMLESS.contains(&raw) => Ok(self.passed()),
@@ -301,9 +328,20 @@ impl Events {
         (base == self.base).then_some(number)
     }
 
-    fn statement(&mut self, text: &[u8], schema: &[u8], routes: &Routes) -> Result<Heard, Lost> {
-        let shown = || String::from_utf8_lossy(text.get(..80).unwrap_or(text)).into_owned();
-        match Statement::judge(text, schema, routes) {
+    /// Where the statement stands that is being read, and of what kind it is.
+    fn logged(&self, text: &[u8]) -> Logged {
+        Logged::at(
+            text,
+            format!("{}.{:06}", self.base, self.at.file),
+            self.at.offset,
+        )
+    }
+
+    fn statement(&mut self, text: Text<'_>, schema: &[u8], routes: &Routes) -> Result<Heard, Lost> {
+        let judged = Statement::judge(text, schema, routes);
+        let text = text.bytes;
+        self.redefined |= judged == Statement::Redefines;
+        match judged {
             Statement::Begin => {
                 self.inside = true;
                 self.begun = true;
@@ -311,10 +349,14 @@ impl Events {
             }
             Statement::Commit => Ok(self.commit()),
             Statement::Rollback => Ok(self.forget()),
+            // It can take back only what was done.
+            Statement::RollbackTo if self.changes.is_empty() => Ok(Heard::Nothing),
             // CREATE TABLE ... SELECT stands within a transaction.
-            Statement::Harmless if self.begun => Ok(Heard::Nothing),
-            Statement::Harmless => Ok(self.commit()),
-            Statement::Schema => Err(Lost::Schema(shown())),
+            Statement::Harmless | Statement::Redefines if self.begun => Ok(Heard::Nothing),
+            Statement::Harmless | Statement::Redefines => Ok(self.commit()),
+            Statement::Schema => Err(Lost::Schema(self.logged(text))),
+            Statement::Unreadable => Err(Lost::Unreadable(self.logged(text))),
+            Statement::RollbackTo => Err(Lost::Statement(self.logged(text))),
             Statement::Unknown => match two_phase::verb(text) {
                 Some((Verb::Start | Verb::End, _)) => {
                     self.begun = true;
@@ -332,7 +374,7 @@ impl Events {
                         Err(Lost::Xa)
                     }
                 }
-                None => Err(Lost::Statement(shown())),
+                None => Err(Lost::Statement(self.logged(text))),
             },
         }
     }
@@ -348,10 +390,10 @@ impl Events {
             match route.columns {
                 Some(known) if known == told => {}
                 Some(_) => {
-                    return Err(Lost::Schema(format!(
-                        "{}.{} has {told} columns",
-                        route.database, route.name
-                    )));
+                    return Err(Lost::Columns {
+                        table: format!("{}.{}", route.database, route.name),
+                        told,
+                    });
                 }
                 // Nobody knows yet where they stand. That something changed has to be proven readable all the same.
                 None => {

@@ -127,7 +127,7 @@ fn unhex(text: &str) -> Vec<u8> {
 }
 
 /// The classic tables in the database `tl`.
-pub(super) fn routes() -> Routes {
+pub(in crate::feed) fn routes() -> Routes {
     typed(IntType::IntUnsigned, IntType::IntUnsigned)
 }
 

@@ -4,3 +4,5 @@ mod captured;
 mod hostile;
 mod log;
 mod made;
+
+pub(in crate::feed) use log::routes;
