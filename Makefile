@@ -41,6 +41,7 @@ check:
 	$(CARGO) fmt --check
 	$(CARGO) fmt --check --manifest-path integration/drivers/rust/Cargo.toml
 	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(CARGO) clippy --locked --all-targets --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
 	$(CARGO) deny --locked check licenses bans sources
 	$(CARGO) fetch --locked --manifest-path fuzz/Cargo.toml

@@ -4,9 +4,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
-use headwater::demo::dataset::Size;
-use headwater::demo::private_server::Kind;
-use headwater::demo::{accounts, load};
+use headwater::lab::demo::dataset::Size;
+use headwater::lab::demo::{accounts, load};
+use headwater::lab::private_server::Kind;
 use mysql_async::{Conn, OptsBuilder};
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;

@@ -1,6 +1,6 @@
 //! Replicas that have Headwater's address in the place of their source's.
 
-use headwater::demo::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::{Kind, PrivateServer};
 
 use crate::kit::certificates::Authority;
 use crate::kit::proxy::Proxy;

@@ -17,17 +17,21 @@
 //! | [`shadow`] | has the real procedure run beside a share of the calls, and compares | 1 |
 //! | [`catalogue`] | definitions and the verdicts on them, shared by all sessions | 1 |
 //! | [`config`], [`server`], `listener`, [`shards`] | the process | 2 |
-//! | [`check`], [`demo`], [`mod@bench`] | the subcommands that make it easy to trust, to try and to measure | 2 |
+//! | [`check`] | the subcommand that makes it easy to trust | 2 |
+//! | [`lab`] | the subcommands that make it easy to try and to measure (cargo feature `lab`, on by default) | 2 |
 //!
 //! Imports point inward only: ring 2 uses 1 and 0, ring 1 uses 0.
 pub mod account;
 pub mod backend;
-pub mod bench;
 pub mod catalogue;
 pub mod check;
 pub mod config;
-pub mod demo;
 pub mod feed;
+#[cfg(feature = "lab")]
+pub mod lab;
+#[cfg(not(feature = "lab"))]
+#[path = "no_lab.rs"]
+pub mod lab;
 pub mod limits;
 pub mod link;
 mod listener;

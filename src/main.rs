@@ -49,10 +49,8 @@ enum Command {
     /// A definition is looked for in every database that the account may see: name one (its key `database`) where
     /// tables of these names stand elsewhere too.
     Check(ServeFlags),
-    /// A private MariaDB with a million messages, and Headwater in front: left running, with what to type next
-    Demo(headwater::demo::DemoFlags),
-    /// The same timelines side by side: plain SQL, the procedure, Headwater
-    Bench(headwater::bench::BenchFlags),
+    #[command(flatten)]
+    Lab(headwater::lab::Command),
 }
 
 /// As the argument parser ends.
@@ -85,19 +83,12 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                 .block_on(serve(&settings))?;
         }
         Command::Check(flags) => return check(&flags),
-        Command::Demo(flags) => {
+        Command::Lab(command) => {
             log(Log {
                 level: LogLevel::Warn,
                 ..Log::default()
             });
-            runtime(1)?.block_on(headwater::demo::run(flags))?;
-        }
-        Command::Bench(flags) => {
-            log(Log {
-                level: LogLevel::Warn,
-                ..Log::default()
-            });
-            runtime(1)?.block_on(headwater::bench::run(flags))?;
+            runtime(1)?.block_on(headwater::lab::run(command))?;
         }
     }
     Ok(ExitCode::SUCCESS)

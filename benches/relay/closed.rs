@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::bench::client::{Client, ClientError, TIMEOUT};
-use headwater::bench::measure::{Job, together};
+use headwater::lab::bench::client::{Client, ClientError, TIMEOUT};
+use headwater::lab::bench::measure::{Job, together};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 

@@ -7,9 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use headwater::bench::client::Client;
-use headwater::bench::login::Account;
-use headwater::demo::private_server::{free_port, unpacked::Unpacked};
+use headwater::lab::bench::client::Client;
+use headwater::lab::bench::login::Account;
+use headwater::lab::private_server::{free_port, unpacked::Unpacked};
 
 use crate::process::Process;
 use crate::score::Contender;

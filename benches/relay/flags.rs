@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
-use headwater::demo::private_server::Kind;
+use headwater::lab::private_server::Kind;
 
 use crate::score::{Contender, Figure};
 

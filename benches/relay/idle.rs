@@ -4,8 +4,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use headwater::bench::client::Client;
-use headwater::demo::private_server::Kind;
+use headwater::lab::bench::client::Client;
+use headwater::lab::private_server::Kind;
 
 use crate::contenders::{Running, Setup};
 use crate::score::{Contender, Figure, Score};

@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use headwater::bench::client::{Client, ClientError};
-use headwater::bench::login::Account;
-use headwater::bench::measure::{Job, together};
+use headwater::lab::bench::client::{Client, ClientError};
+use headwater::lab::bench::login::Account;
+use headwater::lab::bench::measure::{Job, together};
 
 use crate::closed::STOP;
 

@@ -24,8 +24,8 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
-use headwater::bench::report::Machine;
-use headwater::demo::private_server::Kind;
+use headwater::lab::bench::report::Machine;
+use headwater::lab::private_server::Kind;
 use indicatif::{ProgressBar, ProgressStyle};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};

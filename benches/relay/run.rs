@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use headwater::demo::private_server::Kind;
+use headwater::lab::private_server::Kind;
 use indicatif::ProgressBar;
 use nix::sys::resource::{Resource, getrlimit};
 

@@ -1,10 +1,10 @@
 //! The server in front of which all take their turns, its rows, and what is asked.
 
 use anyhow::{Context, ensure};
-use headwater::bench::client::Client;
-use headwater::bench::login::Account;
-use headwater::bench::way::packet;
-use headwater::demo::private_server::{Kind, PrivateServer};
+use headwater::lab::bench::client::Client;
+use headwater::lab::bench::login::Account;
+use headwater::lab::bench::way::packet;
+use headwater::lab::private_server::{Kind, PrivateServer};
 
 const DATABASE: &str = "relay";
 /// Rows of the table.

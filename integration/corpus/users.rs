@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use headwater::demo::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::{Kind, PrivateServer};
 
 use super::player::Player;
 use super::side::Side;

@@ -4,7 +4,7 @@
 mod program;
 mod stage;
 
-use headwater::demo::private_server::Kind;
+use headwater::lab::private_server::Kind;
 
 use self::program::is_here;
 use self::stage::Stage;

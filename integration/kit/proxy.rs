@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use headwater::demo::private_server::free_port;
+use headwater::lab::private_server::free_port;
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 

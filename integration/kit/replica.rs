@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::demo::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::{Kind, PrivateServer};
 
 use super::wire_client::WireClient;
 

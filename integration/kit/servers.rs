@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::demo::private_server::{Kind, PrivateServer, PrivateServerError};
+use headwater::lab::private_server::{Kind, PrivateServer, PrivateServerError};
 
 use super::wire_client::{Login, ServerError, WireClient};
 

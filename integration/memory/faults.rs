@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::demo::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::{Kind, PrivateServer};
 
 use super::linear::numbers;
 use super::world::{READERS, World};

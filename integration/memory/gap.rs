@@ -3,7 +3,7 @@
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use headwater::demo::private_server::Kind;
+use headwater::lab::private_server::Kind;
 
 use super::linear::numbers;
 use super::stage::{CALL, Stage, page};

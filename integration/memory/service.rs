@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::demo::private_server::Kind;
+use headwater::lab::private_server::Kind;
 
 use super::stage::{CALL, Stage, page, post};
 use super::warm;

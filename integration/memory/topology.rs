@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use headwater::demo::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::{Kind, PrivateServer};
 
 use super::stage::{CALL, page, post};
 use super::{CLASSIC, prepare, warm};

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::demo::private_server::Kind;
+use headwater::lab::private_server::Kind;
 
 use super::CLASSIC;
 use super::stage::{CALL, Stage, page, post};
@@ -103,7 +103,8 @@ fn definitions_that_share_tables_share_what_is_told_of_them() {
         |server| {
             let mut stage = Stage::new(server.addr(), &[], "");
             // The classic procedures once more, by other names, with a shorter page.
-            for statement in headwater::demo::script::statements(headwater::demo::load::PROCEDURES)
+            for statement in
+                headwater::lab::demo::script::statements(headwater::lab::demo::load::PROCEDURES)
             {
                 let statement = statement
                     .replace("fetch_timeline_tt", "small_tt")

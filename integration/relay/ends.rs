@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::demo::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::{Kind, PrivateServer};
 
 use super::talk::{read_to_end, same_with_and_without};
 use crate::kit::certificates::trust_anyone;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::thread;
 
-use headwater::demo::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::{Kind, PrivateServer};
 
 use crate::kit::database::classic_on;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};

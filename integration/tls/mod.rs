@@ -8,7 +8,7 @@ mod plugins;
 
 use std::net::SocketAddr;
 
-use headwater::demo::private_server::PrivateServer;
+use headwater::lab::private_server::PrivateServer;
 
 use crate::kit::certificates::{Authority, Identity, trust_anyone};
 use crate::kit::proxy::Proxy;
@@ -64,7 +64,7 @@ fn on_each_stage(story: impl Fn(&mut Stage<'_>)) {
     on_servers_of_its_own(
         |_| &options,
         |server| {
-            let mariadb = server.kind() == headwater::demo::private_server::Kind::Mariadb;
+            let mariadb = server.kind() == headwater::lab::private_server::Kind::Mariadb;
             story(&mut Stage {
                 server,
                 authority: &authority,

@@ -3,7 +3,6 @@
 pub mod accounts;
 pub mod dataset;
 pub mod load;
-pub mod private_server;
 pub mod script;
 mod show;
 mod speed;
@@ -21,8 +20,8 @@ use tokio::task;
 
 use self::dataset::Size;
 use self::load::{LoadError, Progress};
-use self::private_server::{Kind, PrivateServer, PrivateServerError};
 use crate::config::{ConfigError, ServeFlags, ServiceFlags, Settings};
+use crate::lab::private_server::{Kind, PrivateServer, PrivateServerError};
 use crate::server::{ServeError, Server};
 use crate::session::driver::Shared;
 

@@ -9,9 +9,9 @@ use super::dataset::{Dataset, Size};
 use super::script;
 
 /// Tables of the classic definition.
-pub const SCHEMA: &str = include_str!("../../fixtures/sql/schema.sql");
+pub const SCHEMA: &str = include_str!("../../../fixtures/sql/schema.sql");
 /// Procedures of the classic definition.
-pub const PROCEDURES: &str = include_str!("../../fixtures/sql/procedures.sql");
+pub const PROCEDURES: &str = include_str!("../../../fixtures/sql/procedures.sql");
 
 /// Rows go in statements of about this length: long enough to spare round trips, below every
 /// server's default limit.

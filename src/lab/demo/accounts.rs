@@ -4,8 +4,8 @@ use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
 use super::load::LoadError;
-use super::private_server::Kind;
 use crate::feed::right::Right;
+use crate::lab::private_server::Kind;
 use crate::timeline::check::Product;
 
 /// What an app would have: it reads and writes the database and runs its procedures.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::bench::figures::Figures;
+use crate::lab::bench::figures::Figures;
 
 /// Push beside pull, on one data set.
 #[derive(Clone, Debug, Serialize)]

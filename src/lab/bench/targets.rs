@@ -216,7 +216,7 @@ fn full(full: Option<&Full>) -> Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::figures::Figures;
+    use crate::lab::bench::figures::Figures;
 
     fn cell(page: Depth, connections: usize, way: Way, rate: f64) -> Cell {
         Cell {

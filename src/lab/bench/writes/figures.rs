@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::PER_SECOND;
-use crate::bench::figures::Figures;
+use crate::lab::bench::figures::Figures;
 
 /// The share of the pace that has to be kept for figures at this pace.
 const KEPT: f64 = 0.95;

@@ -165,7 +165,7 @@ fn lines(rows: &[u8]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::way::Route;
+    use crate::lab::bench::way::Route;
 
     #[test]
     fn the_same_answer_again_is_counted_and_not_kept() {

@@ -3,9 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::bench::BenchError;
-use crate::bench::client::{Client, ClientError};
-use crate::bench::login::Account;
+use crate::lab::bench::BenchError;
+use crate::lab::bench::client::{Client, ClientError};
+use crate::lab::bench::login::Account;
 
 /// Rows that one statement removes, so that it holds its locks for a short time.
 const AT_ONCE: u32 = 5_000;

@@ -2,8 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::bench::client::{Client, ClientError};
-use crate::bench::way::packet;
+use crate::lab::bench::client::{Client, ClientError};
+use crate::lab::bench::way::packet;
 
 /// What the body of every written message begins with.
 const MARK: &str = "headwater bench ";

@@ -33,7 +33,7 @@ pub struct BenchFlags {
     )]
     pub password: String,
     /// Database with the tables `follower` and `message` and the two procedures
-    #[arg(long, value_name = "NAME", default_value = crate::demo::DATABASE)]
+    #[arg(long, value_name = "NAME", default_value = crate::lab::demo::DATABASE)]
     pub database: String,
     /// Time for each way of asking, at each page and number of connections, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]

@@ -71,7 +71,7 @@ pub enum BenchError {
     },
     /// The data set for push and pull is not there.
     #[error(transparent)]
-    Load(#[from] crate::demo::load::LoadError),
+    Load(#[from] crate::lab::demo::load::LoadError),
     /// Headwater could not be started.
     #[error(transparent)]
     Proxy(#[from] child::ProxyError),

@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use indicatif::ProgressBar;
 use tokio::runtime::Handle;
 
-use crate::bench::client::{Client, ClientError};
-use crate::bench::flags::BenchFlags;
-use crate::bench::login::Account;
-use crate::bench::{BenchError, Stop, data};
-use crate::demo::dataset::Size;
-use crate::demo::load;
+use crate::lab::bench::client::{Client, ClientError};
+use crate::lab::bench::flags::BenchFlags;
+use crate::lab::bench::login::Account;
+use crate::lab::bench::{BenchError, Stop, data};
+use crate::lab::demo::dataset::Size;
+use crate::lab::demo::load;
 
 /// Its name; one that is there already is never touched.
 pub const DATABASE: &str = "headwater_bench_push";

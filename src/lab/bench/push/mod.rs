@@ -24,7 +24,7 @@ use super::way::{Form, Route, Task, Way, packet};
 use super::work::Work;
 use super::writes::Pen;
 use super::{BenchError, Stop};
-use crate::demo::dataset::Size;
+use crate::lab::demo::dataset::Size;
 
 /// Connections that read, and that submit.
 const CONNECTIONS: usize = 8;

@@ -1,0 +1,43 @@
+//! The laboratory: the subcommands that make Headwater easy to try and to measure (cargo feature `lab`).
+//!
+//! The stories and `make bench-relay` use its servers, its data and its clients. `cargo build --no-default-features`
+//! leaves it out, with the crates that only it needs.
+
+pub mod bench;
+pub mod demo;
+pub mod private_server;
+
+use self::bench::{BenchError, BenchFlags};
+use self::demo::{DemoError, DemoFlags};
+
+/// The laboratory's subcommands.
+#[derive(Debug, Clone, clap::Subcommand)]
+pub enum Command {
+    /// A private MariaDB with a million messages, and Headwater in front: left running, with what to type next
+    Demo(DemoFlags),
+    /// The same timelines side by side: plain SQL, the procedure, Headwater
+    Bench(BenchFlags),
+}
+
+/// Why one of them ended without what it is for.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The demo.
+    #[error(transparent)]
+    Demo(#[from] DemoError),
+    /// The bench.
+    #[error(transparent)]
+    Bench(#[from] BenchError),
+}
+
+/// Runs one of them to its end.
+///
+/// # Errors
+/// When it fails.
+pub async fn run(command: Command) -> Result<(), LabError> {
+    match command {
+        Command::Demo(flags) => demo::run(flags).await?,
+        Command::Bench(flags) => bench::run(flags).await?,
+    }
+    Ok(())
+}
