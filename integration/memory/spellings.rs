@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use headwater::demo::private_server::Kind;
+use headwater::lab::private_server::Kind;
 
 use super::stage::{CALL, Stage, page, post};
 use crate::kit::servers::on_servers_of_its_own;
