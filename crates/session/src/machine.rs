@@ -23,7 +23,7 @@ use super::asked::Asked;
 use super::commands::{Commands, Served};
 use super::dump::Dump;
 use super::frames::Frames;
-use super::login::{Cut, LoggingIn, Then, Ways};
+use super::login::{Cut, LoggingIn, Next, Ways};
 use super::peer::OwnUser;
 use headwater_statement::{Class, Tail};
 use headwater_wire::command::Command;
@@ -101,7 +101,7 @@ pub struct Machine {
 
 #[derive(Debug)]
 enum Phase {
-    LoggingIn(Box<LoggingIn>),
+    LoggingIn(LoggingIn),
     Commands(Box<Commands>),
     Pump,
     Dump(Box<Dump>),
@@ -122,7 +122,7 @@ impl Machine {
             limits,
             frames: None,
             own_user: ways.own_user.clone(),
-            phase: Phase::LoggingIn(Box::new(LoggingIn::new(ways, limits))),
+            phase: Phase::LoggingIn(LoggingIn::new(ways, limits)),
         }
     }
 
@@ -175,18 +175,18 @@ impl Machine {
         if input.is_empty() {
             return ClientStep::Need;
         }
-        let (step, then) = match &mut self.phase {
-            Phase::LoggingIn(login) => login.client(input),
-            Phase::Pump | Phase::Dump(_) => {
-                return match &self.own_user {
-                    Some(own_user) => unfollowed(input, own_user),
-                    None => ClientStep::Pass(input.len()),
-                };
-            }
-            Phase::Commands(commands) => return commands.client(input, self.limits, classify),
-        };
-        self.go_on(then);
-        step
+        if let Phase::Commands(commands) = &mut self.phase {
+            return commands.client(input, self.limits, classify);
+        }
+        if let Some(login) = self.take_login() {
+            let (step, next) = login.client(input);
+            self.enter(next);
+            return step;
+        }
+        match &self.own_user {
+            Some(own_user) => unfollowed(input, own_user),
+            None => ClientStep::Pass(input.len()),
+        }
     }
 
     /// Decides about the bytes waiting from the server.
@@ -194,37 +194,53 @@ impl Machine {
         if input.is_empty() {
             return ServerStep::Need;
         }
-        let (step, then) = match &mut self.phase {
-            Phase::LoggingIn(login) => login.server(input),
-            Phase::Pump => return ServerStep::Pass(input.len()),
-            Phase::Dump(dump) => {
-                return ServerStep::Replace(input.len(), dump.renumbered(input));
-            }
+        match &mut self.phase {
             Phase::Commands(commands) => match commands.server(input) {
-                Served::Pass(passed) => return ServerStep::Pass(passed),
-                Served::Replace(length, own) => return ServerStep::Replace(length, own),
-                Served::Refuse(error) => return ServerStep::Refuse(error),
-                Served::Unfollowable => (ServerStep::Pass(input.len()), Then::Pump),
+                Served::Pass(passed) => ServerStep::Pass(passed),
+                Served::Replace(length, own) => ServerStep::Replace(length, own),
+                Served::Refuse(error) => ServerStep::Refuse(error),
+                Served::Unfollowable => {
+                    self.phase = Phase::Pump;
+                    ServerStep::Pass(input.len())
+                }
                 Served::Dump(mut dump) => {
                     let own = dump.renumbered(input);
                     self.phase = Phase::Dump(dump);
-                    return ServerStep::Replace(input.len(), own);
+                    ServerStep::Replace(input.len(), own)
                 }
             },
-        };
-        self.go_on(then);
-        step
+            Phase::Dump(dump) => ServerStep::Replace(input.len(), dump.renumbered(input)),
+            Phase::LoggingIn(_) | Phase::Pump => match self.take_login() {
+                Some(login) => {
+                    let (step, next) = login.server(input);
+                    self.enter(next);
+                    step
+                }
+                None => ServerStep::Pass(input.len()),
+            },
+        }
     }
 
-    fn go_on(&mut self, then: Then) {
-        match then {
-            Then::Stay => {}
-            Then::In(commands, frames) => {
-                self.phase = Phase::Commands(commands);
-                self.frames = (frames != Frames::NONE).then_some(frames);
+    /// The login, whose step consumes it: what it becomes is to be entered.
+    fn take_login(&mut self) -> Option<LoggingIn> {
+        match std::mem::replace(&mut self.phase, Phase::Pump) {
+            Phase::LoggingIn(login) => Some(login),
+            phase => {
+                self.phase = phase;
+                None
             }
-            Then::Pump => self.phase = Phase::Pump,
         }
+    }
+
+    fn enter(&mut self, next: Next) {
+        self.phase = match next {
+            Next::LoggingIn(login) => Phase::LoggingIn(login),
+            Next::In(commands, frames) => {
+                self.frames = (frames != Frames::NONE).then_some(frames);
+                Phase::Commands(commands)
+            }
+            Next::Pump => Phase::Pump,
+        };
     }
 }
 
@@ -254,4 +270,4 @@ fn unfollowed(input: &[u8], own_user: &OwnUser) -> ClientStep {
 const ACKNOWLEDGEMENT_BYTES: usize = 4 * 1024;
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

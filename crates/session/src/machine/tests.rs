@@ -19,13 +19,13 @@ use headwater_wire::frame::HEADER_BYTES;
 use headwater_wire::frame::encode;
 use headwater_wire::handshake::greeting_with;
 
-const LIMITS: Limits = Limits {
+pub(crate) const LIMITS: Limits = Limits {
     statement_bytes: 1024,
     in_flight: 4,
     prepared_statements: 2,
 };
 
-const WAYS: Ways = Ways {
+pub(crate) const WAYS: Ways = Ways {
     legs: Legs::PLAIN,
     redirects: false,
     compression: Compression::MIRROR,
@@ -33,10 +33,10 @@ const WAYS: Ways = Ways {
 };
 
 /// AUTOCOMMIT; the same in a transaction.
-const OK: &[u8] = b"\0\0\0\x02\0\0\0";
+pub(crate) const OK: &[u8] = b"\0\0\0\x02\0\0\0";
 const OK_IN_TRANSACTION: &[u8] = b"\0\0\0\x03\0\0\0";
 const ERR: &[u8] = b"\xff\x28\x04#42000You have an error";
-const LOGIN_FLAGS: u32 = 0x0108_8200;
+pub(crate) const LOGIN_FLAGS: u32 = 0x0108_8200;
 
 /// What a driver does, with vectors for sockets.
 struct World {
@@ -138,7 +138,7 @@ impl World {
     }
 }
 
-fn encoded(seq: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn encoded(seq: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode(seq, payload, &mut bytes);
     bytes
@@ -149,7 +149,7 @@ fn query(sql: &str) -> Vec<u8> {
 }
 
 /// Offers what the login asks for, TLS and compression.
-fn greeting() -> Vec<u8> {
+pub(crate) fn greeting() -> Vec<u8> {
     let mut payload = b"\x0a9.7.4\0\x07\0\0\0scramble\0".to_vec();
     payload.extend(b"\xff\xff\xff\x02\0\xff\x01\x15");
     payload.extend([0; 10]);
@@ -157,7 +157,7 @@ fn greeting() -> Vec<u8> {
     payload
 }
 
-fn login(flags: u32) -> Vec<u8> {
+pub(crate) fn login(flags: u32) -> Vec<u8> {
     let mut payload = flags.to_le_bytes().to_vec();
     payload.extend([0, 0, 0, 1, 45]);
     payload.extend([0; 23]);

@@ -1,0 +1,209 @@
+//! What a client may answer to the greeting, with each kind of TLS and compression.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use super::super::LoggingIn;
+use super::super::tests::{State, Told, client, server};
+use super::*;
+use crate::frames::{ClientFrames, ServerFrames};
+use crate::legs::{Legs, ServerLeg};
+use crate::machine::tests::{LIMITS, LOGIN_FLAGS, WAYS, encoded, greeting, login};
+use crate::peer::OwnUser;
+
+const SSL: u32 = 1 << 11;
+const ZLIB: u32 = 1 << 5;
+
+const OFFERED: Legs = Legs {
+    offered: true,
+    ..Legs::PLAIN
+};
+
+fn with_legs(legs: Legs) -> Ways {
+    Ways { legs, ..WAYS }
+}
+
+/// Behind a greeting that shows all that the server can do.
+fn awaiting(ways: Ways) -> Box<AwaitingResponse> {
+    let greeting = Greeting::parse(&greeting()).unwrap();
+    let shown = greeting.capabilities;
+    Box::new(AwaitingResponse::new(ways, LIMITS, greeting, shown))
+}
+
+/// The request for TLS that stands before a login with these flags.
+fn request(flags: u32, seq: u8) -> Vec<u8> {
+    encoded(seq, &login(flags | SSL)[..32])
+}
+
+fn refused(why: &'static str) -> (Told, State) {
+    (Told::Refuse(why), State::Response)
+}
+
+fn pumped(bytes: &[u8]) -> (Told, State) {
+    (Told::Pass(bytes.len()), State::Pump)
+}
+
+/// Plays what the client says against what is told about it, and what comes of it.
+fn play(what: &str, ways: Ways, turns: &[(Vec<u8>, (Told, State))]) {
+    let mut state = Next::from(awaiting(ways));
+    for (input, expected) in turns {
+        let Next::LoggingIn(LoggingIn::AwaitingResponse(awaiting)) = state else {
+            panic!("{what}: nothing is awaited any more");
+        };
+        state = client(what, awaiting.client(input), expected.clone());
+    }
+}
+
+#[test]
+fn a_login_goes_on_as_it_is_and_what_is_none_goes_on_unread() {
+    let whole = encoded(1, &login(LOGIN_FLAGS));
+    let ahead = [&whole[..], b"\x05\0\0\0\x03DO 1"].concat();
+    let old = encoded(1, b"\x05\0\0\0\0root\0\0");
+    let cut = encoded(1, &login(LOGIN_FLAGS)[..20]);
+    let enciphered = encoded(1, &login(LOGIN_FLAGS | SSL));
+    let need = (Told::Need, State::Response);
+    let on = (Told::Pass(whole.len()), State::Authentication);
+    for (what, input, expected) in [
+        ("a part of a header", &whole[..2], need.clone()),
+        ("a part of a login", &whole[..whole.len() - 1], need),
+        ("a login", &whole, on.clone()),
+        ("a login and more", &ahead, on),
+        ("a login before 4.1", &old, pumped(&old)),
+        ("a login cut short", &cut, pumped(&cut)),
+        (
+            "TLS unasked",
+            &request(LOGIN_FLAGS, 1),
+            pumped(&request(LOGIN_FLAGS, 1)),
+        ),
+        ("a login of TLS in clear", &enciphered, pumped(&enciphered)),
+        ("no packet", &[0xff; 600], pumped(&[0xff; 600])),
+    ] {
+        client(what, awaiting(WAYS).client(input), expected);
+    }
+    let row = awaiting(WAYS).server(b"unasked");
+    server("a server", row, (Told::Pass(7), State::Response));
+}
+
+#[test]
+fn tls_begins_where_the_settings_have_it() {
+    let tls = LOGIN_FLAGS | SSL;
+    let asks = request(LOGIN_FLAGS, 1);
+    let secure =
+        |length, on_client, server| (Told::Secure(length, on_client, server), State::Response);
+    let on = |length, bytes| (Told::Replace(length, bytes), State::Authentication);
+
+    let behind = encoded(2, &login(tls));
+    let same = (Told::Pass(behind.len()), State::Authentication);
+    let mirror = [
+        (asks.clone(), secure(36, true, Some(asks.clone()))),
+        (behind.clone(), same),
+    ];
+    play("on both legs", with_legs(OFFERED), &mirror);
+
+    let never = Legs {
+        server: ServerLeg::Never,
+        ..OFFERED
+    };
+    let plain = encoded(1, &login(LOGIN_FLAGS));
+    let client_alone = [
+        (asks.clone(), secure(36, true, None)),
+        (behind.clone(), on(behind.len(), plain.clone())),
+    ];
+    play("on the client's", with_legs(never), &client_alone);
+
+    let always = Legs {
+        server: ServerLeg::Always,
+        ..Legs::PLAIN
+    };
+    let server_alone = [
+        (plain.clone(), secure(0, false, Some(asks.clone()))),
+        (plain.clone(), on(plain.len(), behind)),
+    ];
+    play("on the server's", with_legs(always), &server_alone);
+
+    let twice = [
+        (asks.clone(), secure(36, true, Some(asks.clone()))),
+        (request(LOGIN_FLAGS, 2), pumped(&asks)),
+    ];
+    play("asked for twice", with_legs(OFFERED), &twice);
+
+    let passthrough = Legs {
+        passthrough: true,
+        ..OFFERED
+    };
+    let left_alone = [(asks.clone(), pumped(&asks))];
+    play("left to both sides", with_legs(passthrough), &left_alone);
+}
+
+#[test]
+fn who_evades_what_is_set_is_refused() {
+    let required = with_legs(Legs {
+        client_required: true,
+        ..OFFERED
+    });
+    let to_server = with_legs(Legs {
+        server: ServerLeg::Always,
+        ..Legs::PLAIN
+    });
+    let guarded = Ways {
+        own_user: Some(OwnUser::named("root")),
+        ..WAYS
+    };
+    let framed = Ways {
+        compression: Compression {
+            clients: ClientFrames::Offer,
+            server: ServerFrames::Never,
+        },
+        ..WAYS
+    };
+    let plain = encoded(1, &login(LOGIN_FLAGS));
+    let old = encoded(1, b"\x05\0\0\0\0root\0\0");
+    let old_in_frames = encoded(1, b"\x25\0\0\0\0root\0\0");
+    for (what, ways, input, why) in [
+        ("a login in clear", &required, &plain, "tls.required"),
+        ("an old login in clear", &required, &old, "tls.required"),
+        (
+            "an old login",
+            &to_server,
+            &old,
+            "no login that could go there",
+        ),
+        ("the own user", &guarded, &plain, "Access denied"),
+        ("an unread user", &guarded, &old, "Access denied"),
+        (
+            "unread frames",
+            &framed,
+            &old_in_frames,
+            "compression.server",
+        ),
+    ] {
+        client(what, awaiting(ways.clone()).client(input), refused(why));
+    }
+}
+
+#[test]
+fn the_server_is_asked_for_the_frames_of_its_own_leg() {
+    let asks = encoded(1, &login(LOGIN_FLAGS | ZLIB));
+    let plain = encoded(1, &login(LOGIN_FLAGS));
+    let never = ServerFrames::Never;
+    let offered = ServerFrames::WhereOffered;
+    for (server, said, heard) in [
+        (never, &asks, Some(&plain)),
+        (never, &plain, None),
+        (offered, &plain, Some(&asks)),
+        (offered, &asks, None),
+    ] {
+        let compression = Compression {
+            clients: ClientFrames::Mirror,
+            server,
+        };
+        let ways = Ways {
+            compression,
+            ..WAYS
+        };
+        let told = match heard {
+            Some(heard) => Told::Replace(said.len(), heard.clone()),
+            None => Told::Pass(said.len()),
+        };
+        let row = awaiting(ways).client(said);
+        client(&format!("{server:?}"), row, (told, State::Authentication));
+    }
+}
