@@ -4,7 +4,10 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use super::stage::{TAIL, on_each_stage};
-use crate::kit::wire_client::{Login, capability};
+use crate::kit::database::classic_on;
+use crate::kit::proxy::Proxy;
+use crate::kit::servers::on_servers_of_its_own;
+use crate::kit::wire_client::{Login, WireClient, capability};
 
 /// Each changes something; the second one of a pair puts it back.
 const SETTINGS: &[[&str; 2]] = &[
@@ -311,5 +314,30 @@ fn a_session_that_makes_calls_is_not_idle() {
             twin.run("CALL fetch_timeline_ids(1)");
         }
         twin.run(TAIL);
+    });
+}
+
+/// MariaDB has no such setting, and `enforce_storage_engine` in its place.
+#[test]
+fn where_the_engine_of_the_result_table_is_disabled_the_server_says_so() {
+    let options = |mariadb| match mariadb {
+        true => &[][..],
+        false => &["--disabled-storage-engines=MEMORY"],
+    };
+    on_servers_of_its_own(options, |server| {
+        let login = classic_on(server.addr(), "tl");
+        let proxy = Proxy::start(server.addr(), &[]);
+        let mut through = proxy.login(&login);
+        let mut direct = WireClient::login(server.addr(), &login);
+        for _ in 0..3 {
+            let call = "CALL fetch_timeline_ids(1)";
+            let [told, expected] = [&mut through, &mut direct].map(|client| client.query(call));
+            assert_eq!(told, expected, "{}", proxy.log());
+        }
+        let counts = proxy.counts();
+        let disabled = options(false).len() as u64;
+        let relayed = counts.of("calls_relayed[session_settings]");
+        assert!(relayed == 0 || relayed == 3 * disabled, "{counts:?}");
+        assert_eq!(counts.of("calls_owned") + relayed, 3, "{counts:?}");
     });
 }

@@ -47,7 +47,11 @@ const MARIADB: [Variable; 4] = [
         number(value).is_some_and(|ids| ids == 0 || ids >= u64::from(LONG_LIST))
     }),
 ];
-const MYSQL: [Variable; 6] = [
+const MYSQL: [Variable; 7] = [
+    // The procedure creates its tables in it.
+    ("disabled_storage_engines", |value| {
+        !["MEMORY", "HEAP"].iter().any(|name| holds(value, name))
+    }),
     ("transaction_read_only", is_off),
     ("sql_require_primary_key", is_off),
     ("session_track_gtids", is_off),
