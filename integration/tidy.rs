@@ -26,6 +26,7 @@ const RINGS: &[(&str, u8)] = &[
     ("session::standing", 0),
     ("session::result_table", 0),
     ("session::reason", 0),
+    ("session::rights", 0),
     ("session::probe", 0),
     ("session::write", 0),
     ("session", 1),

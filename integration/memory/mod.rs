@@ -1,5 +1,6 @@
 //! Answers from memory: never stale, never ahead, whatever happens to the server and its log.
 
+mod definers;
 mod faults;
 mod filling;
 mod freshness;

@@ -2,28 +2,14 @@
 
 use std::io::Write as _;
 
-use super::stage::{TAIL, on_each_stage, on_each_stage_with};
+use super::stage::{Stage, TAIL, on_each_stage, on_each_stage_with};
+
+const COM_RESET_CONNECTION: u8 = 0x1f;
 
 #[test]
 fn each_database_has_result_tables_of_its_own() {
     on_each_stage(|stage| {
-        // The other side's own database would be told apart by its name; so both get a second one.
-        for database in stage
-            .databases
-            .iter()
-            .map(|database| database.name().to_owned())
-        {
-            let other = other(&database);
-            stage.root.ok(&format!("DROP DATABASE IF EXISTS {other}"));
-            stage.root.ok(&format!("CREATE DATABASE {other}"));
-            stage.root.ok(&format!("USE {other}"));
-            stage.timeline.create(&mut stage.root);
-            for table in ["message", "follower"] {
-                stage.root.ok(&format!(
-                    "INSERT INTO {other}.{table} SELECT * FROM {database}.{table} WHERE user_id < 7"
-                ));
-            }
-        }
+        with_seconds(stage);
         let mut twin = stage.twin();
         let second = other("{db}");
         for _ in 0..3 {
@@ -44,12 +30,60 @@ fn each_database_has_result_tables_of_its_own() {
         }
         let counts = stage.proxy.counts();
         assert!(counts.of("calls_owned") >= 9, "{counts:?}");
-        for database in &stage.databases {
-            stage
-                .root
-                .ok(&format!("DROP DATABASE {}", other(database.name())));
-        }
+        without_seconds(stage);
     });
+}
+
+/// Where a session is that was reset is where it was, and that may not be known.
+#[test]
+fn a_reset_does_not_make_a_database_certain() {
+    on_each_stage(|stage| {
+        with_seconds(stage);
+        let second = other("{db}");
+        let mut twin = stage.twin();
+        twin.run("CALL fetch_timeline_ids(1)");
+        // Not every client is told that this takes it elsewhere.
+        twin.run(&format!("DO 1; USE {second}"));
+        twin.command(&[COM_RESET_CONNECTION]);
+        let call = twin.prepare("CALL fetch_timeline_ids(?)");
+        twin.run("USE {db}");
+        for _ in 0..2 {
+            twin.execute(call, &[Some("1")]);
+            let left = format!("SELECT COUNT(*),SUM(id) FROM {second}.fetch_timeline_tt");
+            twin.run(&left);
+            twin.run("SELECT COUNT(*),SUM(id) FROM {db}.fetch_timeline_tt");
+        }
+        without_seconds(stage);
+    });
+}
+
+/// Gives each database a second one, with fewer authors.
+fn with_seconds(stage: &mut Stage) {
+    // The other side's own database would be told apart by its name; so both get a second one.
+    for database in stage
+        .databases
+        .iter()
+        .map(|database| database.name().to_owned())
+    {
+        let other = other(&database);
+        stage.root.ok(&format!("DROP DATABASE IF EXISTS {other}"));
+        stage.root.ok(&format!("CREATE DATABASE {other}"));
+        stage.root.ok(&format!("USE {other}"));
+        stage.timeline.create(&mut stage.root);
+        for table in ["message", "follower"] {
+            stage.root.ok(&format!(
+                "INSERT INTO {other}.{table} SELECT * FROM {database}.{table} WHERE user_id < 7"
+            ));
+        }
+    }
+}
+
+fn without_seconds(stage: &mut Stage) {
+    for database in &stage.databases {
+        stage
+            .root
+            .ok(&format!("DROP DATABASE {}", other(database.name())));
+    }
 }
 
 fn other(database: &str) -> String {

@@ -79,7 +79,18 @@ fn a_session_that_is_in_the_way_is_counted_as_what_it_is() {
         let mut twin = stage.twin();
         // A statement that touches procedures has the definition looked at again.
         twin.run("DROP PROCEDURE IF EXISTS nothing_such");
-        relayed_for(stage, "definition_refused", || drop(twin.run(CALL)));
+        // It may leave anything behind, which changes nothing for its next call.
+        for _ in 0..4 {
+            relayed_for(stage, "definition_refused", || drop(twin.run(CALL)));
+        }
+        let qualified = "CALL {db}.fetch_timeline_ids(1)";
+        relayed_for(stage, "definition_refused", || drop(twin.run(qualified)));
+        // Another one may find what it left.
+        let bounded = "CALL fetch_timeline_ids2(1, 300)";
+        relayed_for(stage, "one_shot_transaction", || drop(twin.run(bounded)));
+        let owned = stage.proxy.counts().of("calls_owned");
+        twin.run(bounded);
+        stage.owned(owned + 1);
     });
 }
 

@@ -1,5 +1,6 @@
 //! The definitions, and what their check against this server said, one verdict a database.
 
+mod rights;
 mod service;
 
 use std::num::NonZeroUsize;
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
+pub use rights::DefinerRights;
 pub use service::{Service, ServiceError, ask};
 
 use crate::limits::Limits;
@@ -23,6 +25,7 @@ pub struct Catalogue {
     definitions: Arc<[Definition]>,
     classes: Classes,
     verdicts: Mutex<LruCache<(usize, Vec<u8>), Entry>>,
+    rights: Mutex<LruCache<(usize, Vec<u8>), Arc<DefinerRights>>>,
     hints: Mutex<Hints>,
     /// When the server was last seen to have no stored functions.
     no_functions: Mutex<Option<(Instant, Epoch)>>,
@@ -59,7 +62,8 @@ impl Catalogue {
     #[must_use]
     pub fn new(definitions: Vec<Definition>, service: Option<Service>, limits: &Limits) -> Self {
         let definitions: Arc<[Definition]> = definitions.into();
-        let databases = limits.databases.saturating_mul(definitions.len()).max(1);
+        let databases = limits.databases.saturating_mul(definitions.len());
+        let databases = NonZeroUsize::new(databases).unwrap_or(NonZeroUsize::MIN);
         // The service account checks again every `recheck_ms`; a verdict may outlive one lost round.
         let rounds = if service.is_some() { 3 } else { 1 };
         Catalogue {
@@ -68,9 +72,8 @@ impl Catalogue {
                 NonZeroUsize::new(limits.statements).unwrap_or(NonZeroUsize::MIN),
                 limits.statement_bytes,
             ),
-            verdicts: Mutex::new(LruCache::new(
-                NonZeroUsize::new(databases).unwrap_or(NonZeroUsize::MIN),
-            )),
+            verdicts: Mutex::new(LruCache::new(databases)),
+            rights: Mutex::new(LruCache::new(databases)),
             due: tokio::sync::Mutex::new(()),
             no_functions: Mutex::new(None),
             hints: Mutex::new(Hints::new(limits.authors, limits.follow_edges)),
@@ -123,6 +126,14 @@ impl Catalogue {
         let entry = verdicts.get(&(number, database.to_vec()))?;
         let fresh = self.is_fresh(entry.checked, entry.epoch);
         Some((Arc::clone(&entry.verdict), fresh))
+    }
+
+    /// What is known of the rights of the definers of a definition's procedures in a database.
+    #[must_use]
+    pub fn definer_rights(&self, number: usize, database: &[u8]) -> Arc<DefinerRights> {
+        let mut all = lock(&self.rights);
+        let new = || Arc::new(DefinerRights::new(number, database));
+        Arc::clone(all.get_or_insert((number, database.to_vec()), new))
     }
 
     /// What a verdict has to be given with: taken before its first question is asked, it tells

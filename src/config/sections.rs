@@ -93,7 +93,8 @@ pub enum Redirects {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Privileges {
-    /// After so many seconds a session's right to execute the procedure is proved again; 0: at every call.
+    /// After so many seconds a session's right to execute the procedure, and its definer's to do what it does, are proved
+    /// again; 0: at every call.
     pub ttl_s: u64,
 }
 

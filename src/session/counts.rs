@@ -17,6 +17,9 @@ pub enum Event {
     CallOwned,
     /// A call answered from memory; one of those answered by Headwater.
     CallFromMemory,
+    /// A call answered with what the server's procedure left, which proves its definer's rights; one of those answered by
+    /// Headwater.
+    CallRun,
     /// A call whose lookups were interrupted (KILL QUERY, a time limit): the client got that error.
     CallInterrupted,
     /// A tail answered with the ids in the statement.
@@ -82,7 +85,7 @@ pub const COMPARED: [Counter; 3] = [
 
 impl Event {
     /// Every event with its counter, in the order of their numbers.
-    pub const ALL: [(Event, Counter); 12] = [
+    pub const ALL: [(Event, Counter); 13] = [
         (
             Event::Session,
             counter("sessions", "clients that connected"),
@@ -96,6 +99,13 @@ impl Event {
             counter(
                 "calls_from_memory",
                 "those of them that memory answered; lookups answered the others",
+            ),
+        ),
+        (
+            Event::CallRun,
+            counter(
+                "calls_run_for_rights",
+                "those of them for which the server ran the procedure, which proves the rights of its definer",
             ),
         ),
         (

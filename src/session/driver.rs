@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::advice::Advice;
-use super::commands::Commands;
 use super::counts::{Counts, Event};
 use super::cut::LoginErrors;
 use super::login::Ways;
@@ -24,12 +23,13 @@ use super::long_rows::LongRows;
 use super::machine::{ClientStep, Machine, ServerStep};
 use super::stall::Stall;
 use crate::backend::{AskError, Backend};
-use crate::catalogue::{Catalogue, Epoch};
+use crate::catalogue::{Catalogue, DefinerRights, Epoch};
 use crate::feed::{Feed, Place};
 use crate::limits::Limits;
 use crate::link::{Link, release};
 use crate::shadow::Shadow;
 use crate::statement::Class;
+use crate::timeline::Form;
 use crate::tls::{Acceptor, Connector};
 use crate::wire::frame::HEADER_BYTES;
 
@@ -225,6 +225,12 @@ pub struct Session {
     pub(super) sent: bool,
     /// Where the last page was looked for in memory.
     pub(super) place: Option<Arc<Place>>,
+    /// What is known of the definers of the procedures that were called last.
+    pub(super) definer_rights: Option<Arc<DefinerRights>>,
+    /// Where a refused procedure was called, and how many commands may have chosen another database up to its end.
+    pub(super) refused: Option<(Vec<u8>, u64)>,
+    /// Those of the call that was relayed last.
+    pub(super) relayed: Option<(Arc<DefinerRights>, Form)>,
     /// When the right to execute the procedure was last proved.
     pub(super) execute_proven: Option<(Instant, Epoch)>,
     /// When this account last looked at a definition and saw too little, and in which database.
@@ -262,6 +268,9 @@ impl Session {
             long_rows: LongRows::Read,
             sent: true,
             place: None,
+            definer_rights: None,
+            refused: None,
+            relayed: None,
             execute_proven: None,
             checked_in_vain: None,
         }
@@ -504,7 +513,9 @@ impl Session {
             self.hear_of_login(bytes);
         }
         while let Some(rest) = bytes.get(passed..).filter(|rest| !rest.is_empty()) {
-            match self.machine.server(rest) {
+            let step = self.machine.server(rest);
+            self.spread();
+            match step {
                 ServerStep::Need | ServerStep::Pass(0) => break,
                 ServerStep::Pass(length) => {
                     self.tell_client(rest.get(..length).unwrap_or_default())?;
@@ -532,14 +543,22 @@ impl Session {
                 }
             }
         }
-        if self
-            .machine
-            .commands()
-            .is_some_and(Commands::take_definition_touched)
-        {
+        Ok(passed)
+    }
+
+    /// Has all sessions know what a reply tells of the procedures, before its client hears it.
+    fn spread(&mut self) {
+        let Some(commands) = self.machine.commands() else {
+            return;
+        };
+        if commands.take_definition_touched() {
             self.shared.catalogue.expire();
         }
-        Ok(passed)
+        if commands.take_definer_denied()
+            && let Some((rights, form)) = &self.relayed
+        {
+            rights.run_was_denied(*form);
+        }
     }
 
     /// Looks how a login has ended.

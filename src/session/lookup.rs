@@ -8,6 +8,7 @@ use super::owned::{DENIED, INTERRUPTED, Owned, Refusal, failed};
 use super::probe;
 use super::reason::Reason;
 use super::result_table::{self, Pending};
+use super::rights::Course;
 use crate::backend::Batch;
 use crate::feed::{Feed, Likely, Mark, Place};
 use crate::shadow::Compared;
@@ -29,7 +30,7 @@ const PASSES: [u16; 5] = [1099, 1100, 1205, 1213, 1412];
 
 /// What has to be proved before a call is owned.
 #[derive(Clone, Copy)]
-struct Plan {
+pub(super) struct Plan {
     settings: bool,
     tables: bool,
     execute: bool,
@@ -40,7 +41,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn is_empty(self) -> bool {
+    pub(super) fn is_empty(self) -> bool {
         !(self.settings || self.tables || self.execute || self.count_result || self.count_heads)
     }
 }
@@ -64,16 +65,28 @@ impl Session {
         self.heed_parse_warnings(call, facts)?;
         let plan = self.plan(call, facts)?;
         let compared = self.compared(&lookup);
-        let found = match self.remembered(&lookup, plan).await? {
-            Some(found) => found,
-            None => self.by_lookups(&lookup).await?,
+        let course = self.heed_definer(&lookup);
+        let (found, told) = match course {
+            Course::Relay => return Err(Reason::DefinerRights.into()),
+            Course::Run => {
+                let (found, warnings) = self.run_procedure(&lookup, plan).await?;
+                (found, Some(warnings))
+            }
+            Course::Answer => {
+                let found = match self.remembered(&lookup, plan).await? {
+                    Some(found) => found,
+                    None => self.by_lookups(&lookup).await?,
+                };
+                (found, None)
+            }
         };
         if self.are_too_many(call.form, &found) {
             return Err(Reason::TooManyIds.into());
         }
-        let warnings = match plan.execute_last {
-            true => self.execute_last(&lookup).await?,
-            false => 0,
+        let warnings = match told {
+            Some(warnings) => warnings,
+            None if plan.execute_last => self.execute_last(&lookup).await?,
+            None => 0,
         };
         if let (Some((place, mark)), Some(shadow)) = (compared, &self.shared.shadow) {
             shadow.compare(Compared {
@@ -166,7 +179,7 @@ impl Session {
     }
 
     /// The feed, and the timeline's place in it.
-    fn memory(&mut self, lookup: &Lookup<'_>) -> Option<(Arc<Feed>, Arc<Place>)> {
+    pub(super) fn memory(&mut self, lookup: &Lookup<'_>) -> Option<(Arc<Feed>, Arc<Place>)> {
         let feed = self.shared.feed.clone()?;
         let number = lookup.call.definition;
         if let Some(place) = &self.place
@@ -197,7 +210,7 @@ impl Session {
     }
 
     /// Proves what is to be proved, and takes the first step of a lookup in the same write.
-    async fn prove(
+    pub(super) async fn prove(
         &mut self,
         lookup: &Lookup<'_>,
         plan: Plan,
@@ -409,7 +422,7 @@ impl Session {
         })
     }
 
-    fn lookup_failed(&mut self, error: &ErrPacket) -> Refusal {
+    pub(super) fn lookup_failed(&mut self, error: &ErrPacket) -> Refusal {
         if DENIED.contains(&error.code) {
             if let Some(commands) = self.machine.commands() {
                 commands.standing.barred = Some(Reason::LookupDenied);

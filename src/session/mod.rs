@@ -8,6 +8,7 @@ mod long_rows;
 mod lookup;
 mod owned;
 mod proof;
+mod run;
 mod secure;
 mod settle;
 mod stall;

@@ -9,6 +9,7 @@ use super::reason::Reason;
 use super::result_table::Pending;
 use crate::backend::query_payload;
 use crate::statement::{Call, Effects};
+use crate::timeline::Form;
 use crate::timeline::check::Verdict;
 use crate::wire::frame::{self, HEADER_BYTES};
 use crate::wire::response::{ErrPacket, OkPacket};
@@ -47,6 +48,17 @@ impl<E: Into<Ended>> From<E> for Refusal {
     fn from(error: E) -> Self {
         Refusal::Ended(error.into())
     }
+}
+
+/// What the last check saw of a procedure.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    /// No check has been made of it, or it cannot be told which one it is.
+    Nothing,
+    /// It is the known one; `lately`: it was, and is to be looked at again.
+    Known { lately: bool },
+    /// It is another one.
+    Refused,
 }
 
 /// What an owned call found.
@@ -127,11 +139,24 @@ impl Session {
     }
 
     fn relay_call(&mut self, asked: &Asked, payload: &[u8]) -> Result<(), Ended> {
-        let effects = self.unknown_effects(&asked.wanted);
-        let own = self
-            .machine
-            .commands()
-            .and_then(|commands| commands.relay_call(&asked.dress, payload, effects));
+        let place = self.place_of(&asked.wanted);
+        let seen = self.seen(place.as_ref());
+        self.relayed = match (&place, seen) {
+            (Some((number, form, database)), Seen::Known { .. }) => {
+                let rights = self.shared.catalogue.definer_rights(*number, database);
+                Some((rights, *form))
+            }
+            _ => None,
+        };
+        let commands = self.machine.commands();
+        let own = commands
+            .and_then(|commands| commands.relay_call(&asked.dress, payload, unknown_effects(seen)));
+        self.refused = match (place, self.machine.commands()) {
+            (Some((.., database)), Some(commands)) if seen == Seen::Refused => {
+                Some((database, commands.standing.database_changes()))
+            }
+            _ => None,
+        };
         let Some(own) = own else {
             return self.pass_client(asked.length);
         };
@@ -140,38 +165,49 @@ impl Session {
         self.pass_client(length)
     }
 
-    /// What a procedure may do that is called by a name of ours; `None`: it was seen to be the known one.
-    fn unknown_effects(&mut self, wanted: &Wanted) -> Option<Effects> {
-        // Any may change definitions, but what is accepted was checked after that.
-        let refused = Effects {
-            definition: false,
-            ..Effects::ALL
-        };
-        // Nothing is known to be in the way of the next call.
-        let unchecked = Effects {
-            one_shot: false,
-            ..refused
-        };
-        // It was the known one until lately, and is being looked at again.
-        let lately = Effects {
-            dynamic: false,
-            database: false,
-            ..unchecked
-        };
-        let definitions = self.shared.catalogue.definitions();
+    /// Which definition a call is of, in which form and database.
+    fn place_of(&mut self, wanted: &Wanted) -> Option<(usize, Form, Vec<u8>)> {
         let standing = &self.machine.commands()?.standing;
-        let place = wanted.place(definitions, standing.certain_database());
-        let Some((number, form, database)) = place else {
-            return Some(unchecked);
+        let certain = standing.certain_database().map(<[u8]>::to_vec);
+        let changes = standing.database_changes();
+        // Where a refused procedure was called, and nothing since but that procedure could have chosen another database.
+        let refused = self.refused.as_ref().filter(|(_, then)| *then == changes);
+        let current = certain.or_else(|| refused.map(|(database, _)| database.clone()));
+        let definitions = self.shared.catalogue.definitions();
+        let (number, form, database) = wanted.place(definitions, current.as_deref())?;
+        Some((number, form, database.to_vec()))
+    }
+
+    /// What the last check saw of the procedure that is called.
+    fn seen(&self, place: Option<&(usize, Form, Vec<u8>)>) -> Seen {
+        let verdict = place.and_then(|(number, form, database)| {
+            let (verdict, fresh) = self.shared.catalogue.last_verdict(*number, database)?;
+            Some((verdict, *form, fresh))
+        });
+        let Some((verdict, form, fresh)) = verdict else {
+            return Seen::Nothing;
         };
-        match self.shared.catalogue.last_verdict(number, database) {
-            None => Some(unchecked),
-            Some((verdict, fresh)) => match &*verdict {
-                Verdict::Accelerate(facts) if facts.form(form).is_ok() => {
-                    (!fresh).then_some(lately)
+        match &*verdict {
+            Verdict::Accelerate(facts) if facts.form(form).is_ok() => {
+                Seen::Known { lately: !fresh }
+            }
+            _ if fresh => Seen::Refused,
+            _ => Seen::Nothing,
+        }
+    }
+
+    /// Why a call is relayed that this is in the way of. What a refused procedure may have left behind is in no way of the next
+    /// call of it, which is relayed as the first was.
+    fn true_reason(&mut self, obstacle: Reason, wanted: &Wanted) -> Reason {
+        match obstacle {
+            Reason::OneShotTransaction => {
+                let place = self.place_of(wanted);
+                match self.seen(place.as_ref()) {
+                    Seen::Refused => Reason::Definition,
+                    Seen::Nothing | Seen::Known { .. } => obstacle,
                 }
-                _ => Some(refused),
-            },
+            }
+            obstacle => obstacle,
         }
     }
 
@@ -181,7 +217,7 @@ impl Session {
         }
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
         if let Some(reason) = commands.standing.obstacle() {
-            return Err(reason.into());
+            return Err(self.true_reason(reason, &asked.wanted).into());
         }
         let call = &self.bound(&asked.wanted).await?;
         let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
@@ -280,6 +316,32 @@ impl Session {
             commands.standing.tables_proven = false;
         }
         Ok(())
+    }
+}
+
+/// What a procedure may do that is called by a name of ours; `None`: it was seen to be the known one.
+fn unknown_effects(seen: Seen) -> Option<Effects> {
+    // Any may change definitions, but what is accepted was checked after that.
+    let refused = Effects {
+        definition: false,
+        ..Effects::ALL
+    };
+    // Nothing is known to be in the way of the next call.
+    let unchecked = Effects {
+        one_shot: false,
+        ..refused
+    };
+    // It was the known one until lately, and is being looked at again.
+    let lately = Effects {
+        dynamic: false,
+        database: false,
+        ..unchecked
+    };
+    match seen {
+        Seen::Nothing => Some(unchecked),
+        Seen::Refused => Some(refused),
+        Seen::Known { lately: true } => Some(lately),
+        Seen::Known { lately: false } => None,
     }
 }
 

@@ -19,13 +19,13 @@ use crate::wire::reply::Outcome;
 use crate::wire::resultset::Answer;
 
 /// ER_SP_WRONG_NO_OF_ARGS: the answer to a call that may be executed, but has no arguments.
-const WRONG_ARGUMENT_COUNT: u16 = 1318;
+pub(super) const WRONG_ARGUMENT_COUNT: u16 = 1318;
 /// So many times within its `wait_timeout` a session is heard of by the server while it makes calls.
 const HEARD_OF: u32 = 50;
 /// ER_DEPRECATED_UTF8_ALIAS.
 const UTF8_IS_AN_ALIAS: u64 = 3719;
 /// ER_SP_DOES_NOT_EXIST.
-const NO_PROCEDURE: u16 = 1305;
+pub(super) const NO_PROCEDURE: u16 = 1305;
 
 /// A statement that MySQL has this to say of (ER_DEPRECATED_UTF8_ALIAS), so many times, and does nothing about.
 pub(super) fn utf8_is_an_alias(times: u16) -> String {
@@ -182,11 +182,19 @@ impl Session {
             return Err(failed(&error));
         }
         self.take_execute(answers.next(), lookup.call, lookup.facts)?;
-        let codes: Vec<_> = match answers.next() {
+        self.warn_of_text(answers.next()).await
+    }
+
+    /// Has the server say again what it said of a procedure's text, by its answer to SHOW WARNINGS; returns how many warnings
+    /// that are.
+    pub(super) async fn warn_of_text(&mut self, said: Option<Answer>) -> Result<u16, Refusal> {
+        let codes: Vec<_> = match said {
             Some(Answer::Rows(rows)) => rows.iter().map(|row| row.u64(1)).collect(),
             Some(Answer::Err(error)) => return Err(failed(&error)),
             _ => return Err(Reason::LookupFailed.into()),
         };
+        let commands = self.machine.commands().ok_or(Reason::Unchecked)?;
+        let capabilities = commands.capabilities;
         let alias = Some(UTF8_IS_AN_ALIAS);
         let told = codes.iter().filter(|code| **code == alias).count();
         let known = [alias, Some(WRONG_ARGUMENT_COUNT.into())];
@@ -218,22 +226,31 @@ impl Session {
         call: &Call,
         facts: &Facts,
     ) -> Result<(), Refusal> {
+        let absent = facts.form(call.form) == &Ok(Procedure::Absent);
         match answer {
-            Some(Answer::Err(error)) if error.code == WRONG_ARGUMENT_COUNT => {}
             Some(Answer::Err(error)) if error.code == INTERRUPTED => return Err(failed(&error)),
+            Some(Answer::Err(error)) if error.code == WRONG_ARGUMENT_COUNT && !absent => {}
             // A server that never had the procedure is served from the definition.
-            Some(Answer::Err(_)) if facts.form(call.form) == &Ok(Procedure::Absent) => {}
-            Some(Answer::Err(error)) if error.code == NO_PROCEDURE => {
+            Some(Answer::Err(error)) if error.code != WRONG_ARGUMENT_COUNT && absent => {}
+            // It is there now, or gone: whose rights count is another matter then.
+            Some(Answer::Err(error))
+                if [NO_PROCEDURE, WRONG_ARGUMENT_COUNT].contains(&error.code) =>
+            {
                 self.shared.catalogue.expire();
                 return Err(Reason::Definition.into());
             }
             _ => return Err(Reason::NoExecute.into()),
         }
+        self.may_execute(call);
+        Ok(())
+    }
+
+    /// The server has let this account execute the procedure.
+    pub(super) fn may_execute(&mut self, call: &Call) {
         // What changed while it was asked for counts as a change since.
         self.execute_proven = Some((Instant::now(), self.shared.catalogue.epoch()));
         if let Some(commands) = self.machine.commands() {
             commands.standing.may_execute = Some((call.definition, call.form));
         }
-        Ok(())
     }
 }

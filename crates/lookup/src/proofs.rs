@@ -4,9 +4,10 @@
 use super::lookup::Lookup;
 use crate::Unusable;
 use headwater_sql::quoted;
+use headwater_statement::Call;
 use headwater_timeline::Form;
 use headwater_timeline::check::{Answered, ServerError};
-use headwater_timeline::definition::Definition;
+use headwater_timeline::definition::{Definition, HeadsTable, ResultTable};
 use headwater_wire::response::ErrPacket;
 use headwater_wire::resultset::{Answer, Row};
 
@@ -120,6 +121,69 @@ impl Lookup<'_> {
     #[must_use]
     pub fn execute_probe(&self, form: Form) -> String {
         format!("CALL {}()", self.name(self.definition.procedure(form)))
+    }
+
+    /// The same call, whatever the session's variables and quotes mean.
+    #[must_use]
+    pub fn run(&self) -> String {
+        let Call {
+            form,
+            reader,
+            bound,
+            ..
+        } = self.call;
+        let procedure = self.name(self.definition.procedure(*form));
+        let bound = bound.map_or_else(String::new, |id| format!(",{id}"));
+        format!("CALL {procedure}({reader}{bound})")
+    }
+
+    /// Reads the ids that a call left; one more than may be left tells of too many.
+    #[must_use]
+    pub fn ids_left(&self) -> String {
+        let ResultTable { table, id } = &self.definition.result;
+        self.all_of(&[id], table)
+    }
+
+    /// Reads the heads that a call left; one more than may be left tells of too many.
+    #[must_use]
+    pub fn heads_left(&self) -> String {
+        let HeadsTable {
+            table,
+            author,
+            head,
+        } = &self.definition.heads;
+        self.all_of(&[author, head], table)
+    }
+
+    /// Has the table of ids hold so many rows, whatever they are.
+    pub fn ids_put_back(&self, rows: u64) -> Vec<String> {
+        let row = |number| format!("({number})");
+        self.put_back(&self.definition.result.table, rows, row)
+    }
+
+    /// Has the table of heads hold so many rows, whatever they are.
+    pub fn heads_put_back(&self, rows: u64) -> Vec<String> {
+        let row = |number| format!("({number},{number})");
+        self.put_back(&self.definition.heads.table, rows, row)
+    }
+
+    fn put_back(&self, table: &str, rows: u64, row: impl Fn(u64) -> String) -> Vec<String> {
+        let table = self.name(table);
+        let values: Vec<String> = (0..rows).map(row).collect();
+        let filled = format!("INSERT INTO {table} VALUES {}", values.join(","));
+        let filled = (rows > 0).then_some(filled);
+        let emptied = [format!("DELETE FROM {table}")];
+        emptied.into_iter().chain(filled).collect()
+    }
+
+    fn all_of(&self, columns: &[&str], table: &str) -> String {
+        let columns: Vec<String> = columns.iter().map(|column| quoted(column)).collect();
+        let limit = self.most.saturating_add(1);
+        format!(
+            "SELECT {} FROM {} LIMIT {limit}",
+            columns.join(","),
+            self.name(table)
+        )
     }
 
     /// Counts a result table's rows.

@@ -13,6 +13,7 @@ use super::machine::{ClientStep, Limits, Server};
 use super::peer::OwnUser;
 use super::prepared::{PreparedCall, Statements, Text};
 use super::result_table::{ResultTables, SPARED_BYTES};
+use super::rights::denies_definer;
 use super::standing::Standing;
 use headwater_statement::{Class, Dynamic, Effects};
 use headwater_wire::capability::Capabilities;
@@ -56,6 +57,7 @@ pub struct Commands {
     /// A command in flight may change a definition.
     touching: bool,
     definition_touched: bool,
+    definer_denied: bool,
 }
 
 /// A command whose reply has not ended.
@@ -103,6 +105,8 @@ enum After {
         database: Option<Vec<u8>>,
         /// `None`: the same as before.
         account: Option<Vec<u8>>,
+        /// Nothing before could have chosen another database.
+        certain: bool,
     },
     /// COM_STMT_PREPARE
     Prepared(Box<Text>),
@@ -151,6 +155,7 @@ impl Commands {
             quit: false,
             touching: false,
             definition_touched: false,
+            definer_denied: false,
         }
     }
 
@@ -399,18 +404,22 @@ impl Commands {
         let allowed = self.capabilities.contains(Capabilities::MULTI_STATEMENTS);
         // Whether an option outlives this differs by server.
         self.multi_statements = self.multi_statements.filter(|now| *now == allowed);
-        let (database, account) = if command == Command::ChangeUser {
-            match ChangeUser::parse(payload, self.capabilities) {
-                Ok(change) => (
-                    change.database.map(<[u8]>::to_vec),
-                    Some(change.user.to_vec()),
-                ),
-                Err(_) => (None, Some(Vec::new())),
-            }
-        } else {
-            (self.standing.database.take(), None)
-        };
-        After::Login { database, account }
+        if command == Command::ChangeUser {
+            let change = ChangeUser::parse(payload, self.capabilities).ok();
+            let account = change.as_ref().map(|change| change.user.to_vec());
+            let database = change.and_then(|change| change.database.map(<[u8]>::to_vec));
+            return After::Login {
+                database,
+                account: Some(account.unwrap_or_default()),
+                certain: true,
+            };
+        }
+        // The session stays where it is, wherever that is.
+        After::Login {
+            certain: self.standing.certain_database().is_some(),
+            database: self.standing.database.take(),
+            account: None,
+        }
     }
 
     /// Whether the last command has ended, and well.
@@ -584,6 +593,11 @@ impl Commands {
         std::mem::take(&mut self.definition_touched)
     }
 
+    /// True once after a relayed call was denied for want of its procedure's definer's rights.
+    pub fn take_definer_denied(&mut self) -> bool {
+        std::mem::take(&mut self.definer_denied)
+    }
+
     fn end(&mut self, after: After, outcome: Outcome) {
         self.definition_touched |= std::mem::take(&mut self.touching);
         match outcome {
@@ -595,8 +609,15 @@ impl Commands {
                     }
                     After::ProcedureCall => {}
                     After::InitDb(database) => self.standing.enter(Some(database)),
-                    After::Login { database, account } => {
+                    After::Login {
+                        database,
+                        account,
+                        certain,
+                    } => {
                         self.standing = Standing::new(database);
+                        if !certain {
+                            self.standing.doubt_database();
+                        }
                         if let Some(account) = account {
                             self.account = account;
                         }
@@ -607,9 +628,11 @@ impl Commands {
                 }
                 self.standing.observe(&ok);
             }
-            Outcome::Err(_) => {
-                if let After::Login { .. } = after {
-                    self.standing = Standing::new(None);
+            Outcome::Err(error) => {
+                match after {
+                    After::Login { .. } => self.standing = Standing::new(None),
+                    After::ProcedureCall => self.definer_denied |= denies_definer(error.code),
+                    _ => {}
                 }
                 self.standing.observe_error();
             }

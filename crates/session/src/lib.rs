@@ -15,5 +15,6 @@ pub mod prepared;
 pub mod probe;
 pub mod reason;
 pub mod result_table;
+pub mod rights;
 pub mod standing;
 pub mod write;

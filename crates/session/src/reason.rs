@@ -24,6 +24,8 @@ pub enum Reason {
     TemporaryTables,
     /// The account may not execute the procedure: the server says so itself.
     NoExecute,
+    /// The procedure's definer lacks a right that its body needs, or is gone: the server says so itself.
+    DefinerRights,
     /// The definition was not accepted on this server (`headwater serve` logs why).
     Definition,
     /// The definition's check has not ended yet.
@@ -46,7 +48,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Reason; 18] = [
+    pub const ALL: [Reason; 19] = [
         Reason::AutocommitOff,
         Reason::InTransaction,
         Reason::OneShotTransaction,
@@ -56,6 +58,7 @@ impl Reason {
         Reason::Settings,
         Reason::TemporaryTables,
         Reason::NoExecute,
+        Reason::DefinerRights,
         Reason::Definition,
         Reason::Unchecked,
         Reason::LookupDenied,
@@ -121,6 +124,11 @@ impl Reason {
                 "no_execute_privilege",
                 "the account may not execute the procedure",
                 "`GRANT EXECUTE ON PROCEDURE ...`",
+            ),
+            Reason::DefinerRights => (
+                "definer_rights",
+                "the procedure's definer may not do what the procedure does, or is gone; the server says the same",
+                "give the definer its rights, or create the procedure with another definer",
             ),
             Reason::Definition => (
                 "definition_refused",

@@ -81,8 +81,7 @@ impl Standing {
             Locks::Kept => {}
         }
         if effects.database {
-            self.database_proven = false;
-            self.database_changes += 1;
+            self.doubt_database();
         }
         if effects.settings || effects.stored_code {
             self.settings_proven = false;
@@ -94,6 +93,12 @@ impl Standing {
         if effects.temp_tables || effects.stored_code {
             self.tables_proven = false;
         }
+    }
+
+    /// Another database may have been chosen.
+    pub fn doubt_database(&mut self) {
+        self.database_proven = false;
+        self.database_changes += 1;
     }
 
     /// Takes in the flags and the database that a reply's last OK or EOF carries.

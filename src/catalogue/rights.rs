@@ -1,0 +1,64 @@
+//! What is known of the rights of the procedures' definers, shared by all sessions that use them in one database.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use super::lock;
+use crate::session::rights::{Course, DefinerRight};
+use crate::timeline::Form;
+
+/// A definition's procedures in one database.
+#[derive(Debug)]
+pub struct DefinerRights {
+    definition: usize,
+    database: Vec<u8>,
+    beginning: Instant,
+    forms: Mutex<[DefinerRight; Form::ALL.len()]>,
+}
+
+impl DefinerRights {
+    pub(super) fn new(definition: usize, database: &[u8]) -> DefinerRights {
+        DefinerRights {
+            definition,
+            database: database.to_vec(),
+            beginning: Instant::now(),
+            forms: Mutex::default(),
+        }
+    }
+
+    /// True for those of this definition in this database.
+    #[must_use]
+    pub fn is_of(&self, definition: usize, database: &[u8]) -> bool {
+        self.definition == definition && self.database == database
+    }
+
+    /// The time, as a run is dated when it is sent.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.beginning.elapsed()
+    }
+
+    /// As [`DefinerRight::call_came`].
+    pub fn call_came(&self, form: Form, ttl: Duration) -> Course {
+        self.with(form, |right| right.call_came(self.now(), ttl))
+    }
+
+    /// As [`DefinerRight::run_succeeded`].
+    pub fn run_succeeded(&self, form: Form, sent: Duration) {
+        self.with(form, |right| right.run_succeeded(sent));
+    }
+
+    /// As [`DefinerRight::run_was_denied`].
+    pub fn run_was_denied(&self, form: Form) {
+        self.with(form, |right| right.run_was_denied(self.now()));
+    }
+
+    fn with<T>(&self, form: Form, change: impl FnOnce(&mut DefinerRight) -> T) -> T {
+        let [newest, bounded, heads] = &mut *lock(&self.forms);
+        change(match form {
+            Form::Newest => newest,
+            Form::Bounded => bounded,
+            Form::Heads => heads,
+        })
+    }
+}
