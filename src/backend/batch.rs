@@ -1,7 +1,7 @@
 //! Own queries, framed for one write.
 
 use crate::wire::capability::Capabilities;
-use crate::wire::command::Command;
+use crate::wire::command::query_payload;
 use crate::wire::frame;
 
 /// COM_QUERY packets one behind the other; each starts a command, so each has sequence number 0.
@@ -40,17 +40,4 @@ impl Batch {
     pub fn count(&self) -> usize {
         self.count
     }
-}
-
-/// The payload of a COM_QUERY, without query attributes.
-#[must_use]
-pub fn query_payload(sql: &[u8], capabilities: Capabilities) -> Vec<u8> {
-    let mut payload = Vec::with_capacity(sql.len() + 3);
-    payload.push(Command::Query.byte());
-    if capabilities.contains(Capabilities::QUERY_ATTRIBUTES) {
-        // No attributes: a parameter count of 0 and the parameter set count, always 1.
-        payload.extend_from_slice(&[0, 1]);
-    }
-    payload.extend_from_slice(sql);
-    payload
 }

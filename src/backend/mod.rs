@@ -5,7 +5,7 @@ mod batch;
 use std::io;
 use std::time::Duration;
 
-pub use batch::{Batch, query_payload};
+pub use batch::Batch;
 
 use crate::link::{Link, Socket};
 use crate::wire::capability::Capabilities;

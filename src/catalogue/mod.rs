@@ -49,6 +49,12 @@ struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epoch(u64);
 
+impl From<u64> for Epoch {
+    fn from(count: u64) -> Self {
+        Epoch(count)
+    }
+}
+
 impl Epoch {
     /// Its number.
     #[must_use]

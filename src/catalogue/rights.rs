@@ -32,25 +32,23 @@ impl DefinerRights {
         self.definition == definition && self.database == database
     }
 
-    /// The time, as a run is dated when it is sent.
-    #[must_use]
-    pub fn now(&self) -> Duration {
-        self.beginning.elapsed()
-    }
-
     /// As [`DefinerRight::call_came`].
-    pub fn call_came(&self, form: Form, ttl: Duration) -> Course {
-        self.with(form, |right| right.call_came(self.now(), ttl))
+    pub fn call_came(&self, form: Form, now: Instant, ttl: Duration) -> Course {
+        self.with(form, |right| right.call_came(self.since(now), ttl))
     }
 
     /// As [`DefinerRight::run_succeeded`].
-    pub fn run_succeeded(&self, form: Form, sent: Duration) {
-        self.with(form, |right| right.run_succeeded(sent));
+    pub fn run_succeeded(&self, form: Form, sent: Instant) {
+        self.with(form, |right| right.run_succeeded(self.since(sent)));
     }
 
     /// As [`DefinerRight::run_was_denied`].
     pub fn run_was_denied(&self, form: Form) {
-        self.with(form, |right| right.run_was_denied(self.now()));
+        self.with(form, |right| right.run_was_denied(self.beginning.elapsed()));
+    }
+
+    fn since(&self, then: Instant) -> Duration {
+        then.saturating_duration_since(self.beginning)
     }
 
     fn with<T>(&self, form: Form, change: impl FnOnce(&mut DefinerRight) -> T) -> T {

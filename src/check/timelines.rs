@@ -298,7 +298,7 @@ mod tests {
 
     fn stands(server: &Server, database: &str, full: bool) -> Vec<Standing> {
         let look = Look {
-            verdict: Ok(Verdict::Accelerate(Box::new(check::Facts {
+            verdict: Ok(Verdict::Accelerate(std::sync::Arc::new(check::Facts {
                 product: Product::Mysql,
                 version: String::new(),
                 newest: Ok(Procedure::Known),

@@ -11,7 +11,7 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -21,15 +21,16 @@ use super::cut::LoginErrors;
 use super::login::Ways;
 use super::long_rows::LongRows;
 use super::machine::{ClientStep, Machine, ServerStep};
+use super::memory::Wanted;
+use super::ownership::ProcedurePlace;
 use super::stall::Stall;
 use crate::backend::{AskError, Backend};
-use crate::catalogue::{Catalogue, DefinerRights, Epoch};
-use crate::feed::{Feed, Place};
+use crate::catalogue::{Catalogue, DefinerRights};
+use crate::feed::Feed;
 use crate::limits::Limits;
 use crate::link::{Link, release};
 use crate::shadow::Shadow;
 use crate::statement::Class;
-use crate::timeline::Form;
 use crate::tls::{Acceptor, Connector};
 use crate::wire::frame::HEADER_BYTES;
 
@@ -223,18 +224,12 @@ pub struct Session {
     pub(super) long_rows: LongRows,
     /// The server has been asked for something since the last page from memory.
     pub(super) sent: bool,
-    /// Where the last page was looked for in memory.
-    pub(super) place: Option<Arc<Place>>,
+    /// The page that was looked for in memory last.
+    pub(super) wanted: Option<Wanted>,
     /// What is known of the definers of the procedures that were called last.
-    pub(super) definer_rights: Option<Arc<DefinerRights>>,
-    /// Where a refused procedure was called, and how many commands may have chosen another database up to its end.
-    pub(super) refused: Option<(Vec<u8>, u64)>,
-    /// Those of the call that was relayed last.
-    pub(super) relayed: Option<(Arc<DefinerRights>, Form)>,
-    /// When the right to execute the procedure was last proved.
-    pub(super) execute_proven: Option<(Instant, Epoch)>,
-    /// When this account last looked at a definition and saw too little, and in which database.
-    pub(super) checked_in_vain: Option<(Instant, Vec<u8>)>,
+    pub(super) definer_rights: RefCell<Option<Arc<DefinerRights>>>,
+    /// The known procedure of the call that was relayed last.
+    pub(super) relayed: Option<ProcedurePlace>,
 }
 
 impl Session {
@@ -267,12 +262,9 @@ impl Session {
             stall: Stall::default(),
             long_rows: LongRows::Read,
             sent: true,
-            place: None,
-            definer_rights: None,
-            refused: None,
+            wanted: None,
+            definer_rights: RefCell::default(),
             relayed: None,
-            execute_proven: None,
-            checked_in_vain: None,
         }
     }
 
@@ -337,7 +329,7 @@ impl Session {
                     self.tell_client(&error)?;
                     return Err(Ended::Refused);
                 }
-                ClientStep::Call(asked) => self.call(&asked).await?,
+                ClientStep::Call(asked) => self.call(*asked).await?,
                 ClientStep::Tail(length, tail) => self.tail(length, &tail).await?,
                 ClientStep::Settle { diagnostics } => self.settle(diagnostics).await?,
             }
@@ -555,9 +547,11 @@ impl Session {
             self.shared.catalogue.expire();
         }
         if commands.take_definer_denied()
-            && let Some((rights, form)) = &self.relayed
+            && let Some(place) = &self.relayed
         {
-            rights.run_was_denied(*form);
+            let catalogue = &self.shared.catalogue;
+            let rights = catalogue.definer_rights(place.definition, &place.database);
+            rights.run_was_denied(place.form);
         }
     }
 

@@ -4,15 +4,13 @@ pub mod counts;
 pub mod cut;
 pub mod driver;
 mod farewell;
+mod knowledge;
 mod long_rows;
-mod lookup;
+mod memory;
 mod owned;
-mod proof;
-mod run;
 mod secure;
 mod settle;
 mod stall;
 mod tail;
-mod values;
 
 pub use headwater_session::*;

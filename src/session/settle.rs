@@ -5,14 +5,13 @@
 
 use super::counts::Event;
 use super::driver::{Ended, Session};
-use super::owned::{ASK_LIMITS, INTERRUPTED};
-use super::proof;
+use super::ownership::{ASK_LIMITS, INTERRUPTED, utf8_is_an_alias};
 use super::reason::Reason;
 use super::result_table::{Pending, Rows};
 use super::write;
-use crate::backend::{Batch, query_payload};
+use crate::backend::Batch;
 use crate::sql::holds;
-use crate::wire::command::Command;
+use crate::wire::command::{Command, query_payload};
 use crate::wire::reply::{Outcome, Reply};
 use crate::wire::resultset::Answer;
 
@@ -112,7 +111,7 @@ impl Session {
         let Some(commands) = self.machine.commands() else {
             return Ok(());
         };
-        let statement = proof::utf8_is_an_alias(times);
+        let statement = utf8_is_an_alias(times);
         let payload = query_payload(statement.as_bytes(), commands.capabilities);
         self.run_aside(&payload).await
     }

@@ -10,6 +10,7 @@ pub mod legs;
 pub mod login;
 pub mod machine;
 pub mod nobody;
+pub mod ownership;
 pub mod peer;
 pub mod prepared;
 pub mod probe;

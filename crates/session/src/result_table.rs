@@ -54,6 +54,13 @@ impl Spared {
 }
 
 impl Pending {
+    /// The tail was answered: what it leaves behind is the session's.
+    pub fn answered(&mut self, tail: Vec<u8>) {
+        self.tail = Some(tail);
+        self.spared = Vec::new();
+        self.aside = None;
+    }
+
     /// Keeps a statement that goes on now; false where it cannot be run once more as it runs now.
     pub fn spare(&mut self, packet: &[u8], whole: bool, succeeded: bool) -> bool {
         if succeeded {

@@ -1,6 +1,6 @@
 //! What is known of a session's state on the server, from what was seen to pass.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::prepared::Current;
 use super::reason::Reason;
@@ -34,8 +34,12 @@ pub struct Standing {
     pub settings_proven: bool,
     /// No temporary table hides one of the definition's tables.
     pub tables_proven: bool,
-    /// The procedure (a definition's, in one of its forms) that the account was seen to be allowed to execute.
-    pub may_execute: Option<(usize, Form)>,
+    /// The procedure that the account was seen to be allowed to execute last.
+    pub may_execute: Option<ExecuteRight>,
+    /// Where a refused procedure was called, and how many commands may have chosen another database up to its end.
+    refused: Option<(Vec<u8>, u64)>,
+    /// When this account last looked at a definition and saw too little, and in which database.
+    pub checked_in_vain: Option<(Instant, Vec<u8>)>,
     /// The procedures that warn of their texts and were relayed for it: the server has parsed them as they were then.
     pub parsed: Vec<(usize, Form, u64)>,
     /// The last statement may have left warnings or an error, which the replies to some commands count. A call
@@ -47,6 +51,17 @@ pub struct Standing {
     pub locked: bool,
     /// Calls are relayed until the session is reset.
     pub barred: Option<Reason>,
+}
+
+/// A right to execute that was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExecuteRight {
+    /// A definition's procedure, in one of its forms.
+    pub of: (usize, Form),
+    /// When it was seen.
+    pub at: Instant,
+    /// How often definitions may have changed by then.
+    pub epoch: u64,
 }
 
 impl Standing {
@@ -64,6 +79,8 @@ impl Standing {
             settings_proven: false,
             tables_proven: true,
             may_execute: None,
+            refused: None,
+            checked_in_vain: None,
             parsed: Vec::new(),
             conditions: false,
             one_shot: false,
@@ -131,6 +148,19 @@ impl Standing {
         self.locked = false;
         self.conditions = true;
         self.status = None;
+    }
+
+    /// A call went on to a procedure of this database that was refused, or to another one.
+    pub fn procedure_relayed(&mut self, refused: Option<Vec<u8>>) {
+        self.refused = refused.map(|database| (database, self.database_changes));
+    }
+
+    /// Where a refused procedure was called last, and nothing since but that procedure could have chosen another database.
+    #[must_use]
+    pub fn refused_in(&self) -> Option<&[u8]> {
+        let refused = self.refused.as_ref();
+        let refused = refused.filter(|(_, then)| *then == self.database_changes);
+        refused.map(|(database, _)| &**database)
     }
 
     /// How many commands may have chosen another database.

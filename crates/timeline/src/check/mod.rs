@@ -30,7 +30,7 @@ use queries::Question;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// At least one of the two pages may be answered.
-    Accelerate(Box<Facts>),
+    Accelerate(Arc<Facts>),
     /// Both are relayed, for this reason.
     Relay(Reason),
 }
@@ -173,7 +173,7 @@ pub fn evaluate(definition: &Definition, database: &str, answers: &[Answered]) -
     match facts(definition, database, answers) {
         Ok(facts) => match (&facts.newest, &facts.bounded) {
             (Err(reason), Err(_)) => Verdict::Relay(reason.clone()),
-            _ => Verdict::Accelerate(Box::new(facts)),
+            _ => Verdict::Accelerate(Arc::new(facts)),
         },
         Err(reason) => Verdict::Relay(reason),
     }

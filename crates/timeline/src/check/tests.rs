@@ -94,7 +94,7 @@ fn relayed(question: Question, answer: Answered, message: &str) {
 
 fn facts(changes: &[(Question, Answered)]) -> Facts {
     match verdict(changes) {
-        Verdict::Accelerate(facts) => *facts,
+        Verdict::Accelerate(facts) => Facts::clone(&facts),
         Verdict::Relay(reason) => panic!("{reason}"),
     }
 }

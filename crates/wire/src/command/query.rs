@@ -95,6 +95,19 @@ pub(super) fn skip_value(cursor: &mut Cursor<'_>, code: u8) -> Result<(), Malfor
     cursor.take(width).map(drop)
 }
 
+/// The payload of a COM_QUERY, without query attributes.
+#[must_use]
+pub fn query_payload(sql: &[u8], capabilities: Capabilities) -> Vec<u8> {
+    let mut payload = Vec::with_capacity(sql.len() + 3);
+    payload.push(Command::Query.byte());
+    if capabilities.contains(Capabilities::QUERY_ATTRIBUTES) {
+        // No attributes: a parameter count of 0 and the parameter set count, always 1.
+        payload.extend_from_slice(&[0, 1]);
+    }
+    payload.extend_from_slice(sql);
+    payload
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {

@@ -1,0 +1,115 @@
+//! A tail whose result table is pending: answered with the ids in the statement itself.
+
+use headwater_statement::{Tail, TailForm};
+use headwater_timeline::check::{Facts, Product, Verdict};
+use headwater_wire::command;
+use headwater_wire::reply::Outcome;
+
+use super::{INTERRUPTED, Knowledge};
+use crate::commands::Commands;
+use crate::probe;
+
+/// Messages, as the optimizer estimates them, from which on MySQL is known to read the result table first.
+const MANY_MESSAGES: u64 = 4_000;
+/// So many messages must there be for each row of the result table, for the same reason.
+const MESSAGES_PER_ROW: u64 = 10;
+
+/// A statement of ours in a tail's place.
+#[derive(Debug)]
+pub struct OwnTail {
+    /// Its packet's payload.
+    pub payload: Vec<u8>,
+    /// The ids in it are the whole result set.
+    whole: bool,
+    limit: u64,
+}
+
+/// What is to be done with the reply to an [`OwnTail`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TailReply {
+    /// It is the tail's own: the client is told it.
+    Tell,
+    /// The client's statement was interrupted: it is told so.
+    TellInterrupted,
+    /// It could differ from the real join's: the table is written, and the client's own text goes on.
+    PutAside,
+}
+
+impl OwnTail {
+    /// The statement, where its reply cannot differ from the real join's but in what [`Self::judge`] sees. `payload` is the
+    /// client's.
+    pub fn new(
+        tail: &Tail,
+        payload: &[u8],
+        session: &Commands,
+        known: &impl Knowledge,
+    ) -> Option<OwnTail> {
+        let pending = session.tables.pending.as_deref()?;
+        let definition = known.definitions().get(pending.definition)?;
+        if !tail.fits(definition) || !session.standing.settings_proven {
+            return None;
+        }
+        let database = session.standing.database.as_deref()?;
+        let all = pending.ids.as_deref()?;
+        // Two ids at least, even for `LIMIT 1`: with a single one the server plans otherwise.
+        let ids = newest_ids(all, tail.limit.max(2))?;
+        let verdict = known.verdict(pending.definition, database)?;
+        let Verdict::Accelerate(facts) = &*verdict else {
+            return None;
+        };
+        let form = form(facts, all.len() as u64)?;
+        if ids.len() >= usize::from(probe::LONG_LIST) {
+            return None;
+        }
+        let text = command::query_text(payload, session.capabilities)?;
+        let mut own = payload.get(..text.start)?.to_vec();
+        own.extend_from_slice(tail.rewrite(form, ids)?.as_bytes());
+        Some(OwnTail {
+            payload: own,
+            whole: ids.len() == all.len(),
+            limit: tail.limit,
+        })
+    }
+
+    /// Judges the reply: how it ended, how many rows it had, and whether its bytes were kept.
+    #[must_use]
+    pub fn judge(&self, outcome: Option<&Outcome>, rows: u64, kept: bool) -> TailReply {
+        // A page shorter than its limit may lack an id that the rest of the result set has.
+        let full = self.whole || rows == self.limit;
+        match outcome {
+            // A warning is our form's own, or the server's and to be given with its place.
+            Some(Outcome::Ok(ok)) if kept && full && ok.warnings == 0 => TailReply::Tell,
+            Some(Outcome::Err(error)) if kept && error.code == INTERRUPTED => {
+                TailReply::TellInterrupted
+            }
+            _ => TailReply::PutAside,
+        }
+    }
+}
+
+/// The form whose reply has the real join's column definitions; `None` where that is not certain.
+///
+/// They depend on the join's plan. MariaDB reports the same columns under every plan as long as both
+/// tables' ids are of one type (which the check demands). MySQL reports columns without their key
+/// flags where it reads the result table first and sorts through a temporary table: as soon as there
+/// are two rows in it, and many more messages. Measured over sizes of both tables: docs/tail.md.
+fn form(facts: &Facts, rows: u64) -> Option<TailForm> {
+    match facts.product {
+        Product::Mariadb => Some(TailForm::List),
+        Product::Mysql if rows <= 1 => Some(TailForm::List),
+        Product::Mysql => {
+            let needed = MANY_MESSAGES.max(rows.saturating_mul(MESSAGES_PER_ROW));
+            facts
+                .message_rows
+                .is_some_and(|messages| messages >= needed)
+                .then_some(TailForm::BufferedList)
+        }
+    }
+}
+
+/// The newest ids of the result set, as many as the tail can show; `None` when there are none.
+fn newest_ids(all: &[u64], limit: u64) -> Option<&[u64]> {
+    let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
+    let ids = all.get(..wanted.min(all.len()))?;
+    (!ids.is_empty()).then_some(ids)
+}

@@ -1,0 +1,136 @@
+//! Ids from memory or by lookups, and what the client is told with them.
+
+use headwater_timeline::Head;
+use headwater_timeline::check::Product;
+use headwater_timeline::index::Page;
+
+use super::scene::{Scene, error, nothing, ok, rows};
+use super::{CALL, PAGED, answers};
+use crate::ownership::{INTERRUPTED, Input, Source};
+use crate::result_table::Rows;
+
+const LIKELY: Input = Input::Likely {
+    likely: true,
+    compared: true,
+};
+const NO_PAGE: Input = Input::Likely {
+    likely: false,
+    compared: false,
+};
+
+pub(super) fn page() -> Page {
+    Page {
+        ids: vec![30, 20, 10],
+        heads: vec![Head { author: 4, id: 30 }, Head { author: 2, id: 20 }],
+    }
+}
+
+#[test]
+fn a_page_in_memory_costs_the_server_nothing() {
+    let mut scene = Scene::proven(Product::Mariadb);
+    let told = scene.play(CALL, vec![LIKELY, Input::Page(Some(page()))]);
+    assert_eq!(told, ["memory 7", "page", "answer memory"]);
+    let answered = scene.answer();
+    assert_eq!(answered.source, Source::Memory);
+    assert_eq!(
+        answered.owned.pending.ids.as_deref(),
+        Some(&[30, 20, 10][..])
+    );
+    assert_eq!(answered.owned.pending.heads, None);
+    // Three inserted; none was there to be deleted.
+    assert_eq!(answered.owned.affected_rows, 3);
+    assert_eq!(answered.owned.status, 0x22);
+    assert_eq!(answered.found.as_ref().unwrap().ids, [30, 20, 10]);
+}
+
+#[test]
+fn mariadb_counts_what_the_procedure_would_delete() {
+    let mut scene = Scene::proven(Product::Mariadb);
+    scene.session.tables.result = Rows::Counted(5);
+    scene.play(CALL, vec![LIKELY, Input::Page(Some(page()))]);
+    assert_eq!(scene.answer().owned.affected_rows, 8);
+    scene.pending(0, vec![1, 2]);
+    scene.play(CALL, vec![LIKELY, Input::Page(Some(page()))]);
+    assert_eq!(scene.answer().owned.affected_rows, 5);
+}
+
+#[test]
+fn mysql_counts_nothing_and_leaks_the_cursor_flags() {
+    let mut scene = Scene::proven(Product::Mysql);
+    scene.play(CALL, vec![LIKELY, Input::Page(Some(page()))]);
+    let owned = &scene.answer().owned;
+    assert_eq!((owned.affected_rows, owned.status), (0, 0xe2));
+}
+
+#[test]
+fn a_bounded_call_leaves_heads_in_the_order_of_authors() {
+    let mut scene = Scene::proven(Product::Mysql);
+    let proved = answers(vec![error(1318), ok(0)]);
+    scene.play(PAGED, vec![LIKELY, proved, Input::Page(Some(page()))]);
+    let heads = scene.answer().owned.pending.heads.clone().unwrap();
+    assert_eq!(
+        heads,
+        [Head { author: 2, id: 20 }, Head { author: 4, id: 30 }]
+    );
+}
+
+#[test]
+fn what_memory_has_not_got_is_looked_up() {
+    for input in [vec![NO_PAGE], vec![LIKELY, Input::Page(None)]] {
+        let mut scene = Scene::proven(Product::Mariadb);
+        let mut inputs = input;
+        inputs.extend([
+            answers(vec![rows(&[&[Some("4"), Some("30")]])]),
+            answers(vec![rows(&[
+                &[Some("4"), Some("30")],
+                &[Some("4"), Some("10")],
+            ])]),
+        ]);
+        let told = scene.play(CALL, inputs);
+        assert_eq!(told.last().unwrap(), "answer lookups", "{told:?}");
+        assert_eq!(
+            scene.answer().owned.pending.ids.as_deref(),
+            Some(&[30, 10][..])
+        );
+    }
+}
+
+#[test]
+fn a_reader_who_follows_nobody_has_an_empty_page() {
+    let mut scene = Scene::proven(Product::Mariadb);
+    let told = scene.play(CALL, vec![NO_PAGE, answers(vec![nothing()])]);
+    assert_eq!(told.last().unwrap(), "answer lookups");
+    assert_eq!(scene.answer().owned.pending.ids.as_deref(), Some(&[][..]));
+}
+
+#[test]
+fn a_lookup_that_fails_is_a_reason_and_stays_one_where_it_fails_again() {
+    for (answer, expected, next) in [
+        (error(1142), "relay lookup_denied", "relay lookup_denied"),
+        (error(1054), "relay lookup_failed", "relay lookup_failed"),
+        // Errors of a moment: the next call may be owned.
+        (error(1205), "relay lookup_failed", "memory 7"),
+        (error(1100), "relay lookup_failed", "memory 7"),
+        (error(INTERRUPTED), "interrupted 1317", "memory 7"),
+        (error(1927), "interrupted 1927", "memory 7"),
+        (ok(0), "relay lookup_failed", "memory 7"),
+        (
+            rows(&[&[Some("x"), Some("y")]]),
+            "relay lookup_failed",
+            "memory 7",
+        ),
+    ] {
+        let mut scene = Scene::proven(Product::Mariadb);
+        let told = scene.play(CALL, vec![NO_PAGE, answers(vec![answer])]);
+        assert_eq!(told.last().unwrap(), expected);
+        assert_eq!(scene.play(CALL, vec![])[0], next, "behind {expected}");
+    }
+}
+
+#[test]
+fn more_ids_than_may_be_pending_are_left_to_the_procedure() {
+    let mut scene = Scene::proven(Product::Mysql);
+    scene.policy.pending_ids = 4;
+    let told = scene.play(CALL, vec![LIKELY, Input::Page(Some(page()))]);
+    assert_eq!(told.last().unwrap(), "relay too_many_ids");
+}

@@ -1,0 +1,114 @@
+//! What a call does about the rights of its procedure's definer: answered, run on the server, relayed.
+
+use headwater_timeline::check::{ParseWarnings, Product};
+
+use super::scene::{Scene, error, ok, rows};
+use super::{CALL, PAGED, answers};
+use crate::ownership::{INTERRUPTED, Input, Source};
+use crate::result_table::Rows;
+use crate::rights::DefinerRight;
+
+const LISTENED: Input = Input::Likely {
+    likely: false,
+    compared: false,
+};
+
+/// A session whose procedure's definer was not seen to have its rights.
+fn unproven(product: Product) -> Scene {
+    let scene = Scene::proven(product);
+    *scene.known.right.borrow_mut() = DefinerRight::Unknown;
+    scene
+}
+
+#[test]
+fn the_first_call_has_the_procedure_run_and_is_answered_with_what_it_left() {
+    let mut scene = unproven(Product::Mysql);
+    let left = vec![ok(0), rows(&[&[Some("10")], &[Some("30")]]), ok(0)];
+    let told = scene.play(CALL, vec![LISTENED, answers(left)]);
+    assert_eq!(told[0], "memory 7, not now");
+    assert!(
+        told[1].starts_with("ask CALL `tl`.`fetch_timeline_ids`(7); SELECT `id`"),
+        "{}",
+        told[1]
+    );
+    assert_eq!(told[2], "answer procedure");
+    assert_eq!(scene.answer().source, Source::Procedure);
+    assert_eq!(
+        scene.answer().owned.pending.ids.as_deref(),
+        Some(&[30, 10][..])
+    );
+    // It proves the rights for all that come.
+    assert_eq!(scene.play(CALL, vec![]), ["memory 7"]);
+}
+
+#[test]
+fn mariadb_finds_as_many_rows_as_before_the_run() {
+    let mut scene = unproven(Product::Mariadb);
+    scene.session.tables.result = Rows::Counted(2);
+    let left = vec![ok(0), rows(&[&[Some("30")]]), ok(0)];
+    let told = scene.play(
+        CALL,
+        vec![LISTENED, answers(left), answers(vec![ok(0), ok(0)])],
+    );
+    assert_eq!(
+        told[2],
+        "ask DELETE FROM `tl`.`fetch_timeline_tt`; INSERT INTO `tl`.`fetch_timeline_tt` VALUES (0),(1)"
+    );
+    assert_eq!(told[3], "answer procedure");
+    // Two deleted, one inserted.
+    assert_eq!(scene.answer().owned.affected_rows, 3);
+    assert_eq!(scene.session.tables.result, Rows::Counted(2));
+}
+
+#[test]
+fn who_denies_is_told_apart() {
+    for (run, probe, expected, next) in [
+        (1142, None, "relay definer_rights", "relay definer_rights"),
+        (1449, None, "relay definer_rights", "relay definer_rights"),
+        (
+            1370,
+            Some(1318),
+            "relay definer_rights",
+            "relay definer_rights",
+        ),
+        (
+            1370,
+            Some(1370),
+            "relay no_execute_privilege",
+            "memory 7, not now",
+        ),
+        (1305, None, "relay definition_refused", "memory 7, not now"),
+        (INTERRUPTED, None, "interrupted 1317", "memory 7, not now"),
+        (1205, None, "relay lookup_failed", "memory 7, not now"),
+    ] {
+        let mut scene = unproven(Product::Mysql);
+        let mut inputs = vec![LISTENED, answers(vec![error(run)])];
+        inputs.extend(probe.map(|code| answers(vec![error(code), ok(0)])));
+        let told = scene.play(CALL, inputs);
+        assert_eq!(told.last().unwrap(), expected, "{run}");
+        assert_eq!(scene.play(CALL, vec![])[0], next, "behind {run}");
+    }
+}
+
+#[test]
+fn a_run_that_read_one_table_proves_nothing_of_the_other() {
+    let mut scene = unproven(Product::Mysql);
+    let left = vec![ok(0), rows(&[]), rows(&[]), ok(0)];
+    let told = scene.play(
+        PAGED,
+        vec![LISTENED, answers(vec![error(1318), ok(0)]), answers(left)],
+    );
+    assert_eq!(told.last().unwrap(), "answer procedure");
+    assert_eq!(*scene.known.right.borrow(), DefinerRight::Unknown);
+}
+
+#[test]
+fn warnings_of_the_text_that_runs_are_told() {
+    let mut scene = unproven(Product::Mysql);
+    scene.facts(|facts| facts.parse_warnings = ParseWarnings::Alias);
+    let said = rows(&[&[Some("Warning"), Some("3719"), Some("x")]]);
+    let left = vec![ok(1), said, rows(&[&[Some("30")]]), ok(0)];
+    let told = scene.play(CALL, vec![LISTENED, answers(left), answers(vec![ok(1)])]);
+    assert_eq!(told[2..], ["ask DO _utf8''", "answer procedure"]);
+    assert_eq!(scene.answer().owned.pending.warnings, 1);
+}

@@ -1,0 +1,389 @@
+//! A session in its command phase, what all sessions know, and a driver that fetches what it is told to.
+
+use std::cell::{Cell, RefCell, RefMut};
+use std::ops::DerefMut;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use headwater_lookup::hints::Hints;
+use headwater_statement::{Class, classify};
+use headwater_timeline::Form;
+use headwater_timeline::check::{
+    Facts, Options, ParseWarnings, Procedure, Product, Reason, Verdict,
+};
+use headwater_timeline::definition::Definition;
+use headwater_wire::capability::Capabilities;
+use headwater_wire::frame;
+use headwater_wire::response::{ErrPacket, OkPacket};
+use headwater_wire::resultset::{Answer, Collector, Limits};
+
+use super::super::*;
+use crate::asked::{Asked, Dress, Wanted};
+use crate::commands::Commands;
+use crate::frames::Frames;
+use crate::legs::Legs;
+use crate::machine::{Limits as MachineLimits, Server};
+use crate::result_table::{Pending, Rows};
+use crate::rights::{Course, DefinerRight};
+use crate::standing::{ExecuteRight, Standing};
+
+pub(super) const IDENTITY: &str = "server";
+
+/// What all sessions know.
+pub(super) struct Known {
+    definitions: Vec<Definition>,
+    pub(super) verdict: RefCell<Option<Arc<Verdict>>>,
+    /// The verdict does not count any more.
+    pub(super) stale: Cell<bool>,
+    pub(super) distrusted: Cell<bool>,
+    pub(super) unseen: Cell<usize>,
+    pub(super) expired: Cell<usize>,
+    pub(super) epoch: Cell<u64>,
+    /// Of the definer of the only procedure.
+    pub(super) right: RefCell<DefinerRight>,
+    ttl: Duration,
+    beginning: Instant,
+    hints: RefCell<Hints>,
+}
+
+impl Knowledge for Known {
+    fn definitions(&self) -> &[Definition] {
+        &self.definitions
+    }
+
+    fn verdict(&self, _: usize, database: &[u8]) -> Option<Arc<Verdict>> {
+        let counts = database == b"tl" && !self.stale.get();
+        self.verdict.borrow().clone().filter(|_| counts)
+    }
+
+    fn last_verdict(&self, _: usize, database: &[u8]) -> Option<(Arc<Verdict>, bool)> {
+        let verdict = self
+            .verdict
+            .borrow()
+            .clone()
+            .filter(|_| database == b"tl")?;
+        Some((verdict, !self.stale.get()))
+    }
+
+    fn record(&self, _: usize, _: &[u8], verdict: Verdict, _: u64) -> Arc<Verdict> {
+        Arc::new(verdict)
+    }
+
+    fn unseen(&self, _: usize, _: &Reason) {
+        self.unseen.set(self.unseen.get() + 1);
+    }
+
+    fn epoch(&self) -> u64 {
+        self.epoch.get()
+    }
+
+    fn expire(&self) {
+        self.expired.set(self.expired.get() + 1);
+    }
+
+    fn distrusts(&self, _: usize) -> bool {
+        self.distrusted.get()
+    }
+
+    fn course(&self, _: usize, _: &[u8], _: Form, now: Instant) -> Course {
+        let now = now.duration_since(self.beginning);
+        let mut right = self.right.borrow_mut();
+        right.call_came(now, self.ttl)
+    }
+
+    fn run_succeeded(&self, _: usize, _: &[u8], _: Form, sent: Instant) {
+        let sent = sent.duration_since(self.beginning);
+        self.right.borrow_mut().run_succeeded(sent);
+    }
+
+    fn run_was_denied(&self, _: usize, _: &[u8], _: Form) {
+        self.right.borrow_mut().run_was_denied(Duration::ZERO);
+    }
+
+    fn hints(&self) -> impl DerefMut<Target = Hints> {
+        RefMut::map(self.hints.borrow_mut(), |hints| hints)
+    }
+}
+
+/// A session, and what all know.
+pub(super) struct Scene {
+    pub(super) session: Commands,
+    pub(super) known: Known,
+    pub(super) policy: Policy,
+    pub(super) now: Instant,
+    /// The last need, whole.
+    pub(super) last: Option<Need>,
+}
+
+impl Scene {
+    /// A session of which all is proven, in database `tl`, whose account may execute everything that it calls.
+    pub(super) fn proven(product: Product) -> Scene {
+        let mariadb = product == Product::Mariadb;
+        let now = Instant::now();
+        let mut standing = Standing::new(Some(b"tl".to_vec()));
+        standing.settings_proven = true;
+        standing.server = Some(IDENTITY.into());
+        standing.may_execute = Some(ExecuteRight {
+            of: (0, Form::Newest),
+            at: now,
+            epoch: 0,
+        });
+        let agreed = Legs::PLAIN.agree(false, false).unwrap();
+        let limits = MachineLimits {
+            statement_bytes: 1024,
+            in_flight: 4,
+            prepared_statements: 2,
+        };
+        let capabilities = Capabilities::PROTOCOL_41.union(Capabilities::DEPRECATE_EOF);
+        let agreed = (agreed, Frames::NONE);
+        let mut session = Commands::new(Server { mariadb }, capabilities, agreed, standing, limits);
+        session.tables.result = Rows::Absent;
+        session.tables.heads = Rows::Absent;
+        let known = Known {
+            definitions: vec![Definition::classic()],
+            verdict: RefCell::new(Some(accelerate(product))),
+            stale: Cell::new(false),
+            distrusted: Cell::new(false),
+            unseen: Cell::new(0),
+            expired: Cell::new(0),
+            epoch: Cell::new(0),
+            right: RefCell::new(DefinerRight::Proved {
+                at: Duration::ZERO,
+                renewing: None,
+            }),
+            ttl: Duration::from_secs(1_000),
+            beginning: now,
+            hints: RefCell::new(Hints::new(100, 100)),
+        };
+        let policy = Policy {
+            accelerate: true,
+            pending_ids: 100,
+            privileges_ttl: Duration::from_secs(1),
+            recheck: Duration::from_secs(10),
+        };
+        let mut scene = Scene {
+            session,
+            known,
+            policy,
+            now,
+            last: None,
+        };
+        scene.flags(2);
+        scene
+    }
+
+    /// The status flags that the last reply carried.
+    pub(super) fn flags(&mut self, status: u16) {
+        self.session.standing.observe(&OkPacket {
+            status,
+            ..OkPacket::default()
+        });
+    }
+
+    pub(super) fn later(&mut self, time: Duration) {
+        self.now += time;
+    }
+
+    /// Changes what the check found.
+    pub(super) fn facts(&mut self, change: impl FnOnce(&mut Facts)) {
+        let verdict = self.known.verdict.borrow().clone().unwrap();
+        let Verdict::Accelerate(facts) = &*verdict else {
+            panic!("relayed");
+        };
+        let mut facts = Facts::clone(facts);
+        change(&mut facts);
+        *self.known.verdict.borrow_mut() = Some(Arc::new(Verdict::Accelerate(Arc::new(facts))));
+    }
+
+    /// Ids of another call that are not on the server yet.
+    pub(super) fn pending(&mut self, definition: usize, ids: Vec<u64>) {
+        self.session.tables.pending = Some(Box::new(Pending {
+            definition,
+            options: Arc::default(),
+            form: Form::Newest,
+            call: Vec::new(),
+            ids: Some(ids),
+            heads: None,
+            before: Vec::new(),
+            tail: None,
+            spared: Vec::new(),
+            warnings: 0,
+            aside: None,
+        }));
+    }
+
+    pub(super) fn asked(&self, text: &str) -> Asked {
+        let class = classify(text.as_bytes(), &self.known.definitions, true);
+        let (wanted, dress) = match class {
+            Class::Call(call) => (Wanted::Call(call), Dress::Text),
+            Class::Unbound(open) => (Wanted::in_session(open), Dress::Indirect),
+            other => panic!("{other:?}"),
+        };
+        Asked {
+            length: text.len() + 5,
+            wanted,
+            dress,
+        }
+    }
+
+    /// Has the decision take these in, one behind the other; what it needed, in words.
+    pub(super) fn play(&mut self, text: &str, inputs: Vec<Input>) -> Vec<String> {
+        let payload = [b"\x03", text.as_bytes()].concat();
+        let mut decision = Ownership::new(self.asked(text), payload, self.policy);
+        let inputs = std::iter::once(Input::Begin).chain(inputs);
+        let mut told = Vec::new();
+        for input in inputs {
+            let need = decision.next(input, &mut self.session, &self.known, self.now);
+            told.push(said(&need));
+            let ends = matches!(
+                need,
+                Need::Relay(_) | Need::Interrupted(_) | Need::Answer(_)
+            );
+            self.last = Some(need);
+            if ends {
+                break;
+            }
+        }
+        told
+    }
+
+    /// The answer that the last decision came to.
+    pub(super) fn answer(&self) -> &Answered {
+        match &self.last {
+            Some(Need::Answer(answered)) => answered,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn said(need: &Need) -> String {
+    match need {
+        Need::Ask(ask) => format!("ask {}", ask.queries.join("; ")),
+        Need::Settle => "settle".into(),
+        Need::Check { database, .. } => format!("check {}", String::from_utf8_lossy(database)),
+        Need::Memory(want) if want.now => format!("memory {}", want.reader),
+        Need::Memory(want) => format!("memory {}, not now", want.reader),
+        Need::Page => "page".into(),
+        Need::Relay(reason) => format!("relay {}", reason.label()),
+        Need::Interrupted(error) => format!("interrupted {}", error.code),
+        Need::Answer(answered) => format!("answer {:?}", answered.source).to_lowercase(),
+    }
+}
+
+/// A server that has the known procedures.
+pub(super) fn accelerate(product: Product) -> Arc<Verdict> {
+    Arc::new(Verdict::Accelerate(Arc::new(Facts {
+        product,
+        version: String::new(),
+        newest: Ok(Procedure::Known),
+        bounded: Ok(Procedure::Known),
+        heads: Ok(Procedure::Known),
+        message_index: "user_id".into(),
+        messages_per_author: None,
+        newest_id: None,
+        no_functions: true,
+        options: Arc::new(Options::default()),
+        parse_warnings: ParseWarnings::None,
+        message_rows: None,
+    })))
+}
+
+pub(super) fn no_helper() -> Reason {
+    Reason::NoHelper {
+        procedure: "build_max_ids_of_followers".into(),
+    }
+}
+
+/// A server that has something else.
+pub(super) fn relay() -> Arc<Verdict> {
+    Arc::new(Verdict::Relay(no_helper()))
+}
+
+/// Rows as a server sends them.
+pub(super) fn rows(rows: &[&[Option<&str>]]) -> Answer {
+    let columns = rows.first().map_or(1, |row| row.len());
+    let mut packets: Vec<Vec<u8>> = vec![vec![u8::try_from(columns).unwrap()]];
+    packets.extend((0..columns).map(|_| b"\x03def".to_vec()));
+    for row in rows {
+        let mut packet = Vec::new();
+        for cell in *row {
+            match cell {
+                Some(text) => {
+                    packet.push(u8::try_from(text.len()).unwrap());
+                    packet.extend_from_slice(text.as_bytes());
+                }
+                None => packet.push(0xfb),
+            }
+        }
+        packets.push(packet);
+    }
+    packets.push(b"\xfe\0\0\x02\0\0\0".to_vec());
+    let mut bytes = Vec::new();
+    let mut seq = 1;
+    for packet in packets {
+        seq = frame::encode(seq, &packet, &mut bytes);
+    }
+    let limits = Limits {
+        max_rows: 1_000,
+        max_bytes: 100_000,
+    };
+    let mut collector = Collector::new(Capabilities::DEPRECATE_EOF, limits);
+    collector.feed(&bytes).unwrap();
+    collector.finish().unwrap()
+}
+
+/// A result set without a row.
+pub(super) fn nothing() -> Answer {
+    rows(&[])
+}
+
+pub(super) fn ok(warnings: u16) -> Answer {
+    Answer::Ok(OkPacket {
+        status: 2,
+        warnings,
+        ..OkPacket::default()
+    })
+}
+
+pub(super) fn error(code: u16) -> Answer {
+    Answer::Err(ErrPacket {
+        code,
+        sqlstate: None,
+        message: Vec::new(),
+    })
+}
+
+/// The answer of a MariaDB session in this database, whose settings are at their defaults.
+pub(super) fn settings(database: Option<&str>) -> Answer {
+    settings_with(database, &[])
+}
+
+/// The same with other values of some.
+pub(super) fn settings_with(database: Option<&str>, other: &[(&str, &str)]) -> Answer {
+    let query = crate::probe::settings_query(true);
+    // The identity's own expression has commas and variables in it.
+    let names = query
+        .split(",@@")
+        .skip_while(|name| *name != "wait_timeout");
+    let values = names.map(|name| {
+        let changed = other.iter().find(|(changed, _)| *changed == name);
+        changed.map_or_else(|| default_of(name), |(_, value)| value)
+    });
+    let mut row = vec![database, Some(IDENTITY)];
+    row.extend(values.map(Some));
+    rows(&[&row])
+}
+
+fn default_of(name: &str) -> &'static str {
+    match name {
+        "wait_timeout" => "28800",
+        "sql_mode" => "STRICT_TRANS_TABLES",
+        "binlog_format" => "ROW",
+        "max_heap_table_size" | "max_session_mem_used" => "67108864",
+        "sql_select_limit" => "18446744073709551615",
+        "sql_big_selects" => "1",
+        "enforce_storage_engine" => "MEMORY",
+        "in_predicate_conversion_threshold" => "1000",
+        _ => "0",
+    }
+}

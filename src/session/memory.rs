@@ -1,0 +1,95 @@
+//! What a call needs of memory: whether its page is there, the page, and the comparison behind it.
+
+use std::sync::Arc;
+
+use super::driver::Session;
+use super::ownership::{Answered, Want};
+use crate::feed::{Likely, Mark, Place};
+use crate::index::Page;
+use crate::shadow::Compared;
+
+/// The page that is wanted now, and where.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    place: Arc<Place>,
+    want: Want,
+    /// The moment before the answer, if that is to be compared with the procedure's.
+    mark: Option<Mark>,
+}
+
+impl Session {
+    /// Whether the page is likely to be in memory, and whether the answer is to be compared.
+    pub(super) async fn look(&mut self, want: Want) -> (Likely, bool) {
+        let Some(feed) = self.shared.feed.clone() else {
+            return (Likely::No, false);
+        };
+        let Some(place) = self.place_of(&want) else {
+            return (Likely::No, false);
+        };
+        let compares = self.shared.shadow.as_ref().is_some_and(|it| it.chooses());
+        let mark = if compares { feed.mark() } else { None };
+        let likely = match want.now {
+            true => {
+                let server = self.server();
+                let page = (want.reader, want.bound, want.n);
+                feed.may_have(&place, server.as_deref(), page).await
+            }
+            false => Likely::No,
+        };
+        let compared = mark.is_some();
+        self.wanted = Some(Wanted { place, want, mark });
+        (likely, compared)
+    }
+
+    /// The page that was looked for last.
+    pub(super) async fn page(&mut self, likely: Likely) -> Option<Page> {
+        let feed = self.shared.feed.clone()?;
+        let server = self.server()?;
+        let Wanted { place, want, .. } = self.wanted.as_ref()?;
+        let page = (want.reader, want.bound, want.n);
+        feed.page(place, Some(&server), page, self.sent, likely)
+            .await
+    }
+
+    /// Has the procedure look over the answer, where that was decided before it.
+    pub(super) fn compare(&mut self, answered: &Answered) {
+        let (Some(found), Some(shadow)) = (&answered.found, &self.shared.shadow) else {
+            return;
+        };
+        let Some(Wanted {
+            place,
+            mark: Some(mark),
+            ..
+        }) = &self.wanted
+        else {
+            return;
+        };
+        shadow.compare(Compared {
+            definition: answered.call.definition,
+            place: Arc::clone(place),
+            form: answered.call.form,
+            reader: answered.call.reader,
+            bound: answered.call.bound,
+            mark: *mark,
+            answer: found.clone(),
+        });
+    }
+
+    /// Which server this session's connection leads to, once it was asked.
+    fn server(&mut self) -> Option<Vec<u8>> {
+        self.machine.commands()?.standing.server.clone()
+    }
+
+    /// The timeline's place in memory, which is listened to from here on.
+    fn place_of(&mut self, want: &Want) -> Option<Arc<Place>> {
+        if let Some(Wanted { place, .. }) = &self.wanted
+            && place.is_of(want.definition, &want.database)
+        {
+            return Some(Arc::clone(place));
+        }
+        let database = std::str::from_utf8(&want.database).ok()?;
+        let names = self.shared.catalogue.definitions().get(want.definition)?;
+        let feed = self.shared.feed.as_ref()?;
+        feed.place(want.definition, names, database)
+    }
+}
