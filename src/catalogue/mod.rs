@@ -24,8 +24,8 @@ use crate::timeline::definition::Definition;
 pub struct Catalogue {
     definitions: Arc<[Definition]>,
     classes: Classes,
-    verdicts: Mutex<LruCache<(usize, Vec<u8>), Entry>>,
-    rights: Mutex<LruCache<(usize, Vec<u8>), Arc<DefinerRights>>>,
+    verdicts: Mutex<PerDatabase<Entry>>,
+    rights: Mutex<PerDatabase<Arc<DefinerRights>>>,
     hints: Mutex<Hints>,
     /// When the server was last seen to have no stored functions.
     no_functions: Mutex<Option<(Instant, Epoch)>>,
@@ -37,6 +37,9 @@ pub struct Catalogue {
     said_unseen: AtomicBool,
     epoch: AtomicU64,
 }
+
+/// By definition and database.
+type PerDatabase<T> = LruCache<(usize, Vec<u8>), T>;
 
 #[derive(Debug)]
 struct Entry {

@@ -16,7 +16,7 @@ pub enum Command {
     /// A private MariaDB with a million messages, and Headwater in front: left running, with what to type next
     Demo(DemoFlags),
     /// The same timelines side by side: plain SQL, the procedure, Headwater
-    Bench(BenchFlags),
+    Bench(Box<BenchFlags>),
 }
 
 /// Why one of them ended without what it is for.
@@ -37,7 +37,7 @@ pub enum LabError {
 pub async fn run(command: Command) -> Result<(), LabError> {
     match command {
         Command::Demo(flags) => demo::run(flags).await?,
-        Command::Bench(flags) => bench::run(flags).await?,
+        Command::Bench(flags) => bench::run(*flags).await?,
     }
     Ok(())
 }

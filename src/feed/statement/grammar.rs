@@ -370,12 +370,15 @@ impl<'a> Grammar<'a, '_> {
     }
 
     fn database(&mut self) -> Found {
-        while let Some(token) = self.tokens.next() {
-            if token.names() && self.names.is_database(&token) {
-                return Read(Tables, Scope::Database);
-            }
+        let names = self.names;
+        let named = self
+            .tokens
+            .by_ref()
+            .any(|token| token.names() && names.is_database(&token));
+        match named {
+            true => Read(Tables, Scope::Database),
+            false => Read(Harmless, Scope::Database),
         }
-        Read(Harmless, Scope::Database)
     }
 
     /// The table that a statement is about.
