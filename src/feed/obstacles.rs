@@ -9,6 +9,7 @@ use super::rows::{log_end, text, texts};
 use crate::account::{AccountError, Conn};
 use crate::session::probe::server_identity;
 use crate::timeline::check::Product;
+use crate::wire::resultset::Rows;
 
 /// A setting or a right without which the log does not tell everything, or not in time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,7 +74,7 @@ pub(super) struct ServerFacts {
 
 /// Variables, the values under which the log tells everything, and what is wrong with others. A variable that a server
 /// does not have stands in nobody's way.
-const NEEDED: [(&str, &[&str], &str); 4] = [
+const NEEDED: [(&str, &[&str], &str); 5] = [
     (
         "log_bin",
         &["1", "ON"],
@@ -94,7 +95,15 @@ const NEEDED: [(&str, &[&str], &str); 4] = [
         &["0", "OFF"],
         "a Galera node commits out of its log's order; follow a server outside the cluster",
     ),
+    (
+        ENHANCED_BINLOG,
+        &["0", "OFF"],
+        "Aurora writes its log beside its engine, so rows may be readable before they are in the log; turn it off in the \
+         cluster's parameter group (aurora_enhanced_binlog = 0, binlog_backup = 1) and restart the writer",
+    ),
 ];
+/// A parameter of Aurora, and a status of the same name (ACTIVE, say): the log is written beside the engine, not before it.
+const ENHANCED_BINLOG: &str = "aurora_enhanced_binlog";
 
 /// For a database, an account, a table, a column, and what a right for the whole server is needed for.
 const ACCESS_DENIED: [u16; 5] = [1044, 1045, 1142, 1143, 1227];
@@ -135,18 +144,14 @@ pub(super) async fn survey(conn: &mut Conn) -> Result<(ServerFacts, Vec<Obstacle
             names.join(",")
         ))
         .await?;
-    let variables: HashMap<String, String> = rows
-        .iter()
-        .filter_map(texts)
-        .map(|[name, value]| (name, value))
-        .collect();
-    let running = conn
-        .rows("SHOW GLOBAL STATUS LIKE 'Slaves_running'")
+    let variables = named(&rows);
+    let counted = conn
+        .rows(&format!(
+            "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_running', 'Com_reset', '{ENHANCED_BINLOG}')"
+        ))
         .await?;
-    let running = running.row(0).and_then(|row| text(row, 1));
-    let replicates = running.is_some_and(|count| count != "0");
-    let resets = conn.rows("SHOW GLOBAL STATUS LIKE 'Com_reset'").await?;
-    let mut obstacles = judge(&variables, replicates);
+    let counted = named(&counted);
+    let mut obstacles = judge(&variables, &counted);
     let status = position(conn, is_off(&variables, "log_bin"), &mut obstacles).await?;
     let mariadb = Product::of(&version) == Product::Mariadb;
     let facts = ServerFacts {
@@ -156,7 +161,7 @@ pub(super) async fn survey(conn: &mut Conn) -> Result<(ServerFacts, Vec<Obstacle
             .get("lower_case_table_names")
             .is_some_and(|value| value != "0"),
         status,
-        resets: resets.row(0).and_then(|row| text(row, 1)),
+        resets: counted.get("com_reset").cloned(),
     };
     Ok((facts, obstacles))
 }
@@ -172,16 +177,32 @@ pub(super) fn is_denial(error: &AccountError) -> bool {
     code.is_some_and(|code| ACCESS_DENIED.contains(&code))
 }
 
+/// Values by their names, which servers write in capitals as they like.
+fn named(rows: &Rows) -> HashMap<String, String> {
+    let pairs = rows.iter().filter_map(texts);
+    pairs
+        .map(|[name, value]| (name.to_ascii_lowercase(), value))
+        .collect()
+}
+
 fn is_off(variables: &HashMap<String, String>, name: &str) -> bool {
     let value = variables.get(name);
     value.is_some_and(|value| matches!(value.as_str(), "OFF" | "0"))
 }
 
-fn judge(variables: &HashMap<String, String>, replicates: bool) -> Vec<Obstacle> {
+fn judge(variables: &HashMap<String, String>, status: &HashMap<String, String>) -> Vec<Obstacle> {
+    let replicates = status
+        .get("slaves_running")
+        .is_some_and(|count| count != "0");
     let unfit = NEEDED.iter().filter_map(|(variable, good, why)| {
-        let value = variables.get(*variable)?;
-        let fits = good.iter().any(|good| good.eq_ignore_ascii_case(value));
-        (!fits).then(|| Obstacle::Variable {
+        // Aurora's parameter tells what is wished for, its status what is so.
+        let status = status
+            .get(*variable)
+            .filter(|_| *variable == ENHANCED_BINLOG);
+        let fits = |value: &&String| good.iter().any(|good| good.eq_ignore_ascii_case(value));
+        let mut values = variables.get(*variable).into_iter().chain(status);
+        let value = values.find(|value| !fits(value))?;
+        Some(Obstacle::Variable {
             variable,
             value: value.clone(),
             why,
@@ -240,10 +261,34 @@ mod tests {
     use super::*;
 
     fn said(variables: &[(&str, &str)], replicates: bool) -> Vec<String> {
-        let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
-        let variables = variables.iter().map(owned).collect();
-        let obstacles = judge(&variables, replicates);
+        let running = if replicates { "1" } else { "0" };
+        said_with(variables, &[("slaves_running", running)])
+    }
+
+    fn said_with(variables: &[(&str, &str)], status: &[(&str, &str)]) -> Vec<String> {
+        let owned = |all: &[(&str, &str)]| {
+            let all = all
+                .iter()
+                .map(|(name, value)| (name.to_string(), value.to_string()));
+            all.collect::<HashMap<_, _>>()
+        };
+        let obstacles = judge(&owned(variables), &owned(status));
         obstacles.iter().map(ToString::to_string).collect()
+    }
+
+    /// No Aurora is at hand: its documentation names the parameter and the status.
+    #[test]
+    fn a_log_that_aurora_writes_beside_its_engine_is_refused_by_name() {
+        let name = "aurora_enhanced_binlog";
+        for value in ["1", "ON", "on"] {
+            let said = said(&[("log_bin", "ON"), (name, value)], false);
+            assert_eq!(said.len(), 1, "{value}");
+            assert!(said[0].starts_with(&format!("{name} = {value:?} on the server: ")));
+        }
+        // Turned off in the parameters, and the writer not restarted yet.
+        let said_of = |status| said_with(&[("log_bin", "ON"), (name, "0")], &[(name, status)]);
+        assert_eq!(said_of("ACTIVE").len(), 1);
+        assert!(said_of("OFF").is_empty());
     }
 
     #[test]
