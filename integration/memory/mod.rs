@@ -1,11 +1,13 @@
 //! Answers from memory: never stale, never ahead, whatever happens to the server and its log.
 
 mod definers;
+mod contradictions;
 mod faults;
 mod filling;
 mod freshness;
 mod gap;
 mod linear;
+mod long_events;
 mod rights;
 mod service;
 mod shadow;

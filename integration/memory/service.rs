@@ -112,3 +112,105 @@ fn a_setting_that_is_changed_in_mid_run_is_named_and_memory_comes_back_when_it_i
         },
     );
 }
+
+/// The service account's sessions, and what else is connected, but for the one that asks: ids, by what they do.
+fn others(root: &mut WireClient) -> Vec<(String, String)> {
+    let own = root.column("SELECT CONNECTION_ID()");
+    let rows = root.rows("SHOW PROCESSLIST");
+    let sessions = rows
+        .into_iter()
+        .filter(|row| row[1].as_deref() == Some("root"));
+    let sessions = sessions.map(|row| (row[0].clone().unwrap(), row[4].clone().unwrap()));
+    sessions.filter(|(id, _)| *id != own[0]).collect()
+}
+
+/// A check of a definition that waits for a lock is waited for: the next one is not asked beside it.
+#[test]
+fn checks_that_hang_are_not_doubled() {
+    on_servers_of_its_own(
+        |_| &["--max-connections=60"],
+        |server| {
+            let settings = "[limits]\nrecheck_ms = 100\ncheck_ms = 1000\n";
+            let mut stage = Stage::new(server.addr(), &[], settings);
+            let mut locker = WireClient::login(server.addr(), &stage.login);
+            locker.ok("LOCK TABLES message WRITE");
+            let mut most = 0;
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_secs(16) {
+                // But for the client's and the locker's.
+                most = most.max(others(&mut stage.root).len() - 2);
+                thread::sleep(Duration::from_millis(50));
+            }
+            assert!(
+                most <= headwater::account::MOST_CONNECTIONS,
+                "{most} connections\n{}",
+                stage.proxy.log()
+            );
+            locker.ok("UNLOCK TABLES");
+            warm(&stage.proxy, &mut stage.client, CALL);
+        },
+    );
+}
+
+/// Sessions that are idle for a second are ended by the server; the service account's are not.
+#[test]
+fn a_short_wait_timeout_of_the_server_is_no_trouble() {
+    on_servers_of_its_own(
+        |_| {
+            &[
+                "--wait-timeout=1",
+                "--interactive-timeout=1",
+                "--net-read-timeout=1",
+                "--net-write-timeout=1",
+            ]
+        },
+        |server| {
+            let keep = "SET wait_timeout = 1000";
+            let mut stage = Stage::new(server.addr(), &[keep], "");
+            stage.client.ok(keep);
+            let before = others(&mut stage.root);
+            thread::sleep(Duration::from_secs(4));
+            let (there, log) = (others(&mut stage.root), stage.proxy.log());
+            for (id, does) in before {
+                assert!(
+                    there.iter().any(|(own, _)| *own == id),
+                    "{id} {does}\n{log}"
+                );
+            }
+            stage.post(5);
+            assert!(stage.page().contains(&5));
+            assert!(!log.contains("WARN"), "{log}");
+        },
+    );
+}
+
+/// Somebody ends all idle sessions, as guards of servers do: others take their places, and nobody is told.
+#[test]
+fn a_connection_that_was_lost_while_idle_is_opened_anew_without_a_warning() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let mut stage = Stage::new(server.addr(), &[], "[limits]\nrecheck_ms = 1000\n");
+            let client = stage.client.column("SELECT CONNECTION_ID()");
+            for id in 1..=5 {
+                thread::sleep(Duration::from_millis(700));
+                for (session, does) in others(&mut stage.root) {
+                    if does == "Sleep" && session != client[0] {
+                        stage.root.query(&format!("KILL {session}"));
+                    }
+                }
+                thread::sleep(Duration::from_millis(100));
+                stage.post(id);
+                let before = stage.proxy.counts().of("calls_from_memory");
+                assert!(stage.page().contains(&id));
+                let log = stage.proxy.log();
+                assert_eq!(
+                    stage.proxy.counts().of("calls_from_memory"),
+                    before + 1,
+                    "{log}"
+                );
+                assert!(!log.contains("WARN"), "{log}");
+            }
+        },
+    );
+}

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::Account;
 use super::error::AccountError;
 use super::login::{self, Dialogue, Login, Turn};
+use super::seats::{Purpose, Seat};
 use crate::backend::{Backend, Batch};
 use crate::wire::capability::Capabilities;
 use crate::wire::command::Command;
@@ -17,7 +18,7 @@ use crate::wire::resultset::{Answer, Limits, Rows};
 /// To connect and to log in.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest packet of a login; real ones have some hundred bytes.
-const LOGIN_PACKET_BYTES: usize = 64 * 1024;
+pub(super) const LOGIN_PACKET_BYTES: usize = 64 * 1024;
 /// What an answer may hold as a rule: a procedure's body, a list of transactions.
 const LIMITS: Limits = Limits {
     max_rows: 1 << 20,
@@ -29,19 +30,43 @@ const LOAD_LIMITS: Limits = Limits {
     max_bytes: 64 << 20,
 };
 
-/// A connection. It says good-bye when it is dropped.
+/// A connection. It says good-bye when it is dropped; in the middle of an answer, once the server has given that.
 #[derive(Debug)]
 pub struct Conn {
-    pub(super) backend: Backend,
-    pub(super) capabilities: Capabilities,
+    /// `None` once it was handed on.
+    backend: Option<Backend>,
+    capabilities: Capabilities,
+    seat: Option<Seat>,
+    /// A question was not answered to its end.
+    asked: bool,
 }
 
 impl Drop for Conn {
     fn drop(&mut self) {
-        let _ = self
-            .backend
-            .link
-            .send(&frame::opening(&[Command::Quit.byte()]));
+        let Some(mut backend) = self.backend.take() else {
+            return;
+        };
+        if !self.asked {
+            let _ = backend.link.send(&frame::opening(&[Command::Quit.byte()]));
+            return;
+        }
+        // It is the server's for as long as it has it.
+        let seat = self.seat.take();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                see_off(backend).await;
+                drop(seat);
+            });
+        }
+    }
+}
+
+/// Says that nothing more will come, and waits until the server has ended the connection. Nothing of what it says is kept.
+async fn see_off(mut backend: Backend) {
+    let _ = backend.link.finish().await;
+    while backend.fill().await.is_ok() {
+        backend.inbox.clear();
+        tokio::task::yield_now().await;
     }
 }
 
@@ -49,65 +74,46 @@ impl Conn {
     /// Connects and logs in.
     ///
     /// # Errors
-    /// When the server cannot be reached, or does not let the account in.
-    pub async fn open(account: &Account) -> Result<Conn, AccountError> {
-        let opened = tokio::time::timeout(PATIENCE, Self::log_in(account)).await;
+    /// When the server cannot be reached, does not let the account in, or has all connections that there are for this purpose.
+    pub async fn open(account: &Account, purpose: Purpose) -> Result<Conn, AccountError> {
+        let seat = account.seats.take(purpose)?;
+        let opened = tokio::time::timeout(PATIENCE, Self::log_in(account, seat)).await;
         let timed_out = |_| std::io::Error::from(std::io::ErrorKind::TimedOut);
         let opened = opened.map_err(timed_out)?;
         account.told.note(&opened);
         opened
     }
 
-    async fn log_in(account: &Account) -> Result<Conn, AccountError> {
-        let mut backend = Backend::dial(&account.upstream, PATIENCE).await?;
-        let (mut seq, packet) = read_packet(&mut backend).await?;
-        if let Ok(refused) = ErrPacket::parse(&packet) {
-            return Err(AccountError::Server(refused));
-        }
-        let greeting = Greeting::parse(&packet)?;
-        let who = Login {
-            user: &account.user,
-            password: &account.password,
-            database: None,
-        };
-        let (mut response, capabilities) = login::response(&greeting, &who);
-        if let Some(tls) = &account.tls {
-            if !greeting.capabilities.contains(Capabilities::SSL) {
-                return Err(AccountError::NoTls);
-            }
-            response = login_with(&response, Capabilities::SSL, Capabilities::SSL);
-            seq = say(
-                &mut backend,
-                seq,
-                &ssl_request(&response, Capabilities::NONE, Capabilities::NONE),
-            )
-            .await?;
-            let config = Arc::clone(&tls.config);
-            let link = &mut backend.link;
-            link.connect_tls(config, tls.name.clone()).await?;
-        }
-        say(&mut backend, seq, &response).await?;
-        let secure = account.tls.is_some() || backend.link.is_local();
-        let mut dialogue = Dialogue::new(&greeting, &account.password, secure);
-        loop {
-            let (seq, packet) = read_packet(&mut backend).await?;
-            let turn = dialogue.hear(&packet);
-            match turn.map_err(|error| error.at_login(&account.user))? {
-                Turn::In => break,
-                Turn::Wait => {}
-                Turn::Say(answer) => {
-                    say(&mut backend, seq, &answer).await?;
-                }
-            }
-        }
+    async fn log_in(account: &Account, seat: Seat) -> Result<Conn, AccountError> {
+        let backend = Backend::dial(&account.upstream, PATIENCE).await?;
         let mut conn = Conn {
-            backend,
-            capabilities,
+            backend: Some(backend),
+            capabilities: Capabilities::NONE,
+            seat: Some(seat),
+            asked: true,
         };
+        conn.capabilities = introduce(conn.backend()?, account).await?;
         for answer in conn.ask(&account.session).await? {
             done(answer)?;
         }
+        conn.asked = false;
         Ok(conn)
+    }
+
+    fn backend(&mut self) -> Result<&mut Backend, AccountError> {
+        self.backend.as_mut().ok_or(AccountError::Unexpected)
+    }
+
+    /// True if the server has not ended the connection while it was idle: it has said nothing then.
+    pub fn is_open(&mut self) -> bool {
+        let said = self.backend().map(|backend| backend.link.read(&mut [0]));
+        matches!(said, Ok(Err(error)) if error.kind() == std::io::ErrorKind::WouldBlock)
+    }
+
+    /// Hands the connection on to who listens to it for good; it ends when that does.
+    pub(super) fn hand_on(mut self) -> Result<(Backend, Option<Seat>), AccountError> {
+        let backend = self.backend.take().ok_or(AccountError::Unexpected)?;
+        Ok((backend, self.seat.take()))
     }
 
     /// The answers to these questions, sent in one write: one behind the other, whatever became of those before.
@@ -133,7 +139,11 @@ impl Conn {
         if questions.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(self.backend.ask(&batch, self.capabilities, limits).await?)
+        let capabilities = self.capabilities;
+        self.asked = true;
+        let answers = self.backend()?.ask(&batch, capabilities, limits).await?;
+        self.asked = false;
+        Ok(answers)
     }
 
     /// The rows of each of these questions.
@@ -176,10 +186,45 @@ impl Conn {
         }
         Ok(())
     }
+}
 
-    /// Sends a command that is no question.
-    pub(super) async fn send(&mut self, payload: &[u8]) -> Result<(), AccountError> {
-        Ok(self.backend.link.send_all(&frame::opening(payload)).await?)
+/// Says who it is, and returns what both sides will use.
+async fn introduce(backend: &mut Backend, account: &Account) -> Result<Capabilities, AccountError> {
+    let (mut seq, packet) = read_packet(backend).await?;
+    if let Ok(refused) = ErrPacket::parse(&packet) {
+        return Err(AccountError::Server(refused));
+    }
+    let greeting = Greeting::parse(&packet)?;
+    let who = Login {
+        user: &account.user,
+        password: &account.password,
+        database: None,
+    };
+    let (mut response, capabilities) = login::response(&greeting, &who);
+    if let Some(tls) = &account.tls {
+        if !greeting.capabilities.contains(Capabilities::SSL) {
+            return Err(AccountError::NoTls);
+        }
+        response = login_with(&response, Capabilities::SSL, Capabilities::SSL);
+        let request = ssl_request(&response, Capabilities::NONE, Capabilities::NONE);
+        seq = say(backend, seq, &request).await?;
+        let config = Arc::clone(&tls.config);
+        let link = &mut backend.link;
+        link.connect_tls(config, tls.name.clone()).await?;
+    }
+    say(backend, seq, &response).await?;
+    let secure = account.tls.is_some() || backend.link.is_local();
+    let mut dialogue = Dialogue::new(&greeting, &account.password, secure);
+    loop {
+        let (seq, packet) = read_packet(backend).await?;
+        let turn = dialogue.hear(&packet);
+        match turn.map_err(|error| error.at_login(&account.user))? {
+            Turn::In => return Ok(capabilities),
+            Turn::Wait => {}
+            Turn::Say(answer) => {
+                say(backend, seq, &answer).await?;
+            }
+        }
     }
 }
 
@@ -199,7 +244,7 @@ fn done(answer: Answer) -> Result<(), AccountError> {
 }
 
 /// A packet of the login, and the number that follows its own.
-async fn read_packet(backend: &mut Backend) -> Result<(u8, Vec<u8>), AccountError> {
+pub(super) async fn read_packet(backend: &mut Backend) -> Result<(u8, Vec<u8>), AccountError> {
     loop {
         if let Some(packet) = frame::whole(&backend.inbox) {
             let packet = packet.to_vec();

@@ -15,6 +15,11 @@ pub enum AccountError {
     /// The connection failed.
     #[error("the connection to the server failed: {0}")]
     Io(#[from] io::Error),
+    /// Every connection of that purpose waits for the server's answer.
+    #[error(
+        "the server has not answered an earlier question yet ({0}): somebody's lock may be in its way (SHOW PROCESSLIST)"
+    )]
+    Waiting(&'static str),
     /// The server refused; or its answer came whole and is of no use.
     #[error("{0}")]
     Server(ErrPacket),
@@ -61,6 +66,14 @@ pub enum AccountError {
         "the server's log file has more than 4 GiB: have it begin another one (FLUSH BINARY LOGS)"
     )]
     TooFar,
+    /// An event does not have the checksum that stands behind it.
+    #[error("an event of the server's log does not have its checksum")]
+    Checksum,
+    /// A compressed transaction is none, or looks back at more bytes than an event may have.
+    #[error(
+        "a compressed transaction of the server's log cannot be unpacked: {0} (binlog.event_bytes)"
+    )]
+    Packed(io::Error),
     /// An event of the log that is longer than may be held.
     #[error("an event of the server's log has more than {0} bytes (binlog.event_bytes)")]
     EventTooLong(usize),

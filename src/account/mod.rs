@@ -8,19 +8,27 @@
 //! |---|---|
 //! | `login` | what is said to be let in |
 //! | `conn` | a connection, questions and answers |
+//! | `seats` | how many connections there are at most, and what for |
 //! | `log` | a connection that is sent the log |
 //! | `told` | what the log was told of a login that is refused |
+//! | `event`, `packed` | pure: its bytes, as they stream by, become events |
 
 mod conn;
 pub mod error;
+pub mod event;
 pub mod log;
 pub mod login;
+mod packed;
+mod seats;
 mod told;
 
 use std::fmt;
 
 pub use conn::Conn;
 pub use error::AccountError;
+pub use seats::{MOST_CONNECTIONS, Purpose};
+
+use self::seats::Seats;
 
 use crate::link::is_path;
 use crate::tls::Connector;
@@ -34,6 +42,7 @@ pub struct Account {
     tls: Option<Connector>,
     session: Vec<String>,
     told: told::Told,
+    seats: Seats,
 }
 
 impl fmt::Debug for Account {
@@ -54,6 +63,7 @@ impl Account {
             tls: tls.then(|| connector.clone()),
             session: Vec::new(),
             told: told::Told::default(),
+            seats: Seats::default(),
         }
     }
 
@@ -63,6 +73,11 @@ impl Account {
         self.session = vec![
             "SET SESSION autocommit = 1, completion_type = 0, sql_mode = '', sql_select_limit = 18446744073709551615, \
              sql_big_selects = 1, sql_quote_show_create = 1"
+                .to_owned(),
+            // They may be idle for longer than clients, and answers may be long.
+            "SET SESSION wait_timeout = 28800, interactive_timeout = 28800, net_read_timeout = 30, net_write_timeout = 60 \
+             /*M!100300 , idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0, \
+             idle_write_transaction_timeout = 0 */"
                 .to_owned(),
             // One read view a statement.
             "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ".to_owned(),

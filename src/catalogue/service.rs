@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
-use crate::account::{Account, AccountError, Conn};
+use crate::account::{Account, AccountError, Conn, Purpose};
 use crate::timeline::check::{self, Answered, ServerError, Verdict};
 use crate::timeline::definition::Definition;
 use crate::wire::resultset::{Answer, Row};
@@ -119,9 +119,16 @@ impl Service {
     async fn ask_all(&self, queries: &[String]) -> Result<Vec<Answered>, ServiceError> {
         let mut place = self.connection.lock().await;
         // Only a connection that answered everything is put back.
-        let mut connection = match place.take() {
+        let mut kept = place.take();
+        if kept
+            .as_mut()
+            .is_some_and(|connection| !connection.is_open())
+        {
+            kept = None;
+        }
+        let mut connection = match kept {
             Some(connection) => connection,
-            None => Conn::open(&self.account).await?,
+            None => Conn::open(&self.account, Purpose::Definitions).await?,
         };
         let answers = ask(&mut connection, queries).await?;
         *place = Some(connection);

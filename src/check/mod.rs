@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use self::report::Report;
 use self::timelines::Goal;
-use crate::account::{Account, AccountError, Conn, host};
+use crate::account::{Account, AccountError, Conn, Purpose, host};
 use crate::catalogue::ask;
 use crate::config::Settings;
 use crate::feed::obstacles::Obstacle;
@@ -149,7 +149,7 @@ struct Server {
 
 async fn log_in(settings: &Settings, account: &Account) -> Result<Conn, CheckError> {
     let ms = settings.limits.connect_ms;
-    let connecting = Conn::open(account);
+    let connecting = Conn::open(account, Purpose::Definitions);
     let connected = tokio::time::timeout(Duration::from_millis(ms), connecting);
     let slow = |_| CheckError::Slow {
         ms,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{CheckError, Server, account};
-use crate::account::{Account, AccountError, Conn};
+use crate::account::{Account, AccountError, Conn, Purpose};
 use crate::catalogue::{ServiceError, ask};
 use crate::config::Settings;
 use crate::feed::obstacles::Obstacle;
@@ -176,7 +176,7 @@ async fn look(
     database: &str,
     compares: bool,
 ) -> Result<Look, AccountError> {
-    let mut conn = Conn::open(account).await?;
+    let mut conn = Conn::open(account, Purpose::Loads).await?;
     let answers = ask(&mut conn, &check::queries(definition, database)).await?;
     Ok(Look {
         verdict: Ok(check::evaluate(definition, database, &answers)),

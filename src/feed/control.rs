@@ -6,17 +6,27 @@ use super::Feed;
 use super::error::FeedError;
 use super::obstacles::{self, ServerFacts};
 use super::rows::text;
-use crate::account::{AccountError, Conn};
+use crate::account::{AccountError, Conn, Purpose};
 
 /// A question that takes longer is given up with its connection. Its statements wait a second for a lock.
 pub(super) const LATEST: Duration = Duration::from_secs(5);
 
 /// A connection that is kept between questions, while the stream is the one that it was made beside: a later stream may
 /// come from another server.
-#[derive(Debug, Default)]
-pub(super) struct Control(Option<(u64, Conn)>);
+#[derive(Debug)]
+pub(super) struct Control {
+    purpose: Purpose,
+    kept: Option<(u64, Conn)>,
+}
 
 impl Control {
+    pub(super) fn new(purpose: Purpose) -> Control {
+        Control {
+            purpose,
+            kept: None,
+        }
+    }
+
     /// Takes the connection out, or makes one. Who has read all answers puts it back.
     pub(super) async fn take(
         &mut self,
@@ -24,21 +34,27 @@ impl Control {
         generation: u64,
         server: &ServerFacts,
     ) -> Result<Conn, FeedError> {
-        match self.0.take() {
-            Some((own, conn)) if own == generation => Ok(conn),
-            _ => connect(feed, server).await,
+        let mut kept = self.kept.take();
+        // What is not of use any more is gone before another one is made; so is one that the server has ended while it was idle.
+        let is_of_use = |(own, conn): &mut (u64, Conn)| *own == generation && conn.is_open();
+        if !kept.as_mut().is_some_and(is_of_use) {
+            kept = None;
+        }
+        match kept {
+            Some((_, conn)) => Ok(conn),
+            None => connect(feed, server, self.purpose).await,
         }
     }
 
     pub(super) fn put_back(&mut self, generation: u64, conn: Conn) {
-        self.0 = Some((generation, conn));
+        self.kept = Some((generation, conn));
     }
 }
 
 /// A connection to the server that the stream comes from.
-async fn connect(feed: &Feed, server: &ServerFacts) -> Result<Conn, FeedError> {
+async fn connect(feed: &Feed, server: &ServerFacts, purpose: Purpose) -> Result<Conn, FeedError> {
     let failed = FeedError::while_doing("the service account cannot connect");
-    let mut conn = Conn::open(&feed.account).await.map_err(&failed)?;
+    let mut conn = Conn::open(&feed.account, purpose).await.map_err(&failed)?;
     for statement in [
         // What is cut off nevertheless is noticed, and asked for in another way.
         "SET SESSION group_concat_max_len = 1048576",

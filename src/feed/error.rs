@@ -31,6 +31,12 @@ pub(super) enum FeedError {
     /// As by RESET MASTER: a stream can go on in the file that is not the log any more.
     #[error("the server's log ends before what it has told already: it was begun anew")]
     Reset,
+    /// The rows of a table, or what was known of them, and the log do not go together.
+    #[error(
+        "the rows and the server's log contradict each other ({0}): memory is emptied. Somebody changes rows without logging them \
+         (sql_log_bin = 0, for example), or the server does"
+    )]
+    Contradiction(String),
     /// The server ended the stream.
     #[error("the server ended the stream of its log")]
     Ended,

@@ -15,7 +15,7 @@ use super::queue::Cut;
 use super::rows::all;
 use super::stream::random;
 use super::{Feed, Phase, State};
-use crate::account::{AccountError, Conn};
+use crate::account::{AccountError, Conn, Purpose};
 use crate::index::Position;
 
 /// The server renews the list when nobody has looked at it for a tenth of a second: who looks that often together with others
@@ -88,7 +88,7 @@ pub(super) fn release(feed: &Arc<Feed>, generation: u64) {
 /// Ends early when the question is not `open` any more.
 async fn wait_for_commits(feed: &Feed, open: impl Fn(&State) -> bool) -> Result<(), AccountError> {
     let _alone = feed.listing.lock().await;
-    let mut conn = Conn::open(&feed.account).await?;
+    let mut conn = Conn::open(&feed.account, Purpose::Transactions).await?;
     conn.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         .await?;
     let own = first_text(&mut conn, "SELECT CONNECTION_ID()").await?;

@@ -1,20 +1,14 @@
 //! Body of the fuzz target `events`: takes any bytes and fails by an assertion.
 
-use mysql_common::binlog::consts::BinlogChecksumAlg::BINLOG_CHECKSUM_ALG_OFF;
-use mysql_common::binlog::consts::BinlogVersion::Version4;
-use mysql_common::binlog::events::{BinlogEventFooter, Event, FormatDescriptionEvent};
-
 use super::events::{Events, Heard};
 use super::place::Place;
 use super::routes::Routes;
+use crate::account::event::{Event, Keep};
 use crate::index::Position;
 use crate::timeline::Definition;
 
 /// Row changes of a transaction, at most.
 const MOST: usize = 1_000;
-const TYPE: usize = 4;
-const SIZE: std::ops::Range<usize> = 9..13;
-const HEADER: usize = 19;
 
 /// Events, each behind its type and the length of its body (2 bytes), are read or refused: positions never go back, and no
 /// transaction grows beyond its limit.
@@ -40,31 +34,39 @@ pub fn events(data: &[u8]) {
         let length = usize::from(u16::from_le_bytes([*low, *high])).min(behind.len());
         let (body, behind) = behind.split_at(length);
         rest = behind;
-        match event(*kind, body).map(|event| events.take(&event, &routes)) {
-            Some(Ok(Heard::Passed(to))) => {
+        let mut event = event(*kind, body);
+        if let Keep::First(bytes) = events.keeps(*kind, body, &routes) {
+            event.cut = bytes < body.len();
+            event.body.truncate(bytes);
+        }
+        let heard = loop {
+            match events.take(&event, &routes) {
+                Ok(Heard::Unfinished) => {}
+                heard => break heard,
+            }
+        };
+        match heard {
+            Ok(Heard::Passed(to)) => {
                 assert!(to >= at);
                 at = to;
             }
-            Some(Ok(Heard::Transaction(to, changes))) => {
+            Ok(Heard::Transaction(to, changes)) => {
                 assert!(to >= at && !changes.is_empty() && changes.len() <= MOST);
                 at = to;
             }
-            Some(Ok(Heard::Nothing)) => {}
-            Some(Err(_)) | None => return,
+            Ok(Heard::Nothing | Heard::Unfinished) => {}
+            Err(_) => return,
         }
     }
 }
 
-/// As the stream's client makes it of a packet, without a checksum.
-fn event(kind: u8, body: &[u8]) -> Option<Event> {
-    let mut bytes = vec![0; HEADER];
-    *bytes.get_mut(TYPE)? = kind;
-    bytes.extend(body);
-    let size = u32::try_from(bytes.len()).ok()?;
-    bytes.get_mut(SIZE)?.copy_from_slice(&size.to_le_bytes());
-    let footer = BinlogEventFooter::new(BINLOG_CHECKSUM_ALG_OFF);
-    let format = FormatDescriptionEvent::new(Version4).with_footer(footer);
-    Event::read(&format, &*bytes).ok()
+/// As the stream's client makes it of a packet.
+fn event(kind: u8, body: &[u8]) -> Event {
+    Event {
+        kind,
+        body: body.to_vec(),
+        ..Event::default()
+    }
 }
 
 #[cfg(test)]

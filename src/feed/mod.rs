@@ -57,6 +57,8 @@ const MOST_LOADS: usize = 10_000;
 #[derive(Debug)]
 pub struct Feed {
     account: Account,
+    /// Its number as a replica: the server ends an older stream of the same one.
+    replica: u32,
     freshness: Freshness,
     limits: FeedLimits,
     state: Mutex<State>,
@@ -73,6 +75,8 @@ pub struct Feed {
     routes_version: AtomicU64,
     /// Whoever looks at the list of open transactions: it is not renewed while two do.
     listing: tokio::sync::Mutex<()>,
+    /// How often the rows and the log contradicted each other.
+    contradictions: AtomicU64,
     asks: mpsc::UnboundedSender<oneshot::Sender<bool>>,
     loads: mpsc::Sender<Load>,
 }
@@ -143,6 +147,7 @@ impl Feed {
         let (loads, wanted) = mpsc::channel(MOST_LOADS);
         let feed = Feed {
             account,
+            replica: stream::replica_id(),
             freshness,
             limits,
             state: Mutex::new(State {
@@ -165,6 +170,7 @@ impl Feed {
             unreadable: AtomicU64::new(0),
             routes_version: AtomicU64::new(0),
             listing: tokio::sync::Mutex::default(),
+            contradictions: AtomicU64::new(0),
             asks,
             loads,
         };
@@ -461,7 +467,9 @@ impl Feed {
             _ => cut.readable,
         };
         let released = state.queue.take(applied);
-        self.apply(&state, &released);
+        if let Some(what) = self.apply(&state, &released) {
+            self.alarm(&mut state, what);
+        }
         if let Some(recent) = &mut state.recent {
             recent.note(&released);
         }
@@ -469,11 +477,39 @@ impl Feed {
         self.progress.notify_waiters();
     }
 
-    /// Applies transactions, and moves every index up to where all is applied.
-    fn apply(&self, state: &State, released: &[queue::Transaction]) {
-        if state.phase != Phase::Proven {
-            return;
+    /// A row is as it cannot be by what the log tells.
+    fn contradicted(&self, generation: u64, key: evidence::Key) {
+        let mut state = self.state();
+        if state.generation == generation && state.phase != Phase::Aside {
+            let place = self.places().get(key.place).map(|place| place.database.clone());
+            let database = place.unwrap_or_default();
+            let (table, first, second) = (key.table, key.first, key.second);
+            let row = format!("{database}: {table:?} row {first}, {second}, is neither as before nor as after a change");
+            self.alarm(&mut state, row);
         }
+    }
+
+    /// From here on nothing in memory is used; the stream begins anew, and says why.
+    fn alarm(&self, state: &mut State, what: String) {
+        self.contradictions.fetch_add(1, Ordering::Relaxed);
+        state.phase = Phase::Aside;
+        state.anew = Some(FeedError::Contradiction(what));
+        self.routes_changed();
+    }
+
+    /// Every counter as `name=value`.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let contradictions = self.contradictions.load(Ordering::Relaxed);
+        format!("memory_contradictions={contradictions}")
+    }
+
+    /// Applies transactions, and moves every index up to where all is applied. Returns what cannot have happened so.
+    fn apply(&self, state: &State, released: &[queue::Transaction]) -> Option<String> {
+        if state.phase != Phase::Proven {
+            return None;
+        }
+        let mut contradiction = None;
         let floor = state.queue.floor();
         for (place, base) in self.places().iter().zip(&state.bases) {
             if base.is_none() {
@@ -490,9 +526,11 @@ impl Feed {
                         .map(|(_, change)| *change),
                 );
                 if !own.is_empty() {
-                    index
-                        .get_or_insert_with(|| place.index_mut())
-                        .apply(&own, transaction.end);
+                    let index = index.get_or_insert_with(|| place.index_mut());
+                    index.apply(&own, transaction.end);
+                    if let Some(change) = index.take_contradiction() {
+                        contradiction = Some(format!("{}: {change:?}", place.database));
+                    }
                 }
             }
             if index.is_some() || place.index().position() < floor {
@@ -501,6 +539,7 @@ impl Feed {
                     .apply(&[], floor);
             }
         }
+        contradiction
     }
 
     /// Stands aside: nothing in memory is used any more.

@@ -16,7 +16,7 @@ use super::evidence::Key;
 use super::queue::{Cut, Question};
 use super::rows::{found, log_end};
 use super::{Feed, Phase, fence};
-use crate::account::{AccountError, Conn};
+use crate::account::{AccountError, Conn, Purpose};
 use crate::index::Position;
 
 /// Proofs under way at a time.
@@ -117,7 +117,7 @@ pub(super) async fn pump(feed: Arc<Feed>) {
 }
 
 async fn work(feed: Arc<Feed>, asks: Arc<tokio::sync::Mutex<Asks>>, turn: Arc<Turn>) {
-    let mut control = Control::default();
+    let mut control = Control::new(Purpose::Proofs);
     loop {
         let mut waiting = Vec::new();
         let permit;
@@ -200,7 +200,7 @@ async fn prove(
     let mut connection = control.take(feed, generation, &server).await?;
     // Rows that wait already are looked at in the same round trip.
     let question = feed.question(generation);
-    let (end, cut) = look(feed, &mut connection, status, &question).await?;
+    let (end, cut) = look(feed, generation, &mut connection, status, &question).await?;
     if end < question.received() {
         feed.begin_anew(generation, FeedError::Reset);
         return Ok(false);
@@ -226,7 +226,7 @@ async fn prove(
                     feed.released(generation, end).await;
                     continue;
                 }
-                let (_, cut) = look(feed, &mut connection, status, &question).await?;
+                let (_, cut) = look(feed, generation, &mut connection, status, &question).await?;
                 hidden = cut.and_then(|cut| cut.hidden);
                 if let Some(cut) = cut {
                     feed.learn(generation, cut);
@@ -314,6 +314,7 @@ impl Feed {
 /// Looks at the rows in question, and asks for the end of the log behind that: in one round trip.
 async fn look(
     feed: &Feed,
+    generation: u64,
     conn: &mut Conn,
     status: &str,
     question: &Question,
@@ -340,6 +341,12 @@ async fn look(
     let log = answers.pop().ok_or(AccountError::Unexpected);
     let (_, end) = log_end(log.map_err(&failed)?.row(0))?;
     let found = answers.pop().and_then(|rows| found(&rows));
-    let cut = found.and_then(|found| question.judge(&found, end));
+    let Some(found) = found else {
+        return Ok((end, None));
+    };
+    let cut = question.judge(&found, end);
+    if let (None, Some(key)) = (cut, question.contradiction(&found, end)) {
+        feed.contradicted(generation, key);
+    }
     Ok((end, cut))
 }

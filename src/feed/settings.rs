@@ -61,7 +61,7 @@ pub struct FeedLimits {
     pub keep_recent: bool,
     /// Row changes that may wait until they can be read, and the most that one transaction may make.
     pub transaction_rows: usize,
-    /// The longest event of the log that is read, in bytes: as long as a row, of whatever table.
+    /// The longest row event of the timelines' tables that is read, in bytes: as long as a row, and as long unpacked.
     pub event_bytes: usize,
 }
 

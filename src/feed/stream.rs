@@ -16,7 +16,7 @@ use super::routes::Routes;
 use super::rows::{log_end, text};
 use super::{Feed, Phase, fence};
 use crate::account::log::Request;
-use crate::account::{AccountError, Conn};
+use crate::account::{AccountError, Conn, Purpose};
 use crate::feed::load::Load;
 use crate::index::Position;
 
@@ -69,7 +69,10 @@ struct News {
 impl News {
     fn trouble(&mut self, error: &FeedError) {
         let text = error.to_string();
-        if self.trouble.as_ref() != Some(&text) {
+        if matches!(error, FeedError::Contradiction(_)) {
+            tracing::error!("calls are not answered from memory: {text}");
+            self.trouble = Some(text);
+        } else if self.trouble.as_ref() != Some(&text) {
             if !error.was_said() {
                 tracing::warn!("calls are not answered from memory: {text}");
             }
@@ -88,7 +91,7 @@ impl News {
 }
 
 async fn follow(feed: &Arc<Feed>, news: &mut News) -> Result<Infallible, FeedError> {
-    let mut conn = Conn::open(&feed.account)
+    let mut conn = Conn::open(&feed.account, Purpose::Log)
         .await
         .map_err(FeedError::while_doing("the service account cannot connect"))?;
     let server = obstacles::server(&mut conn).await?;
@@ -107,7 +110,7 @@ async fn follow(feed: &Arc<Feed>, news: &mut News) -> Result<Infallible, FeedErr
     let (base, start) = log_end(row)?;
     let file = row.and_then(|row| text(row, 0)).unwrap_or_default();
     let request = Request {
-        replica: replica_id(),
+        replica: feed.replica,
         file: &file,
         offset: start.offset,
         to_the_end: false,
@@ -115,7 +118,8 @@ async fn follow(feed: &Arc<Feed>, news: &mut News) -> Result<Infallible, FeedErr
     };
     let mut log = conn.follow(&request).await.map_err(denied)?;
     let most = feed.limits.transaction_rows;
-    let mut events = Events::starting_at(start, &base, most);
+    let mut events =
+        Events::starting_at(start, &base, most).unpacking_at_most(feed.limits.event_bytes);
     let (generation, mut routes, mut version) = begin(feed, server, start);
     let fence = tokio::spawn(fence::run(Arc::clone(feed), generation, start));
     let _stop = Stop(fence);
@@ -125,7 +129,7 @@ async fn follow(feed: &Arc<Feed>, news: &mut News) -> Result<Infallible, FeedErr
     loop {
         let event = tokio::select! {
             biased;
-            event = log.next() => event,
+            event = log.next(|kind, first: &[u8]| events.keeps(kind, first, &routes)) => event,
             () = feed.rerouted.notified() => {
                 if let Some(why) = feed.state().anew.take() {
                     return Err(why);
@@ -144,7 +148,13 @@ async fn follow(feed: &Arc<Feed>, news: &mut News) -> Result<Infallible, FeedErr
         };
         heard_something = true;
         let event = event.map_err(denied)?.ok_or(FeedError::Ended)?;
-        let heard = events.take(&event, &routes)?;
+        let heard = loop {
+            match events.take(&event, &routes)? {
+                // Sessions on this thread have their turn.
+                Heard::Unfinished => tokio::task::yield_now().await,
+                heard => break heard,
+            }
+        };
         if events.has_redefined() {
             feed.changed.notify_one();
         }
@@ -164,7 +174,7 @@ async fn follow(feed: &Arc<Feed>, news: &mut News) -> Result<Infallible, FeedErr
                     }
                 }
                 Heard::Passed(to) => state.queue.pass(to),
-                Heard::Nothing => {}
+                Heard::Nothing | Heard::Unfinished => {}
             }
         }
         feed.progress.notify_waiters();

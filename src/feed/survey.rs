@@ -6,8 +6,9 @@ use super::place::Place;
 use super::right::Right;
 use super::rows::text;
 use super::stream::replica_id;
+use crate::account::event::Keep;
 use crate::account::log::Request;
-use crate::account::{Account, AccountError, Conn};
+use crate::account::{Account, AccountError, Conn, Purpose};
 use crate::timeline::definition::Definition;
 
 /// Where a log's first event stands.
@@ -20,7 +21,7 @@ const MOST_BYTES: usize = 1024 * 1024;
 /// # Errors
 /// When the server cannot be asked.
 pub async fn server(account: &Account) -> Result<Vec<Obstacle>, AccountError> {
-    let mut conn = Conn::open(account).await?;
+    let mut conn = Conn::open(account, Purpose::Log).await?;
     let (facts, mut found) = obstacles::survey(&mut conn).await?;
     match conn.run(super::fence::OPEN_TRANSACTIONS).await {
         Ok(()) => {}
@@ -80,7 +81,7 @@ async fn is_denied_the_log(conn: Conn, file: &str, offset: Option<u64>) -> bool 
         most: MOST_BYTES,
     };
     let refused = match conn.follow(&request).await {
-        Ok(mut log) => log.next().await.err(),
+        Ok(mut log) => log.next(|_, _: &[u8]| Keep::First(0)).await.err(),
         Err(error) => Some(error),
     };
     refused.is_some_and(|error| is_denial(&error))

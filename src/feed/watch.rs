@@ -9,13 +9,14 @@ use super::control::{Control, LATEST};
 use super::error::FeedError;
 use super::obstacles::{self, ServerFacts};
 use super::{Feed, Phase};
+use crate::account::Purpose;
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Looks for good.
 pub(super) async fn run(feed: Arc<Feed>) {
-    let mut control = Control::default();
+    let mut control = Control::new(Purpose::Settings);
     loop {
         tokio::time::sleep(EVERY).await;
         let (generation, server) = {

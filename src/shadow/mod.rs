@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::mpsc;
 
-use crate::account::{Account, AccountError, Conn};
+use crate::account::{Account, AccountError, Conn, Purpose};
 use crate::feed::{Feed, Likely, Mark, Place};
 use crate::session::counts::COMPARED;
 use crate::source::lookup::Found;
@@ -195,8 +195,11 @@ async fn connection<'a>(
     kept: &'a mut Option<Conn>,
     account: &Account,
 ) -> Result<&'a mut Conn, AccountError> {
+    if kept.as_mut().is_some_and(|conn| !conn.is_open()) {
+        *kept = None;
+    }
     if kept.is_none() {
-        let mut conn = Conn::open(account).await?;
+        let mut conn = Conn::open(account, Purpose::Comparisons).await?;
         // Under REPEATABLE READ the procedure's INSERT ... SELECT locks rows of the tables: writers would wait, and deadlock.
         conn.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
             .await?;

@@ -3,55 +3,122 @@
 //! A byte of flags: 0x80, three bits for the algorithm (0 is zlib), in the lowest three the length of a length. Then the length
 //! of what was compressed, its highest byte first, and a zlib stream. (`binlog_buf_compress` in MariaDB's `log_event.cc`.)
 
-use std::io::Read;
-
-use flate2::read::ZlibDecoder;
+use flate2::{Decompress, FlushDecompress, Status};
 
 use super::{Lost, malformed};
+use crate::account::event::SLICE;
 use crate::wire::cursor::Cursor;
 
-/// What an event may grow to: as large as one may come that is not compressed (see [`crate::feed::Feed::new`]).
-const MOST_UNPACKED: u64 = 1 << 30;
-/// Room made before anything is unpacked: a length that is not true costs no more.
-const FIRST_ROOM: u64 = 64 << 10;
 const COMPRESSED: u8 = 0x80;
 const ALGORITHM: u8 = 0x78;
 const LENGTH_BYTES: u8 = 0x07;
 
-/// The bytes that were compressed.
-pub(super) fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, Lost> {
-    unpacked_within(bytes, MOST_UNPACKED)
+/// The first bytes of what was compressed, and whether there are more. `cut`: so is what they are unpacked from.
+pub(super) fn beginning(bytes: &[u8], most: usize, cut: bool) -> Result<(Vec<u8>, bool), Lost> {
+    let mut unpacking = Unpacking::begin(bytes, usize::MAX)?;
+    while unpacking.bytes().len() < most {
+        let before = unpacking.read;
+        let had = unpacking.unpacked.len();
+        match unpacking.step(bytes) {
+            Ok(true) if !cut => break,
+            Ok(_) if before < unpacking.read || had < unpacking.unpacked.len() => {}
+            // What it is unpacked from has come to its end.
+            _ if cut => break,
+            Err(error) => return Err(error),
+            Ok(_) => break,
+        }
+    }
+    let mut text = unpacking.unpacked;
+    let more = cut || text.len() > most || text.len() < unpacking.length;
+    text.truncate(most);
+    Ok((text, more))
 }
 
-fn unpacked_within(bytes: &[u8], most: u64) -> Result<Vec<u8>, Lost> {
-    let mut body = Cursor::new(bytes);
-    let flags = body.u8()?;
-    if flags & COMPRESSED == 0 || flags & ALGORITHM != 0 {
-        return Err(malformed("compressed in a way that is not known"));
+/// What was compressed, as far as it is unpacked: at most [`SLICE`] bytes at a time.
+pub(super) struct Unpacking {
+    stream: Decompress,
+    /// Where the stream begins, and how much of it was read.
+    start: usize,
+    read: usize,
+    length: usize,
+    unpacked: Vec<u8>,
+    ended: bool,
+}
+
+impl std::fmt::Debug for Unpacking {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Unpacking({} of {})", self.unpacked.len(), self.length)
     }
-    let length = body.take(usize::from(flags & LENGTH_BYTES))?;
-    if !(1..=4).contains(&length.len()) {
-        return Err(malformed("compressed, of no length"));
+}
+
+impl Unpacking {
+    /// # Errors
+    /// When it is not compressed as is known here, or would be longer than this.
+    pub(super) fn begin(bytes: &[u8], most: usize) -> Result<Unpacking, Lost> {
+        let mut body = Cursor::new(bytes);
+        let flags = body.u8()?;
+        if flags & COMPRESSED == 0 || flags & ALGORITHM != 0 {
+            return Err(malformed("compressed in a way that is not known"));
+        }
+        let length = body.take(usize::from(flags & LENGTH_BYTES))?;
+        if !(1..=4).contains(&length.len()) {
+            return Err(malformed("compressed, of no length"));
+        }
+        let length = length
+            .iter()
+            .fold(0, |length, byte| length << 8 | usize::from(*byte));
+        if length > most {
+            return Err(Lost::Unpacked(most));
+        }
+        Ok(Unpacking {
+            stream: Decompress::new(true),
+            start: bytes.len() - body.rest().len(),
+            read: 0,
+            length,
+            unpacked: Vec::new(),
+            ended: false,
+        })
     }
-    let length = length
-        .iter()
-        .fold(0, |length, byte| length << 8 | u64::from(*byte));
-    if length > most {
-        return Err(malformed("compressed, and too large"));
+
+    /// What is there.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.unpacked
     }
-    let packed = body.rest();
-    let room = usize::try_from(length.min(FIRST_ROOM)).unwrap_or_default();
-    let mut unpacked = Vec::with_capacity(room);
-    // One byte more than there should be tells that there are too many.
-    let mut stream = ZlibDecoder::new(packed).take(length + 1);
-    stream
-        .read_to_end(&mut unpacked)
-        .map_err(|error| malformed(&error.to_string()))?;
-    let read = stream.into_inner().total_in();
-    if unpacked.len() as u64 == length && read == packed.len() as u64 {
-        Ok(unpacked)
-    } else {
-        Err(malformed("compressed, of another length"))
+
+    /// Unpacks some more of the same bytes. True when that was all.
+    ///
+    /// # Errors
+    /// When it is not what it is said to be.
+    pub(super) fn step(&mut self, bytes: &[u8]) -> Result<bool, Lost> {
+        if self.ended {
+            return Ok(true);
+        }
+        let packed = bytes.get(self.start + self.read..).unwrap_or_default();
+        // One byte more than there should be tells that there are too many.
+        let room = (self.length + 1 - self.unpacked.len().min(self.length)).min(SLICE);
+        let had = self.unpacked.len();
+        self.unpacked.resize(had + room, 0);
+        let into = self.unpacked.get_mut(had..).unwrap_or_default();
+        let (taken, made) = (self.stream.total_in(), self.stream.total_out());
+        let status = self.stream.decompress(packed, into, FlushDecompress::None);
+        let taken = usize::try_from(self.stream.total_in() - taken).unwrap_or_default();
+        let made = usize::try_from(self.stream.total_out() - made).unwrap_or_default();
+        self.unpacked.truncate(had + made);
+        self.read += taken;
+        match status.map_err(|error| malformed(&error.to_string()))? {
+            Status::StreamEnd => {
+                self.ended = true;
+                let all = self.start + self.read == bytes.len();
+                if all && self.unpacked.len() == self.length {
+                    return Ok(true);
+                }
+                Err(malformed("compressed, of another length"))
+            }
+            _ if self.unpacked.len() > self.length || taken == 0 && made == 0 => {
+                Err(malformed("compressed, of another length"))
+            }
+            _ => Ok(false),
+        }
     }
 }
 
@@ -65,6 +132,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn unpacked_within(bytes: &[u8], most: usize) -> Result<Vec<u8>, Lost> {
+        let mut unpacking = Unpacking::begin(bytes, most)?;
+        loop {
+            let had = unpacking.bytes().len();
+            let ended = unpacking.step(bytes)?;
+            assert!(unpacking.bytes().len() - had <= SLICE);
+            if ended {
+                return Ok(unpacking.unpacked);
+            }
+        }
+    }
+
+    fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, Lost> {
+        unpacked_within(bytes, 1 << 30)
+    }
 
     fn packed(bytes: &[u8], length: &[u8]) -> Vec<u8> {
         let head = 0x80 | u8::try_from(length.len()).unwrap();

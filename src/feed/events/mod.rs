@@ -15,19 +15,23 @@ mod two_phase;
 
 use std::collections::HashMap;
 
-use mysql_common::binlog::consts::{BinlogChecksumAlg, EventType};
-use mysql_common::binlog::events::Event;
+use mysql_common::binlog::consts::EventType;
 
 pub(super) use self::logged::Logged;
 use self::query::Query;
-use self::rows::{Form, Rows};
+use self::rows::{Form, Rows, Work};
 use self::tables::Described;
 use self::two_phase::{Prepared, Verb};
 use super::routes::Routes;
+use super::settings::BinlogSection;
 use super::statement::{Statement, Text};
+use crate::account::event::{Event, Keep};
 use crate::index::{Change, Position};
 use crate::wire::cursor::{self, Cursor};
 
+/// Events of which the first bytes decide how much of them is kept.
+const QUERY: u8 = EventType::QUERY_EVENT as u8;
+const TABLE_MAP: u8 = EventType::TABLE_MAP_EVENT as u8;
 /// MariaDB's own events; see `mysql_common` for those of both servers.
 const MARIADB_GTID: u8 = 162;
 /// A transaction's rows as a comment, and lists of positions: nothing for us.
@@ -38,8 +42,14 @@ const HEARTBEAT_V2: u8 = 41;
 /// The server made it for this stream: it does not stand in the file.
 const ARTIFICIAL: u16 = 0x20;
 const STANDALONE: u8 = 1;
-/// Bytes of a checksum behind an event.
+/// Bytes of a checksum behind the name of the first file.
 const CHECKSUM: usize = 4;
+/// Of a statement so many bytes are read: what it may do that is said behind them is not known.
+const STATEMENT_BYTES: usize = 64 * 1024;
+/// In front of a statement: fixed fields, variables, the name of a database.
+const BEFORE_STATEMENT: usize = 13 + 64 * 1024 + 256;
+/// Events of other types are not read beyond that; what is read of them is shorter.
+const OTHER_BYTES: usize = 4 * 1024;
 
 /// Why the stream cannot be followed any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,8 +58,6 @@ pub(super) enum Lost {
     UnknownEvent(u8),
     #[error("an event of the server's log cannot be read: {0}")]
     Malformed(String),
-    #[error("an event of the server's log does not have its checksum")]
-    Checksum,
     #[error("the server's log holds a statement in place of row changes (binlog_format): {0}")]
     Statement(Logged),
     #[error(
@@ -66,6 +74,8 @@ pub(super) enum Lost {
     Columns { table: String, told: usize },
     #[error("the server's log goes on in a file of another name: {0}")]
     File(String),
+    #[error("an event of the server's log unpacks to more than {0} bytes (binlog.event_bytes)")]
+    Unpacked(usize),
     #[error("a transaction changes more rows than binlog.transaction_rows = {0}")]
     TooLarge(usize),
     #[error("the server says that its log has a gap (an incident)")]
@@ -85,6 +95,8 @@ impl Lost {
 /// What an event amounts to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Heard {
+    /// There is more in the event than is read at a time: it is to be given once more.
+    Unfinished,
     /// In the middle of something.
     Nothing,
     /// Nothing that matters, up to here.
@@ -112,6 +124,9 @@ pub(super) struct Events {
     /// Since this was asked last, a statement has changed rights, views or stored programs.
     redefined: bool,
     most: usize,
+    event_bytes: usize,
+    /// How far the rows of an event have been read.
+    work: Work,
 }
 
 /// The number of a log file, and the name before it.
@@ -136,6 +151,8 @@ impl Events {
             prepared: Prepared::default(),
             redefined: false,
             most,
+            event_bytes: BinlogSection::default().event_bytes,
+            work: Work::default(),
         }
     }
 
@@ -144,23 +161,47 @@ impl Events {
         std::mem::take(&mut self.redefined)
     }
 
-    /// Takes in the next event.
+    /// The same where what is compressed may unpack to so many bytes.
+    pub(super) fn unpacking_at_most(mut self, event_bytes: usize) -> Events {
+        self.event_bytes = event_bytes;
+        self
+    }
+
+    /// How much is needed of an event, by its type and the first bytes of its body.
+    pub(super) fn keeps(&self, kind: u8, first: &[u8], routes: &Routes) -> Keep {
+        let is_own = match kind {
+            _ if Form::of(kind).is_some() => self.is_of_own_table(first),
+            TABLE_MAP => Described::is_own(first, routes),
+            QUERY | MARIADB_COMPRESSED_QUERY => {
+                return Keep::First(BEFORE_STATEMENT + STATEMENT_BYTES);
+            }
+            _ => return Keep::First(OTHER_BYTES),
+        };
+        if is_own {
+            Keep::All
+        } else {
+            Keep::First(first.len())
+        }
+    }
+
+    fn is_of_own_table(&self, first: &[u8]) -> bool {
+        let number = tables::table_number(&mut Cursor::new(first));
+        let table = number.ok().and_then(|number| self.tables.get(&number));
+        matches!(table, Some(Described::Own { .. }))
+    }
+
+    /// Takes in the next event; where that is [`Heard::Unfinished`], the same one once more.
     pub(super) fn take(&mut self, event: &Event, routes: &Routes) -> Result<Heard, Lost> {
-        let header = event.header();
-        let raw = header.event_type_raw();
-        if !self.unpacking {
-            verify(event)?;
+        let raw = event.kind;
+        if !self.unpacking && event.flags & ARTIFICIAL == 0 {
+            self.advance(event.log_pos);
         }
-        if !self.unpacking && header.flags_raw() & ARTIFICIAL == 0 {
-            self.advance(header.log_pos());
-        }
-        let body = event.data();
+        let body = &event.body[..];
         if let Some(form) = Form::of(raw) {
-            self.rows(form, body, routes)?;
-            return Ok(Heard::Nothing);
+            return self.rows(form, event, routes);
         }
-        let Ok(kind) = header.event_type() else {
-            return self.other(raw, body, routes);
+        let Ok(kind) = EventType::try_from(raw) else {
+            return self.other(event, routes);
         };
         match kind {
             EventType::TABLE_MAP_EVENT => {
@@ -171,7 +212,11 @@ impl Events {
             EventType::XID_EVENT => Ok(self.commit()),
             EventType::QUERY_EVENT => {
                 let query = Query::read(body)?;
-                self.statement(Text::whole(query.text), query.schema, routes)
+                let text = Text {
+                    bytes: query.text,
+                    whole: !event.cut,
+                };
+                self.statement(text, query.schema, routes)
             }
             EventType::GTID_EVENT
             | EventType::ANONYMOUS_GTID_EVENT
@@ -192,7 +237,7 @@ impl Events {
             }
             EventType::XA_PREPARE_LOG_EVENT => self.prepare(body),
             EventType::HEARTBEAT_EVENT => {
-                self.advance(header.log_pos());
+                self.advance(event.log_pos);
                 Ok(self.passed())
             }
             EventType::FORMAT_DESCRIPTION_EVENT => {
@@ -216,8 +261,9 @@ impl Events {
         }
     }
 
-    fn other(&mut self, raw: u8, body: &[u8], routes: &Routes) -> Result<Heard, Lost> {
-        match raw {
+    fn other(&mut self, event: &Event, routes: &Routes) -> Result<Heard, Lost> {
+        let body = &event.body[..];
+        match event.kind {
             MARIADB_GTID => {
                 let mut body = Cursor::new(body);
                 // Sequence number, and domain.
@@ -229,12 +275,16 @@ impl Events {
             }
             MARIADB_COMPRESSED_QUERY => {
                 let query = Query::read(body)?;
-                let text = compressed::unpacked(query.text)?;
-                self.statement(Text::whole(&text), query.schema, routes)
+                let (text, cut) = compressed::beginning(query.text, STATEMENT_BYTES, event.cut)?;
+                let text = Text {
+                    bytes: &text,
+                    whole: !cut,
+                };
+                self.statement(text, query.schema, routes)
             }
             HEARTBEAT_V2 | MARIADB_START_ENCRYPTION => Ok(self.passed()),
-            _ if MARIADB_HARMLESS.contains(&raw) => Ok(self.passed()),
-            _ => Err(Lost::UnknownEvent(raw)),
+            raw if MARIADB_HARMLESS.contains(&raw) => Ok(self.passed()),
+            raw => Err(Lost::UnknownEvent(raw)),
         }
     }
 
@@ -379,13 +429,24 @@ impl Events {
         }
     }
 
-    fn rows(&mut self, form: Form, body: &[u8], routes: &Routes) -> Result<(), Lost> {
-        let rows = Rows::read(form, body)?;
-        let Some(table) = self.tables.get(&rows.table) else {
-            return Err(malformed("rows of a table that was not described"));
+    /// Reads rows, so many at a time.
+    fn rows(&mut self, form: Form, event: &Event, routes: &Routes) -> Result<Heard, Lost> {
+        let number = tables::table_number(&mut Cursor::new(&event.body))?;
+        let table = match self.tables.get(&number) {
+            None => return Err(malformed("rows of a table that was not described")),
+            Some(Described::Other) => return Ok(Heard::Nothing),
+            Some(Described::Own { .. }) if event.cut => return Err(malformed("rows cut off")),
+            Some(table) => table,
         };
+        let rows = Rows::read(form, &event.body)?;
         let (changes, most) = (&mut self.changes, self.most);
-        for (route, columns) in table.listened_to(routes) {
+        if !self.work.unpacks(&rows, self.event_bytes)? {
+            return Ok(Heard::Unfinished);
+        }
+        for (at, (route, columns)) in table.listened_to(routes).enumerate() {
+            if at < self.work.route {
+                continue;
+            }
             let told = rows.columns;
             match route.columns {
                 Some(known) if known == told => {}
@@ -407,15 +468,19 @@ impl Events {
                     continue;
                 }
             }
-            rows.each(columns, route, |old, new| {
+            let all = rows.some(columns, route, at, &mut self.work, |old, new| {
                 changes::note(route, old, new, changes);
                 if changes.len() > most {
                     return Err(Lost::TooLarge(most));
                 }
                 Ok(())
             })?;
+            if !all {
+                return Ok(Heard::Unfinished);
+            }
         }
-        Ok(())
+        self.work = Work::default();
+        Ok(Heard::Nothing)
     }
 }
 
@@ -431,21 +496,4 @@ fn malformed(what: &str) -> Lost {
 
 fn unfinished() -> Lost {
     malformed("a transaction without an end")
-}
-
-fn verify(event: &Event) -> Result<(), Lost> {
-    let Some(written) = event.checksum() else {
-        return Ok(());
-    };
-    match event.footer().get_checksum_alg() {
-        Ok(Some(BinlogChecksumAlg::BINLOG_CHECKSUM_ALG_CRC32)) => {
-            let own = event.calc_checksum(BinlogChecksumAlg::BINLOG_CHECKSUM_ALG_CRC32);
-            if own.to_le_bytes() == written {
-                Ok(())
-            } else {
-                Err(Lost::Checksum)
-            }
-        }
-        _ => Ok(()),
-    }
 }

@@ -1,12 +1,14 @@
 //! Row events: which columns each row image holds, and the two numbers in it that matter.
 
-use std::borrow::Cow;
-
+use super::compressed::Unpacking;
 use super::tables::{Width, number, table_number};
-use super::{Lost, compressed, malformed};
+use super::{Lost, malformed};
 use crate::feed::routes::{Column, Route};
 use crate::timeline::definition::IntType;
 use crate::wire::cursor::Cursor;
+
+/// Rows that are read at a time.
+const AT_A_TIME: usize = 4_096;
 
 /// Which kind of row event, and how it is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +44,6 @@ impl Form {
 
 /// A row event.
 pub(super) struct Rows<'a> {
-    pub(super) table: u64,
     /// How many columns the table has.
     pub(super) columns: usize,
     form: Form,
@@ -69,7 +70,7 @@ const UNTOLD: Row = [Cell::Untold; 2];
 impl<'a> Rows<'a> {
     pub(super) fn read(form: Form, body: &'a [u8]) -> Result<Rows<'a>, Lost> {
         let mut body = Cursor::new(body);
-        let table = table_number(&mut body)?;
+        let _table = table_number(&mut body)?;
         let _flags = body.u16()?;
         if form.extra {
             // The length counts itself.
@@ -85,7 +86,6 @@ impl<'a> Rows<'a> {
         };
         let (before, after) = (image(form.before)?, image(form.after)?);
         Ok(Rows {
-            table,
             columns,
             form,
             before,
@@ -94,30 +94,34 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// Hands over every row as it was (of an update, or deleted) and as it is.
-    pub(super) fn each(
+    /// Hands over some more rows as they were (of an update, or deleted) and as they are. True when that was all of them.
+    pub(super) fn some(
         &self,
         columns: &[Width],
         route: &Route,
+        number: usize,
+        work: &mut Work,
         mut each: impl FnMut(Option<Row>, Option<Row>) -> Result<(), Lost>,
-    ) -> Result<(), Lost> {
+    ) -> Result<bool, Lost> {
         if columns.len() != self.columns {
             return Err(malformed("rows of other columns than described"));
         }
         if self.before.is_empty(self.columns) && self.after.is_empty(self.columns) {
             // However many rows: nothing is told of them.
-            return each(
+            each(
                 self.form.before.then_some(UNTOLD),
                 (self.form.after && !self.form.before).then_some(UNTOLD),
-            );
+            )?;
+            return Ok(true);
         }
-        let rows = if self.form.compressed {
-            Cow::Owned(compressed::unpacked(self.rows)?)
-        } else {
-            Cow::Borrowed(self.rows)
-        };
-        let mut rows = Cursor::new(&rows);
-        while !rows.is_empty() {
+        if work.route != number {
+            (work.route, work.at) = (number, 0);
+        }
+        let bytes = work.unpacked.as_ref().map_or(self.rows, Unpacking::bytes);
+        let mut rows = Cursor::new(bytes.get(work.at..).unwrap_or_default());
+        let mut count = 0;
+        while !rows.is_empty() && count < AT_A_TIME {
+            count += 1;
             let mut old = None;
             if self.form.before {
                 old = Some(self.before.read(columns, route, &mut rows)?);
@@ -131,7 +135,39 @@ impl<'a> Rows<'a> {
             }
             each(old, new)?;
         }
-        Ok(())
+        work.at = bytes.len() - rows.rest().len();
+        Ok(work.at == bytes.len())
+    }
+}
+
+/// How far the rows of an event have been read: for which of its routes, and from where on; and what they were unpacked to.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    pub(super) route: usize,
+    at: usize,
+    unpacked: Option<Unpacking>,
+}
+
+/// Copies are made between events, where nothing is begun.
+impl Clone for Work {
+    fn clone(&self) -> Work {
+        Work::default()
+    }
+}
+
+impl Work {
+    /// Unpacks some more of the rows, if they are compressed. True when all is there.
+    pub(super) fn unpacks(&mut self, rows: &Rows<'_>, most: usize) -> Result<bool, Lost> {
+        if !rows.form.compressed {
+            return Ok(true);
+        }
+        if self.unpacked.is_none() {
+            self.unpacked = Some(Unpacking::begin(rows.rows, most)?);
+        }
+        match &mut self.unpacked {
+            Some(unpacking) => unpacking.step(rows.rows),
+            None => Ok(false),
+        }
     }
 }
 

@@ -55,6 +55,17 @@ impl Described {
         Ok((number, table))
     }
 
+    /// True if somebody listens to the table that a description begins with.
+    pub(super) fn is_own(first: &[u8], routes: &Routes) -> bool {
+        let mut first = Cursor::new(first);
+        let mut names = || {
+            table_number(&mut first)?;
+            first.u16()?;
+            Ok::<_, Lost>((name(&mut first)?, name(&mut first)?))
+        };
+        names().is_ok_and(|(database, name)| routes.of(database, name).next().is_some())
+    }
+
     /// The table's routes, with its columns.
     pub(super) fn listened_to<'a>(
         &'a self,

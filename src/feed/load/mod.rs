@@ -26,7 +26,7 @@ use super::error::FeedError;
 use super::obstacles::ServerFacts;
 use super::place::Place;
 use super::{Feed, Phase};
-use crate::account::Conn;
+use crate::account::{Conn, Purpose};
 use crate::feed::rows::all;
 
 /// What is to be loaded.
@@ -70,7 +70,7 @@ pub(super) async fn run(feed: Arc<Feed>, loads: mpsc::Receiver<Load>) {
 async fn work(feed: Arc<Feed>, loads: Arc<Mutex<mpsc::Receiver<Load>>>) {
     let mut loader = Loader {
         feed,
-        control: Control::default(),
+        control: Control::new(Purpose::Loads),
         generation: 0,
         backlog: Backlog::default(),
         said: None,

@@ -1,8 +1,8 @@
 //! No bytes make the feed panic or run for ever, with checksums or without.
 
-use super::captured::handed_on;
-use super::log::{HEADER, Log, routes, sized, unchecked};
-use crate::feed::events::{Events, Lost};
+use super::log::{Log, routes, sized, unchecked};
+use crate::account::event::HEADER;
+use crate::feed::events::Events;
 use crate::feed::fuzzing;
 
 /// Where the kind stands in an event's header.
@@ -27,7 +27,7 @@ fn spoil(spoil: impl Fn(&[u8], &mut dyn FnMut(&[u8]))) {
                         heard = events.take(&unchecked(log.bare(bytes)), &routes());
                     }
                 });
-                for event in handed_on(&log, bytes) {
+                for event in log.handed_on(bytes).unwrap() {
                     if events.take(&event, &routes()).is_err() {
                         events = Events::starting_at(story.end, "binlog", 1_000);
                     }
@@ -104,16 +104,15 @@ fn the_fuzz_target_does_not_fail_on_captured_bytes() {
 fn a_changed_byte_does_not_pass_where_there_are_checksums() {
     for log in Log::all().into_iter().filter(Log::is_checked) {
         for story in &log.stories {
-            let events = Events::starting_at(story.end, "binlog", 1_000);
             for bytes in &story.events {
+                let whole = log.handed_on(bytes).unwrap();
                 for at in 0..bytes.len() {
                     let mut spoilt = bytes.clone();
                     spoilt[at] ^= 0x40;
-                    let spoilt = log.event(&sized(&spoilt));
-                    if spoilt != log.event(bytes) && spoilt.header().event_type_raw() != 15 {
-                        let heard = events.clone().take(&spoilt, &routes());
-                        assert_eq!(heard, Err(Lost::Checksum), "{}: {}", log.name, story.name);
-                    }
+                    // One that is longer than the bytes are is still waited for.
+                    let read = log.handed_on(&sized(&spoilt));
+                    let passes = read.is_ok_and(|read| !read.is_empty() && read != whole);
+                    assert!(!passes || spoilt[4] == 15, "{}: {}", log.name, story.name);
                 }
             }
         }

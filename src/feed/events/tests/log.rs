@@ -3,26 +3,21 @@
 use std::fs;
 use std::path::Path;
 
-use mysql_common::binlog::consts::BinlogChecksumAlg;
-use mysql_common::binlog::consts::BinlogVersion::Version4;
-use mysql_common::binlog::events::{
-    BinlogEventFooter, BinlogEventHeader, Event, FormatDescriptionEvent,
-};
-
+use crate::account::AccountError;
+use crate::account::event::{Event, HEADER, Keep, Reader};
 use crate::feed::events::Events;
 use crate::feed::evidence::Table;
 use crate::feed::routes::{Column, Route, Routes};
 use crate::index::Position;
 use crate::timeline::definition::IntType;
 
-/// The length of an event's header, and where its size stands in it.
-pub(super) const HEADER: usize = BinlogEventHeader::LEN;
-const SIZE: usize = 9;
+/// Bytes of an event that the stories hold at most.
+const MOST: usize = 1 << 20;
 
 /// The log of one server, in pieces.
 pub(super) struct Log {
     pub(super) name: String,
-    pub(super) format: FormatDescriptionEvent<'static>,
+    checked: bool,
     pub(super) start: Position,
     pub(super) stories: Vec<Story>,
 }
@@ -56,15 +51,11 @@ impl Log {
             .map(Story::read)
             .collect();
         let described = stories.remove(0);
-        let event = Event::read(
-            &FormatDescriptionEvent::new(Version4),
-            &*described.events[0],
-        )
-        .unwrap();
-        let format: FormatDescriptionEvent<'_> = event.read_event().unwrap();
+        let mut reader = Reader::new(MOST);
+        let format = read(&mut reader, &described.events[0]).unwrap();
         Log {
             name,
-            format: format.into_owned().with_footer(event.footer()),
+            checked: format[0].body.last() == Some(&1),
             start: described.end,
             stories,
         }
@@ -72,15 +63,16 @@ impl Log {
 
     /// True when its events have checksums.
     pub(super) fn is_checked(&self) -> bool {
-        self.format.footer() == BinlogEventFooter::new(BinlogChecksumAlg::BINLOG_CHECKSUM_ALG_CRC32)
+        self.checked
     }
 
     pub(super) fn follow(&self) -> Events {
         Events::starting_at(self.start, "binlog", 1_000)
     }
 
-    pub(super) fn event(&self, bytes: &[u8]) -> Event {
-        Event::read(&self.format, bytes).unwrap()
+    /// An event, and what a compressed transaction holds, as the stream's client hands them on.
+    pub(super) fn handed_on(&self, bytes: &[u8]) -> Result<Vec<Event>, AccountError> {
+        read(&mut Reader::checked(MOST, self.checked), bytes)
     }
 
     /// The bytes of an event without a checksum.
@@ -151,27 +143,39 @@ pub(super) fn typed(id: IntType, user: IntType) -> Routes {
     }
 }
 
-/// An event with a header of its own, without a checksum.
+/// All events in these bytes, whole.
+fn read(reader: &mut Reader, mut bytes: &[u8]) -> Result<Vec<Event>, AccountError> {
+    let mut events = Vec::new();
+    while !bytes.is_empty() || reader.is_busy() {
+        let step = reader.step(bytes, &|_, _: &[u8]| Keep::All)?;
+        bytes = &bytes[step.taken..];
+        events.extend(step.event);
+    }
+    Ok(events)
+}
+
+/// An event without a checksum.
 pub(super) fn event(kind: u8, log_pos: u32, flags: u16, body: &[u8]) -> Event {
-    let mut bytes = vec![0; HEADER];
-    bytes[4] = kind;
-    bytes[13..17].copy_from_slice(&log_pos.to_le_bytes());
-    bytes[17..19].copy_from_slice(&flags.to_le_bytes());
-    bytes.extend(body);
-    unchecked(&bytes)
+    Event {
+        kind,
+        flags,
+        log_pos,
+        body: body.to_vec(),
+        cut: false,
+    }
 }
 
 /// An event of these bytes, whatever size they say, without a checksum.
 pub(super) fn unchecked(bytes: &[u8]) -> Event {
-    let footer = BinlogEventFooter::new(BinlogChecksumAlg::BINLOG_CHECKSUM_ALG_OFF);
-    let format = FormatDescriptionEvent::new(Version4).with_footer(footer);
-    Event::read(&format, &*sized(bytes)).unwrap()
+    let number = |at: usize| bytes[at..at + 4].try_into().map(u32::from_le_bytes);
+    let flags = u16::from_le_bytes([bytes[17], bytes[18]]);
+    event(bytes[4], number(13).unwrap(), flags, &bytes[HEADER..])
 }
 
-/// The bytes of an event with their own size in them: what else it says is for the stream's client to refuse.
+/// The bytes of an event with their own size in them.
 pub(super) fn sized(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let size = u32::try_from(bytes.len()).unwrap().to_le_bytes();
-    bytes[SIZE..SIZE + 4].copy_from_slice(&size);
+    bytes[9..13].copy_from_slice(&size);
     bytes
 }

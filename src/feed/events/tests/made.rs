@@ -1,10 +1,10 @@
 //! What no captured log holds: other types, other files, events out of place.
 
-use mysql_common::binlog::events::Event;
 use proptest::prelude::*;
 
 use super::captured::told;
 use super::log::{event, routes, typed};
+use crate::account::event::Event;
 use crate::feed::events::{Events, Heard, Lost};
 use crate::feed::routes::Routes;
 use crate::index::Position;
