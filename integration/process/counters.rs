@@ -1,6 +1,6 @@
 //! The page about counters explains each that is printed, in the words of the program.
 
-use headwater::session::counts::{COMPARED, Counter, Event, RELAYED, UNREADABLE};
+use headwater::session::counts::{COMPARED, CONTRADICTIONS, Counter, Event, RELAYED, UNREADABLE};
 use headwater::session::reason::Reason;
 
 use crate::kit::proxy::Proxy;
@@ -18,7 +18,7 @@ fn every_counter_that_is_printed_is_explained() {
     let counters = events
         .chain([RELAYED])
         .chain(COMPARED)
-        .chain([UNREADABLE])
+        .chain([UNREADABLE, CONTRADICTIONS])
         .map(named);
     let reasons = Reason::ALL.iter().map(|reason| {
         let (label, means, cure) = reason.explained();

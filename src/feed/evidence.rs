@@ -166,6 +166,11 @@ impl History {
         history
     }
 
+    /// True if the row can be as it was seen with any number of readable transactions.
+    pub(super) fn fits(&self, seen: State, first: u64, end: u64) -> bool {
+        !self.fitting(seen, first, end).is_empty()
+    }
+
     /// Numbers of readable transactions with which the row can be as it was seen: from each first one up
     /// to and without each second one.
     fn fitting(&self, seen: State, first: u64, end: u64) -> Vec<(u64, u64)> {

@@ -481,10 +481,15 @@ impl Feed {
     fn contradicted(&self, generation: u64, key: evidence::Key) {
         let mut state = self.state();
         if state.generation == generation && state.phase != Phase::Aside {
-            let place = self.places().get(key.place).map(|place| place.database.clone());
+            let place = self
+                .places()
+                .get(key.place)
+                .map(|place| place.database.clone());
             let database = place.unwrap_or_default();
             let (table, first, second) = (key.table, key.first, key.second);
-            let row = format!("{database}: {table:?} row {first}, {second}, is neither as before nor as after a change");
+            let row = format!(
+                "{database}: {table:?} row {first}, {second}, is neither as before nor as after a change"
+            );
             self.alarm(&mut state, row);
         }
     }
@@ -497,11 +502,10 @@ impl Feed {
         self.routes_changed();
     }
 
-    /// Every counter as `name=value`.
+    /// How often rows and log contradicted each other: each time memory was emptied.
     #[must_use]
-    pub fn summary(&self) -> String {
-        let contradictions = self.contradictions.load(Ordering::Relaxed);
-        format!("memory_contradictions={contradictions}")
+    pub fn contradictions(&self) -> u64 {
+        self.contradictions.load(Ordering::Relaxed)
     }
 
     /// Applies transactions, and moves every index up to where all is applied. Returns what cannot have happened so.

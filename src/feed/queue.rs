@@ -251,11 +251,7 @@ impl Question {
     /// That a row is as a transaction left it proves that one readable, whatever has happened since. That it is as it
     /// was before proves nothing unless all that had happened was known: it may have been changed back.
     pub(super) fn judge(&self, found: &HashMap<Key, u64>, end: Position) -> Option<Cut> {
-        let seen = |key: &Key| match (found.get(key), key.table) {
-            (None, _) => State::Absent,
-            (Some(author), Table::Message) => State::Present(Some(*author)),
-            (Some(_), Table::Follower) => State::Present(None),
-        };
+        let seen = |key: &Key| seen(found, key);
         let rows = self.rows.iter().map(|(key, row)| (row, seen(key)));
         let (least, most) = cuts(self.first, self.end, rows)?;
         Some(Cut {
@@ -263,6 +259,19 @@ impl Question {
             alike: self.alike(least, seen),
             hidden: (most < self.end && end <= self.received).then_some(most),
         })
+    }
+
+    /// A row that is as it cannot be, whatever of what was received can be read by now: neither as it was before nor as any
+    /// transaction left it. Only where the log's end behind the look was received before the question was put: else something may
+    /// have happened to it that is still to be told.
+    pub(super) fn contradiction(&self, found: &HashMap<Key, u64>, end: Position) -> Option<Key> {
+        if end > self.received {
+            return None;
+        }
+        let mut rows = self.rows.iter();
+        let is_impossible =
+            |(key, row): &(&Key, &History)| !row.fits(seen(found, key), self.first, self.end);
+        rows.find(is_impossible).map(|(key, _)| *key)
     }
 
     /// See [`Cut::alike`].
@@ -274,6 +283,15 @@ impl Question {
                 next == *number && rows.iter().all(|(key, state)| *state == seen(key))
             });
         readable + alike.count() as u64
+    }
+}
+
+/// What a row is by those that were found.
+fn seen(found: &HashMap<Key, u64>, key: &Key) -> State {
+    match (found.get(key), key.table) {
+        (None, _) => State::Absent,
+        (Some(author), Table::Message) => State::Present(Some(*author)),
+        (Some(_), Table::Follower) => State::Present(None),
     }
 }
 
@@ -325,6 +343,25 @@ mod tests {
         // The log had gone on: the message may have been there and be gone again.
         let cut = question.judge(&found(&[1]), at(31)).unwrap();
         assert_eq!((cut.readable, cut.hidden), (1, None));
+    }
+
+    #[test]
+    fn a_row_that_is_neither_as_before_nor_as_after_is_a_contradiction() {
+        let mut queue = Queue::starting_at(at(4));
+        queue.push(at(10), vec![(0, Change::Posted { author: 7, id: 1 })]);
+        queue.push(at(20), vec![(0, Change::Posted { author: 7, id: 2 })]);
+        let question = queue.question();
+        let key = |id| Key::message(0, id);
+        let told = |rows: &[(u64, u64)], end| {
+            let found = rows.iter().map(|(id, author)| (key(*id), *author));
+            question.contradiction(&found.collect(), at(end))
+        };
+        assert_eq!(told(&[(1, 8)], 20), Some(key(1)));
+        // It may have been told of meanwhile, and not been received.
+        assert_eq!(told(&[(1, 8)], 21), None);
+        // Each is as it was before or after: a read view of MariaDB may show them so, and the next one will not.
+        assert_eq!(told(&[(2, 7)], 20), None);
+        assert_eq!(told(&[(1, 7), (2, 7)], 20), None);
     }
 
     #[test]
@@ -469,6 +506,7 @@ mod tests {
                 .collect();
             // The log's end behind the look is nowhere before the cut.
             let end = at(cut.max(1) as u64 + 4);
+            prop_assert_eq!(question.contradiction(&found, end), None);
             let Some(told) = question.judge(&found, end) else {
                 prop_assert!(cut > told_of);
                 return Ok(());

@@ -66,6 +66,13 @@ pub const UNREADABLE: Counter = counter(
      memory. The log has their kind and their place in the binary log",
 );
 
+/// Counted as [`UNREADABLE`].
+pub const CONTRADICTIONS: Counter = counter(
+    "memory_contradictions",
+    "times the rows and the server's log contradicted each other: rows are changed without being logged (`sql_log_bin = 0`, for \
+     example). Each emptied memory; the log has the row",
+);
+
 /// How comparisons went (`shadow.rate`): the same, another one, none.
 pub const COMPARED: [Counter; 3] = [
     counter(

@@ -100,9 +100,13 @@ impl Shared {
         }
         if let Some(feed) = &self.feed {
             line = format!("{line} freshness={}", feed.mode());
-            let unreadable = feed.unreadable();
-            if unreadable > 0 {
-                line = format!("{line} {}={unreadable}", super::counts::UNREADABLE.name);
+            for (counter, count) in [
+                (super::counts::UNREADABLE, feed.unreadable()),
+                (super::counts::CONTRADICTIONS, feed.contradictions()),
+            ] {
+                if count > 0 {
+                    line = format!("{line} {}={count}", counter.name);
+                }
             }
         }
         line

@@ -55,6 +55,7 @@ pub(super) struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
+    #[cfg(test)]
     pub(super) fn whole(bytes: &'a [u8]) -> Text<'a> {
         Text { bytes, whole: true }
     }

@@ -68,6 +68,11 @@ impl Follows {
         load::settle(&mut self.load, position);
     }
 
+    /// It is known for certain that a follow cannot come, since it is there, or cannot go.
+    pub(super) fn contradicts(&self, author: u64, present: bool) -> bool {
+        self.load.is_none() && self.authors.binary_search(&author).is_ok() == present
+    }
+
     /// The reader follows an author now, or does not. False if that was one change too many for the load
     /// under way.
     #[must_use]

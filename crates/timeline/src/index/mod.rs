@@ -100,6 +100,9 @@ pub struct Index {
     tickets: u64,
     /// Authors whose rows are still to come, by ticket.
     asked: BTreeMap<u64, u64>,
+    /// Changes of which it was known already that they cannot have happened so, and the first of them that nobody took.
+    contradictions: u64,
+    contradicted: Option<Change>,
     /// Loads that wait for the index to reach a position.
     settling: BinaryHeap<Reverse<(Position, Whose)>>,
 }
@@ -118,6 +121,8 @@ impl Index {
             pace: Pace::default(),
             tickets: 0,
             asked: BTreeMap::new(),
+            contradictions: 0,
+            contradicted: None,
             settling: BinaryHeap::new(),
         }
     }
@@ -162,21 +167,56 @@ impl Index {
     }
 
     fn message(&mut self, author: u64, id: u64, present: bool) {
-        let fits = self
-            .authors
-            .edit(author, |window| window.change(id, present));
-        if fits == Some(false) {
+        // Under a tombstone a window may hold what is not there any more.
+        let unsure = self.tombstones.covers(id);
+        let fits = self.authors.edit(author, |window| {
+            let contradicts = !unsure && window.contradicts(id, present);
+            (window.change(id, present), contradicts)
+        });
+        if let Some((_, true)) = fits {
+            self.contradict(match present {
+                true => Change::Posted { author, id },
+                false => Change::Removed {
+                    author: Some(author),
+                    id,
+                },
+            });
+        }
+        if let Some((false, _)) = fits {
             self.give_up_author(author);
         }
     }
 
     fn follow(&mut self, reader: u64, author: u64, present: bool) {
-        let fits = self
-            .readers
-            .edit(reader, |list| list.change(author, present));
-        if fits == Some(false) {
+        let fits = self.readers.edit(reader, |list| {
+            let contradicts = list.contradicts(author, present);
+            (list.change(author, present), contradicts)
+        });
+        if let Some((_, true)) = fits {
+            self.contradict(match present {
+                true => Change::Followed { reader, author },
+                false => Change::Unfollowed { reader, author },
+            });
+        }
+        if let Some((false, _)) = fits {
             self.readers.remove(reader);
         }
+    }
+
+    fn contradict(&mut self, change: Change) {
+        self.contradictions += 1;
+        self.contradicted.get_or_insert(change);
+    }
+
+    /// A change that cannot have happened to what was known: something came that was there, or went that was not. Told once.
+    pub fn take_contradiction(&mut self) -> Option<Change> {
+        self.contradicted.take()
+    }
+
+    /// How many changes there were of that kind.
+    #[must_use]
+    pub fn contradictions(&self) -> u64 {
+        self.contradictions
     }
 
     fn lose_messages(&mut self) {

@@ -57,6 +57,11 @@ impl Tombstones {
         self.laid.capacity() * 8 / 7 * (size_of::<(u64, Tombstone)>() + 1)
     }
 
+    /// It is not known for certain whose window holds this id.
+    pub(super) fn covers(&self, id: u64) -> bool {
+        !self.laid.is_empty() && self.laid.contains_key(&id)
+    }
+
     /// An id is gone, whoever had it.
     pub(super) fn lay(&mut self, id: u64) {
         let round = self.round;

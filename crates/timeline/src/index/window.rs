@@ -136,6 +136,11 @@ impl Window {
         self.newest = self.ids.last().copied().unwrap_or(0);
     }
 
+    /// It is known for certain that an id cannot come, since it is there, or cannot go.
+    pub(super) fn contradicts(&self, id: u64, present: bool) -> bool {
+        self.load.is_none() && id >= self.low && self.ids.binary_search(&id).is_ok() == present
+    }
+
     /// An id is there now, or is not. False if that was one change too many for the load under way.
     #[must_use]
     pub(super) fn change(&mut self, id: u64, present: bool) -> bool {

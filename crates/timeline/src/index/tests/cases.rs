@@ -37,6 +37,34 @@ fn ids_come_in_any_order_and_more_than_once() {
     assert_eq!(index.ids(), 4);
 }
 
+/// What comes is not there before, and what goes is: else something was changed that was not told.
+#[test]
+fn a_change_that_cannot_have_happened_is_noticed() {
+    let mut index = filled(&[(1, &[50, 60])]);
+    let mut told = |change: Change, upto| {
+        index.apply(&[change], at(upto));
+        index.take_contradiction()
+    };
+    for (upto, change) in (1..).zip([posted(1, 60), removed(Some(1), 55)]) {
+        assert_eq!(told(change, upto), Some(change));
+    }
+    let (reader, author) = (1, 1);
+    let followed = Change::Followed { reader, author };
+    assert_eq!(told(followed, 3), Some(followed));
+    let unfollowed = Change::Unfollowed { reader, author: 9 };
+    assert_eq!(told(unfollowed, 4), Some(unfollowed));
+    // An author who is not here, or a row image that does not say whose it was: nothing is known.
+    for (upto, change) in (5..).zip([
+        posted(8, 60),
+        removed(None, 50),
+        posted(1, 50),
+        removed(Some(1), 60),
+    ]) {
+        assert_eq!(told(change, upto), None);
+    }
+    assert_eq!(index.contradictions(), 4);
+}
+
 #[test]
 fn a_window_that_is_not_whole_needs_n_ids_and_is_extended_downwards() {
     let mut index = Index::new(1 << 20);

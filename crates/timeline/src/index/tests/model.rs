@@ -91,6 +91,10 @@ pub(super) struct World {
     history: Vec<Tables>,
     /// The changes that led to each position from the one before.
     log: Vec<Vec<Change>>,
+    /// Only what can happen is logged.
+    pub(super) truthful: bool,
+    /// Of each so many that cannot have happened so.
+    untrue: Vec<u64>,
     /// The index's position.
     reached: usize,
     asked: Vec<Asked>,
@@ -108,6 +112,8 @@ impl World {
             index,
             history: vec![start],
             log: vec![Vec::new()],
+            truthful: false,
+            untrue: vec![0],
             reached: 0,
             asked: Vec::new(),
         }
@@ -125,9 +131,17 @@ impl World {
     pub(super) fn commit(&mut self, writes: &[Write]) {
         let mut tables = self.history[self.latest()].clone();
         let mut changes = Vec::new();
+        let mut untrue = 0;
         for write in writes {
-            perform(&mut tables, write, &mut changes);
+            let mut after = (tables.clone(), changes.clone());
+            let false_changes = perform(&mut after.0, write, &mut after.1);
+            if self.truthful && false_changes > 0 {
+                continue;
+            }
+            (tables, changes) = after;
+            untrue += false_changes;
         }
+        self.untrue.push(untrue);
         self.history.push(tables);
         self.log.push(changes);
     }
@@ -137,6 +151,9 @@ impl World {
             self.reached += 1;
             self.index.apply(&self.log[self.reached], at(self.reached));
             assert_eq!(self.index.position(), at(self.reached));
+            // Nothing is called a contradiction that is none.
+            let untrue: u64 = self.untrue[..=self.reached].iter().sum();
+            assert!(self.index.contradictions() <= untrue);
         }
     }
 
@@ -217,9 +234,12 @@ impl World {
     }
 }
 
-fn perform(tables: &mut Tables, write: &Write, changes: &mut Vec<Change>) {
+/// Returns how many of the changes cannot have happened so.
+fn perform(tables: &mut Tables, write: &Write, changes: &mut Vec<Change>) -> u64 {
+    let mut untrue = false;
     let mut remove = |tables: &mut Tables, id, named: bool| {
         let owner = tables.messages.remove(&id);
+        untrue |= owner.is_none();
         // Of one that is not there it may say anything.
         let author = owner.or(Some(id % 5)).filter(|_| named);
         changes.push(Change::Removed { author, id });
@@ -233,16 +253,16 @@ fn perform(tables: &mut Tables, write: &Write, changes: &mut Vec<Change>) {
             {
                 remove(tables, id, named);
             }
-            tables.messages.insert(id, author);
+            untrue |= tables.messages.insert(id, author).is_some();
             changes.push(Change::Posted { author, id });
         }
         Write::Remove { id, named } => remove(tables, id, named),
         Write::Follow(reader, author) => {
-            tables.follows.insert((reader, author));
+            untrue |= !tables.follows.insert((reader, author));
             changes.push(Change::Followed { reader, author });
         }
         Write::Unfollow(reader, author) => {
-            tables.follows.remove(&(reader, author));
+            untrue |= !tables.follows.remove(&(reader, author));
             changes.push(Change::Unfollowed { reader, author });
         }
         Write::LoseMessages(modulus) => {
@@ -254,4 +274,5 @@ fn perform(tables: &mut Tables, write: &Write, changes: &mut Vec<Change>) {
             changes.push(Change::FollowsLost);
         }
     }
+    u64::from(untrue)
 }

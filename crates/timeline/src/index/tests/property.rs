@@ -129,6 +129,20 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
+    fn what_can_happen_is_never_called_a_contradiction(
+        start in tables(),
+        steps in proptest::collection::vec(step(), 1..120),
+    ) {
+        let mut world = World::new(1 << 20, start);
+        world.truthful = true;
+        for step in steps {
+            take(&mut world, step);
+        }
+        arrives(&mut world)?;
+        prop_assert_eq!(world.index.contradictions(), 0);
+    }
+
+    #[test]
     fn pages_are_the_servers(
         start in tables(),
         steps in proptest::collection::vec(step(), 1..120),
