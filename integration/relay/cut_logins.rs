@@ -89,7 +89,8 @@ fn errors_that_are_counted_are_told_of_before_all_are_shut_out_and_when_they_are
             let garbage = || {
                 let mut client = TcpStream::connect(proxy.addr()).unwrap();
                 let _ = Packet::read(&mut client, &mut Vec::new());
-                client.write_all(&encode(1, &[])).unwrap();
+                // Nobody may be there to read it any more.
+                let _ = client.write_all(&encode(1, &[]));
                 let _ = Packet::read(&mut client, &mut Vec::new());
             };
             for _ in 0..12 {
@@ -98,7 +99,8 @@ fn errors_that_are_counted_are_told_of_before_all_are_shut_out_and_when_they_are
             proxy.wait_for_log("max_connect_errors");
             assert!(!proxy.log().contains("ERROR"), "{}", proxy.log());
             proxy.login(&guest).ok("DO 1");
-            for _ in 0..=MOST {
+            // The server counts behind its answer, so the last one may come late.
+            for _ in 0..2 * MOST {
                 garbage();
             }
             let refused = WireClient::try_login(proxy.addr(), &guest).unwrap();
