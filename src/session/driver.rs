@@ -30,7 +30,6 @@ use crate::feed::Feed;
 use crate::limits::Limits;
 use crate::link::{Link, release};
 use crate::shadow::Shadow;
-use crate::statement::Class;
 use crate::tls::{Acceptor, Connector};
 use crate::wire::frame::HEADER_BYTES;
 
@@ -308,15 +307,15 @@ impl Session {
                 self.holding = true;
                 break;
             }
-            match step(&mut self.machine, &self.shared, &self.client_in) {
-                ClientStep::Need | ClientStep::Pass(0) => break,
+            match self.next_step() {
+                ClientStep::Need => break,
                 ClientStep::Hold => {
                     self.holding = true;
                     break;
                 }
-                ClientStep::Pass(length) => self.pass_client(length)?,
+                ClientStep::Pass(length) => self.pass_client(length.get())?,
                 ClientStep::Replace(length, own) => {
-                    self.client_in.splice(..length, own.iter().copied());
+                    self.client_in.splice(..length.get(), own.iter().copied());
                     self.pass_client(own.len())?;
                 }
                 ClientStep::Number => {
@@ -348,6 +347,12 @@ impl Session {
         release(&mut self.client_in);
         release(&mut self.backend.inbox);
         Ok(())
+    }
+
+    fn next_step(&mut self) -> ClientStep {
+        let catalogue = &self.shared.catalogue;
+        let classify = &mut |text: &[u8]| catalogue.classify(text);
+        self.machine.client(&self.client_in, classify)
     }
 
     /// True when a client that has closed its side said before that it would, and nothing is to come for it.
@@ -435,19 +440,15 @@ impl Session {
                 Err(_) => return Err(Ended::Client),
             };
             let bytes = scratch.get(..read).unwrap_or_default();
-            // Others are told again.
-            if !self.client_in.is_empty() || self.machine.tells_once() {
+            if !self.client_in.is_empty() {
                 self.client_in.extend_from_slice(bytes);
                 return Ok(());
             }
             // The common case: whole commands that go straight on, never copied.
-            let mut passed = 0;
-            while let Some(rest) = bytes.get(passed..) {
-                match step(&mut self.machine, &self.shared, rest) {
-                    ClientStep::Pass(length) if length > 0 => passed += length,
-                    _ => break,
-                }
-            }
+            let catalogue = &self.shared.catalogue;
+            let passed = self
+                .machine
+                .straight(bytes, &mut |text| catalogue.classify(text));
             let (pass, keep) = bytes.split_at(passed);
             self.sent |= passed > 0;
             self.client_in.extend_from_slice(keep);
@@ -512,14 +513,14 @@ impl Session {
             let step = self.machine.server(rest);
             self.spread();
             match step {
-                ServerStep::Need | ServerStep::Pass(0) => break,
+                ServerStep::Need => break,
                 ServerStep::Pass(length) => {
-                    self.tell_client(rest.get(..length).unwrap_or_default())?;
-                    passed += length;
+                    self.tell_client(rest.get(..length.get()).unwrap_or_default())?;
+                    passed += length.get();
                 }
                 ServerStep::Replace(length, own) => {
                     self.tell_client(&own)?;
-                    passed += length;
+                    passed += length.get();
                 }
                 ServerStep::Refuse(error) => {
                     self.tell_client(&error)?;
@@ -593,10 +594,4 @@ impl Session {
         self.client_in = Vec::new();
         self.backend.link.forget();
     }
-}
-
-fn step(machine: &mut Machine, shared: &Shared, input: &[u8]) -> ClientStep {
-    machine.client(input, &mut |text| -> Class {
-        shared.catalogue.classify(text)
-    })
 }

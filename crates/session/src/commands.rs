@@ -310,7 +310,7 @@ impl Commands {
         }
         self.disturb(effects);
         self.begin(Command::Query, After::Nothing);
-        ClientStep::Pass(length)
+        ClientStep::pass(length)
     }
 
     /// A command whose text is not looked at, or that has none.

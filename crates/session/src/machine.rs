@@ -17,6 +17,7 @@
 //! (`in_flight`). A step that needs the connection for itself (an owned call, a tail, writing the
 //! result table) is only given out once every reply in flight has ended.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::asked::Asked;
@@ -41,6 +42,9 @@ pub struct Limits {
 }
 
 /// What to do with the bytes that wait from the client.
+///
+/// Each step is given out once: the machine goes on as if it had been carried out, so whoever gets one carries it out before the
+/// next is asked for. `Need` and `Hold` say that there is none yet, and leave the machine as it was.
 #[derive(Debug)]
 pub enum ClientStep {
     /// The bytes do not suffice to decide: wait for more.
@@ -48,9 +52,9 @@ pub enum ClientStep {
     /// Nothing goes on until replies in flight have ended.
     Hold,
     /// Relay so many bytes to the server.
-    Pass(usize),
+    Pass(NonZeroUsize),
     /// Relay these bytes in place of the first so many.
-    Replace(usize, Vec<u8>),
+    Replace(NonZeroUsize, Vec<u8>),
     /// Give the packet that waits the number of one that begins a command, 0, and ask again.
     Number,
     /// Begin TLS, and forget so many bytes.
@@ -75,17 +79,41 @@ pub enum ClientStep {
     },
 }
 
-/// What to do with the bytes that wait from the server.
+/// What to do with the bytes that wait from the server: given out once, as a [`ClientStep`] is.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ServerStep {
     /// The bytes do not suffice to decide: wait for more.
     Need,
     /// Relay so many bytes to the client.
-    Pass(usize),
+    Pass(NonZeroUsize),
     /// Relay these bytes in place of the first so many.
-    Replace(usize, Vec<u8>),
+    Replace(NonZeroUsize, Vec<u8>),
     /// Tell the client this, and end the session.
     Refuse(Vec<u8>),
+}
+
+impl ClientStep {
+    /// Where nothing can go on yet, more is needed.
+    pub(super) fn pass(length: usize) -> ClientStep {
+        NonZeroUsize::new(length).map_or(ClientStep::Need, ClientStep::Pass)
+    }
+
+    /// As [`ClientStep::pass`].
+    pub(super) fn replace(length: usize, own: Vec<u8>) -> ClientStep {
+        NonZeroUsize::new(length).map_or(ClientStep::Need, |it| ClientStep::Replace(it, own))
+    }
+}
+
+impl ServerStep {
+    /// Where nothing can go on yet, more is needed.
+    pub(super) fn pass(length: usize) -> ServerStep {
+        NonZeroUsize::new(length).map_or(ServerStep::Need, ServerStep::Pass)
+    }
+
+    /// As [`ServerStep::pass`].
+    pub(super) fn replace(length: usize, own: Vec<u8>) -> ServerStep {
+        NonZeroUsize::new(length).map_or(ServerStep::Need, |it| ServerStep::Replace(it, own))
+    }
 }
 
 /// The protocol state of one client connection and its one backend connection.
@@ -94,6 +122,8 @@ pub struct Machine {
     limits: Limits,
     /// Begins behind the login, and is to be carried out.
     frames: Option<Frames>,
+    /// The step behind the bytes that went straight on: it was asked for, and is to be given out.
+    decided: Option<ClientStep>,
     phase: Phase,
     /// Whose accounts are not for this session's client: where nobody follows it, it is not heard.
     own_user: Option<OwnUser>,
@@ -121,6 +151,7 @@ impl Machine {
         Machine {
             limits,
             frames: None,
+            decided: None,
             own_user: ways.own_user.clone(),
             phase: Phase::LoggingIn(LoggingIn::new(ways, limits)),
         }
@@ -148,17 +179,6 @@ impl Machine {
         self.frames.take()
     }
 
-    /// True where each step is given out once, and has to be carried out: before the command phase, and where packets get other
-    /// numbers.
-    #[must_use]
-    pub fn tells_once(&self) -> bool {
-        match &self.phase {
-            Phase::LoggingIn(_) => true,
-            Phase::Commands(commands) => commands.renumbers(),
-            Phase::Pump | Phase::Dump(_) => false,
-        }
-    }
-
     /// True between commands, outside transactions: the connection may be closed without loss.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
@@ -170,10 +190,30 @@ impl Machine {
         }
     }
 
+    /// How many of these bytes, the first that wait from the client, go to the server as they are. So whole commands need not be
+    /// kept; what else is to be done is what [`Machine::client`] says next of the bytes behind them.
+    pub fn straight(&mut self, input: &[u8], classify: &mut dyn FnMut(&[u8]) -> Class) -> usize {
+        let mut passed = 0;
+        while let Some(rest) = input.get(passed..).filter(|rest| !rest.is_empty()) {
+            match self.client(rest, classify) {
+                ClientStep::Pass(length) => passed += length.get(),
+                ClientStep::Need | ClientStep::Hold => break,
+                step => {
+                    self.decided = Some(step);
+                    break;
+                }
+            }
+        }
+        passed
+    }
+
     /// Decides about the bytes waiting from the client; `classify` is asked for a statement's class.
     pub fn client(&mut self, input: &[u8], classify: &mut dyn FnMut(&[u8]) -> Class) -> ClientStep {
         if input.is_empty() {
             return ClientStep::Need;
+        }
+        if let Some(step) = self.decided.take() {
+            return step;
         }
         if let Phase::Commands(commands) = &mut self.phase {
             return commands.client(input, self.limits, classify);
@@ -185,7 +225,7 @@ impl Machine {
         }
         match &self.own_user {
             Some(own_user) => unfollowed(input, own_user),
-            None => ClientStep::Pass(input.len()),
+            None => ClientStep::pass(input.len()),
         }
     }
 
@@ -196,27 +236,27 @@ impl Machine {
         }
         match &mut self.phase {
             Phase::Commands(commands) => match commands.server(input) {
-                Served::Pass(passed) => ServerStep::Pass(passed),
-                Served::Replace(length, own) => ServerStep::Replace(length, own),
+                Served::Pass(passed) => ServerStep::pass(passed),
+                Served::Replace(length, own) => ServerStep::replace(length, own),
                 Served::Refuse(error) => ServerStep::Refuse(error),
                 Served::Unfollowable => {
                     self.phase = Phase::Pump;
-                    ServerStep::Pass(input.len())
+                    ServerStep::pass(input.len())
                 }
                 Served::Dump(mut dump) => {
                     let own = dump.renumbered(input);
                     self.phase = Phase::Dump(dump);
-                    ServerStep::Replace(input.len(), own)
+                    ServerStep::replace(input.len(), own)
                 }
             },
-            Phase::Dump(dump) => ServerStep::Replace(input.len(), dump.renumbered(input)),
+            Phase::Dump(dump) => ServerStep::replace(input.len(), dump.renumbered(input)),
             Phase::LoggingIn(_) | Phase::Pump => match self.take_login() {
                 Some(login) => {
                     let (step, next) = login.server(input);
                     self.enter(next);
                     step
                 }
-                None => ServerStep::Pass(input.len()),
+                None => ServerStep::pass(input.len()),
             },
         }
     }
@@ -236,6 +276,8 @@ impl Machine {
         self.phase = match next {
             Next::LoggingIn(login) => Phase::LoggingIn(login),
             Next::In(commands, frames) => {
+                // What waits is read anew, in frames or as commands.
+                self.decided = None;
                 self.frames = (frames != Frames::NONE).then_some(frames);
                 Phase::Commands(commands)
             }
@@ -259,7 +301,7 @@ fn unfollowed(input: &[u8], own_user: &OwnUser) -> ClientStep {
             let length = HEADER_BYTES + header.len;
             match input.len() < length {
                 true => ClientStep::Need,
-                false => ClientStep::Pass(length),
+                false => ClientStep::pass(length),
             }
         }
         _ => ClientStep::Refuse(own_user.refusal(1)),

@@ -58,7 +58,7 @@ impl Commands {
             After::Named(name, Box::new(call))
         });
         self.begin(Command::Query, after);
-        ClientStep::Pass(length)
+        ClientStep::pass(length)
     }
 
     /// COM_STMT_PREPARE of a text of this class.

@@ -37,7 +37,7 @@ impl InFlight {
     /// The client has said so many of these bytes as a part of the dialogue.
     pub(super) fn say(&mut self, input: &[u8], length: usize) -> ClientStep {
         let Some(answers) = self.answers.as_mut().filter(|_| length > 0) else {
-            return ClientStep::Pass(length);
+            return ClientStep::pass(length);
         };
         let said = input.get(..length).unwrap_or_default();
         let own = answers.to_server.renumbered(said);
@@ -45,13 +45,13 @@ impl InFlight {
             // The server goes on from these.
             let _ = renumber.renumbered(said);
         }
-        ClientStep::Replace(length, own)
+        ClientStep::replace(length, own)
     }
 
     /// The client answers a plugin.
     pub(super) fn answer(&mut self, input: &[u8]) -> ClientStep {
         let Some(answers) = &mut self.answers else {
-            return ClientStep::Pass(input.len());
+            return ClientStep::pass(input.len());
         };
         if answers.splitter.at_boundary() {
             match Header::parse(input) {
@@ -106,11 +106,6 @@ impl InFlight {
 }
 
 impl Commands {
-    /// True where numbers are counted here, so that no step can be told twice.
-    pub(crate) fn renumbers(&self) -> bool {
-        self.renumbered != Renumbered::Nobodys
-    }
-
     /// A command whose number is not the first, 0: a server that reads numbers says that it is out of order and ends the session,
     /// whatever the command is. `None`: it is in order.
     pub(super) fn out_of_order(&mut self, header: Header, input: &[u8]) -> Option<ClientStep> {
@@ -149,15 +144,12 @@ impl Commands {
         let renumber = self.passing.as_mut().and_then(|it| it.renumber.take());
         let length = self.pass_rest(input);
         let Some(mut renumber) = renumber else {
-            return ClientStep::Pass(length);
+            return ClientStep::pass(length);
         };
         let own = renumber.renumbered(input.get(..length).unwrap_or_default());
         if let Some(passing) = &mut self.passing {
             passing.renumber = Some(renumber);
         }
-        match length {
-            0 => ClientStep::Pass(0),
-            _ => ClientStep::Replace(length, own),
-        }
+        ClientStep::replace(length, own)
     }
 }

@@ -83,14 +83,14 @@ impl Authenticating {
         }
         if !strict && !self.agreed.renumbers() {
             self.answers.see(input);
-            return (ClientStep::Pass(input.len()), self.into());
+            return (ClientStep::pass(input.len()), self.into());
         }
         let agreed = self.agreed;
         let seq = |header: Header| agreed.to_server(header.seq);
         match frame::whole(input) {
             Some(packet) => {
                 let length = HEADER_BYTES + packet.len();
-                let step = ClientStep::Replace(length, numbered(input, packet, seq));
+                let step = ClientStep::replace(length, numbered(input, packet, seq));
                 self.answers.see(input.get(..length).unwrap_or_default());
                 (step, self.into())
             }
@@ -99,7 +99,7 @@ impl Authenticating {
                 let error = unreadable(answer_to(input));
                 (ClientStep::Refuse(error), self.into())
             }
-            None => (ClientStep::Pass(input.len()), Next::Pump),
+            None => (ClientStep::pass(input.len()), Next::Pump),
         }
     }
 
@@ -112,7 +112,7 @@ impl Authenticating {
                     ServerStep::Refuse(unreadable(self.told_number(input))),
                     Next::Pump,
                 ),
-                false => (ServerStep::Pass(input.len()), Next::Pump),
+                false => (ServerStep::pass(input.len()), Next::Pump),
             };
         };
         if let Some(why) = self.agreed.obstacle(packet) {
@@ -155,10 +155,10 @@ impl Authenticating {
     fn said_to_client(&self, input: &[u8], packet: &[u8], own: Option<&[u8]>) -> ServerStep {
         let length = HEADER_BYTES + packet.len();
         if own.is_none() && !self.agreed.renumbers() {
-            return ServerStep::Pass(length);
+            return ServerStep::pass(length);
         }
         let seq = |header: Header| self.agreed.to_client(header.seq);
-        ServerStep::Replace(length, numbered(input, own.unwrap_or(packet), seq))
+        ServerStep::replace(length, numbered(input, own.unwrap_or(packet), seq))
     }
 
     fn let_in(self: Box<Self>, ok: &OkPacket) -> Next {

@@ -27,12 +27,12 @@ impl AwaitingGreeting {
         let Some(packet) = frame::whole(input) else {
             return match may_be_login_packet(input) {
                 true => (ServerStep::Need, self.into()),
-                false => (ServerStep::Pass(input.len()), Next::Pump),
+                false => (ServerStep::pass(input.len()), Next::Pump),
             };
         };
         // Anything but a greeting we know (an ERR, an older protocol) goes on as it is.
         let Some((greeting, masked)) = self.masked(packet) else {
-            return (ServerStep::Pass(input.len()), Next::Pump);
+            return (ServerStep::pass(input.len()), Next::Pump);
         };
         let shown = match self.ways.compression.clients {
             ClientFrames::Mirror => greeting.capabilities,
@@ -40,7 +40,7 @@ impl AwaitingGreeting {
             _ => Greeting::parse(&masked).map_or(Capabilities::NONE, |shown| shown.capabilities),
         };
         let bytes = numbered(input, &masked, |header| header.seq);
-        let step = ServerStep::Replace(HEADER_BYTES + packet.len(), bytes);
+        let step = ServerStep::replace(HEADER_BYTES + packet.len(), bytes);
         let AwaitingGreeting { ways, limits } = *self;
         let next = AwaitingResponse::new(ways, limits, greeting, shown);
         (step, Box::new(next).into())

@@ -51,7 +51,7 @@ impl AwaitingResponse {
 
     /// A server that goes on unasked is the client's to understand.
     pub(super) fn server(self: Box<Self>, input: &[u8]) -> (ServerStep, Next) {
-        (ServerStep::Pass(input.len()), self.into())
+        (ServerStep::pass(input.len()), self.into())
     }
 
     pub(super) fn client(self: Box<Self>, input: &[u8]) -> (ClientStep, Next) {
@@ -242,7 +242,7 @@ impl AwaitingResponse {
             let error = own_user.refusal(answer_to(input));
             return (ClientStep::Refuse(error), self.into());
         }
-        let pass = (ClientStep::Pass(length), Next::Pump);
+        let pass = (ClientStep::pass(length), Next::Pump);
         if self.agreed.is_some() || self.ways.legs.passthrough {
             return pass;
         }
@@ -274,7 +274,7 @@ fn said_to_server(
     let asks_alike =
         asked.mask == Capabilities::NONE || flags.intersection(asked.mask) == asked.of_server;
     if asks_alike && !agreed.renumbers() {
-        return ClientStep::Pass(length);
+        return ClientStep::pass(length);
     }
     let (mut mask, mut flags) = (asked.mask, asked.of_server);
     if agreed.renumbers() {
@@ -285,7 +285,7 @@ fn said_to_server(
     }
     let login = login_with(packet, mask, flags);
     let seq = |header: Header| agreed.to_server(header.seq);
-    ClientStep::Replace(length, numbered(input, &login, seq))
+    ClientStep::replace(length, numbered(input, &login, seq))
 }
 
 #[cfg(test)]

@@ -40,8 +40,8 @@ impl Told {
         match step {
             ClientStep::Need => Told::Need,
             ClientStep::Hold => Told::Hold,
-            ClientStep::Pass(length) => Told::Pass(length),
-            ClientStep::Replace(length, bytes) => Told::Replace(length, bytes),
+            ClientStep::Pass(length) => Told::Pass(length.get()),
+            ClientStep::Replace(length, bytes) => Told::Replace(length.get(), bytes),
             ClientStep::Secure {
                 length,
                 client,
@@ -55,8 +55,8 @@ impl Told {
     fn of_server(step: ServerStep, expected: &Told) -> Told {
         match step {
             ServerStep::Need => Told::Need,
-            ServerStep::Pass(length) => Told::Pass(length),
-            ServerStep::Replace(length, bytes) => Told::Replace(length, bytes),
+            ServerStep::Pass(length) => Told::Pass(length.get()),
+            ServerStep::Replace(length, bytes) => Told::Replace(length.get(), bytes),
             ServerStep::Refuse(error) => Told::of_error(&error, expected),
         }
     }

@@ -1,6 +1,7 @@
 //! A simulated client and server with a machine between them, and every way of cutting their bytes.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod cuts;
 mod framed;
 
 use std::num::NonZeroUsize;
@@ -47,6 +48,8 @@ struct World {
     to_client: Vec<u8>,
     to_server: Vec<u8>,
     calls: usize,
+    /// Nothing goes on before it has been kept.
+    keeps: bool,
 }
 
 impl World {
@@ -63,6 +66,7 @@ impl World {
             to_client: Vec::new(),
             to_server: Vec::new(),
             calls: 0,
+            keeps: false,
         }
     }
 
@@ -78,7 +82,13 @@ impl World {
     }
 
     fn client_says(&mut self, bytes: &[u8]) {
-        self.client_in.extend(bytes);
+        let (machine, classes) = (&mut self.machine, &mut self.classes);
+        let passed = match self.client_in.is_empty() && !self.keeps {
+            true => machine.straight(bytes, &mut |text| classes.classify(text, false)),
+            false => 0,
+        };
+        self.to_server.extend(&bytes[..passed]);
+        self.client_in.extend(&bytes[passed..]);
         self.turn();
     }
 
@@ -93,10 +103,12 @@ impl World {
 
     fn server_turn(&mut self) -> bool {
         match self.machine.server(&self.server_in) {
-            ServerStep::Need | ServerStep::Pass(0) => return false,
-            ServerStep::Pass(length) => self.to_client.extend(self.server_in.drain(..length)),
+            ServerStep::Need => return false,
+            ServerStep::Pass(length) => {
+                self.to_client.extend(self.server_in.drain(..length.get()));
+            }
             ServerStep::Replace(length, bytes) => {
-                self.server_in.drain(..length);
+                self.server_in.drain(..length.get());
                 self.to_client.extend(bytes);
             }
             ServerStep::Refuse(error) => panic!("{error:?}"),
@@ -108,15 +120,20 @@ impl World {
         let (machine, classes) = (&mut self.machine, &mut self.classes);
         let length =
             match machine.client(&self.client_in, &mut |text| classes.classify(text, false)) {
-                ClientStep::Need | ClientStep::Hold | ClientStep::Pass(0) => return false,
-                ClientStep::Pass(length) => length,
+                ClientStep::Need | ClientStep::Hold => return false,
+                ClientStep::Pass(length) => length.get(),
                 ClientStep::Replace(length, bytes) => {
-                    self.client_in.drain(..length);
+                    self.client_in.drain(..length.get());
                     self.to_server.extend(bytes);
                     return true;
                 }
                 ClientStep::Number => {
                     self.client_in[3] = 0;
+                    return true;
+                }
+                ClientStep::Secure { length, server, .. } => {
+                    self.client_in.drain(..length);
+                    self.to_server.extend(server.unwrap_or_default());
                     return true;
                 }
                 // The driver would try to own it; here the server answers.
@@ -378,7 +395,7 @@ fn nobody_becomes_the_own_user_by_what_is_not_followed() {
         machine.client(bytes, &mut |_| Class::Other(Effects::ALL))
     };
     let passed = |step: &ClientStep| match step {
-        ClientStep::Pass(length) => Some(*length),
+        ClientStep::Pass(length) => Some(length.get()),
         _ => None,
     };
     let refused = |step: &ClientStep| matches!(step, ClientStep::Refuse(_));
