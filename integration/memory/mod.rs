@@ -1,7 +1,7 @@
 //! Answers from memory: never stale, never ahead, whatever happens to the server and its log.
 
-mod definers;
 mod contradictions;
+mod definers;
 mod faults;
 mod filling;
 mod freshness;
