@@ -83,8 +83,9 @@ impl<K: Knowledge> World<'_, K> {
         };
         let verdict = call
             .definition_in(self.known.definitions(), database)
-            .and_then(|number| self.known.verdict(number, database));
-        !verdict.is_some_and(|verdict| matches!(&*verdict, Verdict::Accelerate(_)))
+            .and_then(|number| self.known.last_verdict(number, database));
+        // One that is due again says no less of where the session is.
+        !verdict.is_some_and(|(verdict, _)| matches!(&*verdict, Verdict::Accelerate(_)))
     }
 
     /// Which definition the call is of, in which database.

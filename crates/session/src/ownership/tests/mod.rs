@@ -88,6 +88,17 @@ fn where_the_session_may_be_elsewhere_its_settings_are_asked_for_first() {
     }
 }
 
+/// Asked alone, the settings have warnings on MySQL, behind which memory answers nobody.
+#[test]
+fn a_verdict_that_is_due_again_says_where_the_session_is() {
+    let mut scene = Scene::proven(Product::Mysql);
+    scene.session.standing = Standing::new(Some(b"tl".to_vec()));
+    scene.flags(2);
+    scene.known.stale.set(true);
+    let told = scene.play(CALL, vec![]);
+    assert_eq!(told, ["check tl"]);
+}
+
 #[test]
 fn settings_that_change_the_procedure_are_a_reason() {
     for (change, expected) in [
