@@ -108,6 +108,12 @@ struct Payload {
 }
 
 impl Payload {
+    fn is_busy(&self) -> bool {
+        // Without a checksum no further byte comes that would end it.
+        let all_there = self.left == 0 && self.tail.is_whole();
+        self.ready.is_some() || self.packed.is_busy() || all_there
+    }
+
     /// What is handed on when this one has come: tables and rows at once, since what is wanted of rows hangs on the tables.
     fn next(&mut self, event: Event) -> Option<Event> {
         if !matches!(event.kind, TABLE_MAP | 23..=25 | 30..=32 | 39) {
@@ -157,6 +163,10 @@ impl Tail {
         let here = bytes.get(..lacking.min(bytes.len())).unwrap_or_default();
         self.written.extend_from_slice(here);
         *taken += here.len();
+        self.is_whole()
+    }
+
+    fn is_whole(&self) -> bool {
         self.written.len() == self.length
     }
 
@@ -205,7 +215,7 @@ impl Reader {
     /// There is something to do even without further bytes.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        matches!(&self.at, At::Payload(payload) if payload.ready.is_some() || payload.packed.is_busy())
+        matches!(&self.at, At::Payload(payload) if payload.is_busy())
     }
 
     /// Goes on with these bytes, at most [`SLICE`] of them.

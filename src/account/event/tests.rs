@@ -209,8 +209,13 @@ fn a_transaction_within_another_one_and_one_that_is_cut_off_are_refused() {
     assert!(read(&mut Reader::checked(MOST, false), &nested, 100, all).is_err());
     let cut_off = payload(&short[..20], 3, false);
     assert!(read(&mut Reader::checked(MOST, false), &cut_off, 100, all).is_err());
-    for (algorithm, fits) in [(255, true), (7, false)] {
-        let body = [&[2, 1, algorithm, 0][..], &short].concat();
+    // Numbers are packed as lengths are (255 in three bytes): none, one nobody knows, one that is no number.
+    for (algorithm, fits) in [
+        (&[3, 0xfc, 255, 0][..], true),
+        (&[1, 7], false),
+        (&[1, 255], false),
+    ] {
+        let body = [&[2][..], algorithm, &[0], &short].concat();
         let read = read(
             &mut Reader::checked(MOST, false),
             &event(40, &body, false),
@@ -255,7 +260,7 @@ proptest! {
         let fitting = event(kind, &bytes, checksum);
         let _ = read(&mut Reader::checked(1_000, checksum), &fitting, piece, all);
         let _ = read(&mut Reader::within(1_000), &fitting, piece, all);
-        let fields = event(TRANSACTION_PAYLOAD, &[&[2, 1, 255, 0][..], &fitting].concat(), false);
+        let fields = event(TRANSACTION_PAYLOAD, &[&[2, 3, 0xfc, 255, 0, 0][..], &fitting].concat(), false);
         let _ = read(&mut Reader::checked(1_000, false), &fields, piece, all);
     }
 }
