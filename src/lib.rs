@@ -1,18 +1,16 @@
 //! Headwater: a MySQL proxy that answers timeline procedures itself and relays everything else.
 //!
+//! What is pure is a package of its own under `crates/`, found here by its old name: [`wire`], [`sql`], [`timeline`] with
+//! [`index`], [`statement`], [`source`] (lookups), and the protocol half of [`session`]. The modules here do IO.
+//!
 //! | module | what it is | ring |
 //! |---|---|---|
-//! | [`wire`] | MySQL bytes to values and back; follows a reply to its end | 0, pure |
-//! | [`statement`] | what the text of a command means: a call, a tail, or something else | 0 |
-//! | [`timeline`] | definitions, their check, and how pages are merged | 0 |
-//! | [`index`] | authors' newest ids and follow lists in memory, kept up by a stream of changes | 0 |
 //! | [`limits`] | every bound, by the name of its setting | 0 |
-//! | [`session`] | one client: its protocol state (`machine`, pure) and what moves its bytes (`driver`) | 0 and 1 |
+//! | [`session`] | moves the bytes of one client, and carries out what its protocol state says | 1 |
 //! | [`link`] | one side of a session: a socket, and what it did not take yet | 1 |
 //! | [`tls`] | certificates: what clients are shown, and what the server has to show | 1 |
 //! | [`backend`] | one server connection | 1 |
 //! | [`account`] | connections of the service account: questions, and the server's log | 1 |
-//! | [`source`] | where the ids of an owned call come from | 1 |
 //! | [`feed`] | keeps the index as the server is: follows its log, loads what is missing, proves freshness | 1 |
 //! | [`shadow`] | has the real procedure run beside a share of the calls, and compares | 1 |
 //! | [`catalogue`] | definitions and the verdicts on them, shared by all sessions | 1 |

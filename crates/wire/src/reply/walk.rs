@@ -98,7 +98,7 @@ pub struct Walked<'a> {
     pub what: What<'a>,
 }
 
-/// See [`Walked`]. `body` is a piece of the packet, and `end` is true with its last piece.
+/// What a walk found. `body` is a piece of the packet, and `end` is true with its last piece.
 #[derive(Debug)]
 pub enum What<'a> {
     /// Nothing that a reader of rows needs.
