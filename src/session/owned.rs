@@ -110,8 +110,10 @@ impl Session {
                 self.sent = false;
                 self.shared.counts.add(Event::CallFromMemory);
             }
-            Source::Procedure => self.shared.counts.add(Event::CallRun),
-            Source::Lookups => {}
+            Source::Procedure | Source::Lookups => {}
+        }
+        if answered.ran {
+            self.shared.counts.add(Event::CallRun);
         }
         self.compare(&answered);
         let owned = answered.owned;

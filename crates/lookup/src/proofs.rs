@@ -3,7 +3,7 @@
 
 use super::lookup::Lookup;
 use crate::Unusable;
-use headwater_sql::quoted;
+use headwater_sql::{hex, quoted};
 use headwater_statement::Call;
 use headwater_timeline::Form;
 use headwater_timeline::check::{Answered, ServerError};
@@ -135,6 +135,28 @@ impl Lookup<'_> {
         let procedure = self.name(self.definition.procedure(*form));
         let bound = bound.map_or_else(String::new, |id| format!(",{id}"));
         format!("CALL {procedure}({reader}{bound})")
+    }
+
+    /// A call of a form's procedure for a reader who follows nobody, as far as one can be named.
+    #[must_use]
+    pub fn run_for_nobody(&self, form: Form) -> String {
+        let procedure = self.name(self.definition.procedure(form));
+        let bound = if form.is_bounded() { ",0" } else { "" };
+        format!("CALL {procedure}(0{bound})")
+    }
+
+    /// Asks whether all procedures are there and have one definer, as far as the account sees them.
+    #[must_use]
+    pub fn one_definer_query(&self) -> String {
+        let names = Form::ALL.map(|form| hex(self.definition.procedure(form)));
+        format!(
+            "SELECT COUNT(DISTINCT HEX(DEFINER))=1 AND COUNT(*)={} FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA={} \
+             AND ROUTINE_TYPE={} AND ROUTINE_NAME IN ({})",
+            names.len(),
+            hex(&String::from_utf8_lossy(self.database)),
+            hex("PROCEDURE"),
+            names.join(","),
+        )
     }
 
     /// Reads the ids that a call left; one more than may be left tells of too many.

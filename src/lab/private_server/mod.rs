@@ -98,6 +98,9 @@ impl PrivateServerError {
     }
 }
 
+/// The option of a server that looks up its clients' names, and counts their errors by host.
+const RESOLVE: &str = "--disable-skip-name-resolve";
+
 /// A running (or stopped) server with its own folder and port. Dropping it stops the server and
 /// removes the folder; if this process dies without dropping it, a watchdog does the same.
 #[derive(Debug)]
@@ -238,6 +241,11 @@ impl PrivateServer {
         self.watchdog.server_is(None);
     }
 
+    /// Its options want names to be looked up.
+    fn resolves(&self) -> bool {
+        self.options.iter().any(|option| option == RESOLVE)
+    }
+
     fn is_running(&mut self) -> bool {
         self.process
             .as_mut()
@@ -252,7 +260,7 @@ impl PrivateServer {
             .map_err(PrivateServerError::io("share a server's log"))?;
         let child = self
             .programs
-            .server(&self.folder, self.port)
+            .server(&self.folder, self.port, self.resolves())
             .args(&self.options)
             .stdin(Stdio::null())
             .stdout(log)

@@ -43,7 +43,10 @@ impl<K: Knowledge> World<'_, K> {
 
     /// Takes in what the session says of variables and quotes: numbers, or strings of digits.
     pub(super) fn take_values(&mut self, statement: &CallStatement, answers: Vec<Answer>) -> Turn {
-        let count = statement.expressions().count();
+        let count = match &self.asked.wanted {
+            Wanted::Statement(_, Values::Expressions(asked)) => asked.len(),
+            _ => 0,
+        };
         let values = match first(answers) {
             Some(Answer::Rows(rows)) => {
                 self.session.standing.observe(rows.end());

@@ -19,10 +19,11 @@ const PASSES: [u16; 5] = [1099, 1100, 1205, 1213, 1412];
 
 impl<K: Knowledge> World<'_, K> {
     /// Memory has the page likely, or not: what is to be proved is proved first.
-    pub(super) fn looked(&mut self, subject: Subject, plan: Plan, likely: bool) -> Turn {
+    pub(super) fn looked(&mut self, subject: Subject, likely: bool) -> Turn {
         if !likely {
             return self.look_up(subject);
         }
+        let plan = self.plan(&subject);
         if plan.is_empty() {
             return self.remember(subject);
         }

@@ -151,6 +151,8 @@ pub struct Answered {
     pub call: Call,
     /// Where the ids are from.
     pub source: Source,
+    /// The server has run the procedure for it, which proved what its definer may do.
+    pub ran: bool,
     /// What was found, where it is compared.
     pub found: Option<Found>,
 }
@@ -162,7 +164,7 @@ pub enum Source {
     Memory,
     /// From lookups on the client's connection.
     Lookups,
-    /// From a run of the server's procedure, which proves what its definer may do.
+    /// From a run of the server's procedure.
     Procedure,
 }
 

@@ -27,8 +27,8 @@ enum Seen {
     Nothing,
     /// It is the known one; `lately`: it was, and is to be looked at again.
     Known { lately: bool },
-    /// It is another one.
-    Refused,
+    /// It is another one, or was when it was looked at; `lately`: that is due again.
+    Refused { lately: bool },
 }
 
 /// A call that goes on to the server.
@@ -58,7 +58,7 @@ impl Relayed {
                 effects,
                 known: None,
                 refused: place
-                    .filter(|_| seen == Seen::Refused)
+                    .filter(|_| matches!(seen, Seen::Refused { .. }))
                     .map(|place| place.database),
             },
         }
@@ -75,7 +75,10 @@ pub(super) fn true_reason(
 ) -> Reason {
     match obstacle {
         Reason::OneShotTransaction
-            if seen(place(wanted, standing, known).as_ref(), known) == Seen::Refused =>
+            if matches!(
+                seen(place(wanted, standing, known).as_ref(), known),
+                Seen::Refused { .. }
+            ) =>
         {
             Reason::Definition
         }
@@ -105,8 +108,7 @@ fn seen(place: Option<&ProcedurePlace>, known: &impl Knowledge) -> Seen {
         Verdict::Accelerate(facts) if facts.form(place.form).is_ok() => {
             Seen::Known { lately: !fresh }
         }
-        _ if fresh => Seen::Refused,
-        _ => Seen::Nothing,
+        _ => Seen::Refused { lately: !fresh },
     }
 }
 
@@ -128,8 +130,8 @@ fn unknown_effects(seen: Seen) -> Option<Effects> {
         ..unchecked
     };
     match seen {
-        Seen::Nothing => Some(unchecked),
-        Seen::Refused => Some(refused),
+        Seen::Nothing | Seen::Refused { lately: true } => Some(unchecked),
+        Seen::Refused { lately: false } => Some(refused),
         Seen::Known { lately: true } => Some(lately),
         Seen::Known { lately: false } => None,
     }

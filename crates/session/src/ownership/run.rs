@@ -1,13 +1,15 @@
-//! A call for which the server runs the procedure itself: it is answered with what that leaves, and the run proves what the
-//! procedure's definer may do.
+//! A call for which the server runs the procedure, which proves what the procedure's definer may do.
 //!
-//! The run comes behind all proofs about the session, so it is the call that the client asked for, run as it would have run.
+//! Where it can be, the run is for a reader who follows nobody: it takes no locks and costs nothing. That proves all about the
+//! newest page, whose cursor is over both tables; and about the bounded page with a run of the newest one beside it, where all
+//! procedures have one definer. Elsewhere the run is for the call's own reader, and the call is answered with what it leaves.
+//! It comes behind all proofs about the session, so what runs is the known procedure, in the place where the client calls it.
 
 use std::time::Instant;
 
 use headwater_lookup::lookup::Found;
-use headwater_timeline::Head;
-use headwater_timeline::check::{ParseWarnings, Product};
+use headwater_timeline::check::{ParseWarnings, Procedure, Product};
+use headwater_timeline::{Form, Head};
 use headwater_wire::response::ErrPacket;
 use headwater_wire::resultset::{Answer, Rows};
 
@@ -31,25 +33,92 @@ pub(super) struct Run {
     before: [Count; 2],
 }
 
+/// What is to be done once the tables are put back.
+#[derive(Debug)]
+pub(super) enum Left {
+    /// The call goes on to the server: the run was interrupted.
+    Interrupted,
+    /// What the run left is read.
+    Own(Vec<Answer>),
+    /// It was a run for nobody: whether that proved the definer's rights, and what was said of the text.
+    Nobodys(bool, Option<Answer>),
+}
+
 impl<K: Knowledge> World<'_, K> {
     /// What is to be proved of the session is proved before the procedure runs.
     pub(super) fn prove_and_run(&mut self, subject: Subject, plan: Plan) -> Turn {
         if plan.is_empty() {
-            return self.run(subject);
+            return self.run_for_nobody(subject);
         }
         let need = self.proving(&subject, plan)?;
         Ok((Stage::ProvingRun(subject, plan), need))
     }
 
-    /// Has the server run the procedure, and reads what it left.
-    pub(super) fn run(&mut self, subject: Subject) -> Turn {
+    /// Has the server run the procedure for a reader who follows nobody, and the one for the newest page beside it.
+    pub(super) fn run_for_nobody(&mut self, subject: Subject) -> Turn {
+        let form = subject.call.form;
+        let warns = subject.facts.parse_warnings != ParseWarnings::None;
+        // The other one would have its text warned of here, and not at its own first call.
+        let known = subject.facts.form(Form::Newest) == &Ok(Procedure::Known);
+        let beside = form == Form::Bounded && known && !warns;
+        if form != Form::Newest && !beside {
+            return self.run_for_itself(subject);
+        }
+        let run = self.begin_run()?;
+        let lookup = self.lookup(&subject)?;
+        let mut queries = Vec::new();
+        if beside {
+            queries.push(lookup.run_for_nobody(Form::Newest));
+            queries.push(lookup.one_definer_query());
+        }
+        queries.push(lookup.run_for_nobody(form));
+        queries.push(if warns { "SHOW WARNINGS" } else { "DO 0" }.into());
+        Ok((Stage::RunningForNobody(subject, run, beside), ask(queries)))
+    }
+
+    /// Takes in how that ended.
+    pub(super) fn ran_for_nobody(
+        &mut self,
+        subject: Subject,
+        run: Run,
+        beside: bool,
+        answers: Vec<Answer>,
+    ) -> Turn {
+        let mut answers = answers.into_iter();
+        let mut proved = true;
+        if beside {
+            proved &= matches!(answers.next(), Some(Answer::Ok(_)));
+            proved &= is_one(answers.next().as_ref());
+        }
+        let ended = answers.next();
+        let warns = subject.facts.parse_warnings != ParseWarnings::None;
+        let said = warns.then(|| answers.next()).flatten();
+        self.ended(subject, run, ended, Left::Nobodys(proved, said))
+    }
+
+    /// From here on the timeline is listened to, whatever answers this call; the procedure runs for its own reader.
+    fn run_for_itself(&mut self, subject: Subject) -> Turn {
+        let want = self.want(&subject, false)?;
+        Ok((Stage::Listening(subject), Need::Memory(want)))
+    }
+
+    fn begin_run(&self) -> Result<Run, Refusal> {
         let tables = &self.session.tables;
         let before = [tables.result, tables.heads];
-        let lookup = self.lookup(&subject)?;
-        let most = lookup.most as u64;
-        if before.iter().any(|count| count.known() > Some(most)) {
-            return Err(Reason::TooManyIds.into());
+        let most = self.policy.pending_ids as u64;
+        match before.iter().any(|count| count.known() > Some(most)) {
+            true => Err(Reason::TooManyIds.into()),
+            false => Ok(Run {
+                sent: self.now,
+                before,
+            }),
         }
+    }
+
+    /// Has the server run the procedure, and reads what it left.
+    pub(super) fn run(&mut self, subject: Subject) -> Turn {
+        let run = self.begin_run()?;
+        let lookup = self.lookup(&subject)?;
         let form = subject.call.form;
         let mut queries = vec![lookup.run()];
         if subject.facts.parse_warnings != ParseWarnings::None {
@@ -68,19 +137,24 @@ impl<K: Knowledge> World<'_, K> {
             limits: lookup.collect_limits(),
             reads: true,
         });
-        let run = Run {
-            sent: self.now,
-            before,
-        };
         Ok((Stage::Running(subject, run), need))
     }
 
     /// Takes in how the run ended. What it left is read behind putting the tables back.
     pub(super) fn ran(&mut self, subject: Subject, run: Run, answers: Vec<Answer>) -> Turn {
         let mut answers = answers.into_iter();
+        let ended = answers.next();
+        self.ended(subject, run, ended, Left::Own(answers.collect()))
+    }
+
+    fn ended(&mut self, subject: Subject, run: Run, ended: Option<Answer>, left: Left) -> Turn {
         self.session.tables.disturb();
-        match answers.next() {
-            Some(Answer::Ok(_)) => self.put_back(subject, run, Some(answers.collect())),
+        match ended {
+            Some(Answer::Ok(_)) => {
+                self.may_execute(&subject.call);
+                self.session.standing.conditions = false;
+                self.put_back(subject, run, left)
+            }
             Some(Answer::Err(error)) => self.run_failed(subject, run, &error),
             // It has become another one, which has rows to show.
             _ => {
@@ -92,7 +166,7 @@ impl<K: Knowledge> World<'_, K> {
 
     /// MariaDB counts the rows that a call deletes. Should the procedure run once more for this call, it has to find as many as
     /// it would have found.
-    fn put_back(&mut self, subject: Subject, run: Run, left: Option<Vec<Answer>>) -> Turn {
+    fn put_back(&mut self, subject: Subject, run: Run, left: Left) -> Turn {
         if subject.facts.product != Product::Mariadb {
             return self.take_left(subject, &run, left);
         }
@@ -114,7 +188,7 @@ impl<K: Knowledge> World<'_, K> {
         &mut self,
         subject: Subject,
         run: Run,
-        left: Option<Vec<Answer>>,
+        left: Left,
         answers: Vec<Answer>,
     ) -> Turn {
         for answer in answers {
@@ -135,9 +209,20 @@ impl<K: Knowledge> World<'_, K> {
         self.take_left(subject, &run, left)
     }
 
-    /// Takes in what the run left; `None`: it was interrupted.
-    fn take_left(&mut self, subject: Subject, run: &Run, left: Option<Vec<Answer>>) -> Turn {
-        let mut answers = left.ok_or(Reason::LookupFailed)?.into_iter();
+    /// Takes in what the run left.
+    fn take_left(&mut self, mut subject: Subject, run: &Run, left: Left) -> Turn {
+        let mut answers = match left {
+            Left::Interrupted => return Err(Reason::LookupFailed.into()),
+            Left::Nobodys(false, _) => return self.run_for_itself(subject),
+            Left::Nobodys(true, said) => {
+                self.proved(&subject, run);
+                subject.ran = true;
+                subject.said = said;
+                return self.ask_memory(subject);
+            }
+            Left::Own(answers) => answers.into_iter(),
+        };
+        subject.ran = true;
         let warns = subject.facts.parse_warnings != ParseWarnings::None;
         let said = warns.then(|| answers.next()).flatten();
         let form = subject.call.form;
@@ -149,15 +234,11 @@ impl<K: Knowledge> World<'_, K> {
             found.heads = read_heads(answers.next())?;
         }
         if has_read_both(form, found.ids.len(), found.heads.len()) {
-            let Subject { call, database, .. } = &subject;
-            self.known
-                .run_succeeded(call.definition, database, form, run.sent);
+            self.proved(&subject, run);
         }
-        self.may_execute(&subject.call);
         if self.are_too_many(form, &found) {
             return Err(Reason::TooManyIds.into());
         }
-        self.session.standing.conditions = false;
         match warns {
             true => self.warn_of_text(subject, found, Source::Procedure, said),
             false => Ok(self.conclude(subject, found, Source::Procedure, 0)),
@@ -179,7 +260,7 @@ impl<K: Knowledge> World<'_, K> {
             }
             INTERRUPTED => Err(failed(error)),
             // The tables were there by then.
-            NO_MORE_ROWS => self.put_back(subject, run, None),
+            NO_MORE_ROWS => self.put_back(subject, run, Left::Interrupted),
             _ => Err(self.lookup_failed(error)),
         }
     }
@@ -192,12 +273,26 @@ impl<K: Knowledge> World<'_, K> {
         }
     }
 
+    fn proved(&self, subject: &Subject, run: &Run) {
+        let Subject { call, database, .. } = subject;
+        self.known
+            .run_succeeded(call.definition, database, call.form, run.sent);
+    }
+
     fn denied(&self, subject: &Subject) -> Refusal {
         let Subject { call, database, .. } = subject;
         self.known
             .run_was_denied(call.definition, database, call.form);
         Reason::DefinerRights.into()
     }
+}
+
+/// True for the answer to [`headwater_lookup::Lookup::one_definer_query`] that says so.
+fn is_one(answer: Option<&Answer>) -> bool {
+    let Some(Answer::Rows(rows)) = answer else {
+        return false;
+    };
+    rows.iter().next().and_then(|row| row.u64(0)) == Some(1)
 }
 
 fn read_ids(answer: Option<Answer>) -> Result<Vec<u64>, Refusal> {

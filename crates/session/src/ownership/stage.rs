@@ -14,7 +14,7 @@ use headwater_wire::response::ErrPacket;
 use headwater_wire::resultset::Answer;
 
 use super::proofs::Plan;
-use super::run::Run;
+use super::run::{Left, Run};
 use super::{ASK_LIMITS, Ask, INTERRUPTED, Input, Knowledge, Need, Policy, Source};
 use crate::asked::Asked;
 use crate::commands::Commands;
@@ -40,7 +40,7 @@ pub(super) enum Stage {
     /// The client's session is asked for it.
     CheckingHere(Placed, u64),
     /// Memory is asked whether it has the page.
-    Looking(Subject, Plan),
+    Looking(Subject),
     /// What is to be proved is asked for before memory answers.
     Proving(Subject, Plan),
     /// Memory is asked for the page.
@@ -51,14 +51,16 @@ pub(super) enum Stage {
     Heads(Subject, Step),
     /// The lists behind the heads are looked up.
     Lists(Subject, Lists),
-    /// The timeline is listened to from here on, and the procedure runs.
-    Listening(Subject, Plan),
+    /// The procedure runs for a reader who follows nobody, and that of the newest page beside it or not.
+    RunningForNobody(Subject, Run, bool),
+    /// The timeline is listened to from here on, and the procedure runs for the call's own reader.
+    Listening(Subject),
     /// What is to be proved is asked for before the procedure runs.
     ProvingRun(Subject, Plan),
     /// The procedure runs, and what it leaves is read.
     Running(Subject, Run),
     /// The tables get as many rows as they had before the run.
-    PuttingBack(Subject, Run, Option<Vec<Answer>>),
+    PuttingBack(Subject, Run, Left),
     /// Somebody may not execute something: the account, or the definer.
     Denied(Subject),
     /// The right to execute is asked for behind all else.
@@ -87,6 +89,10 @@ pub(super) struct Subject {
     pub(super) payload: Vec<u8>,
     /// The answer is compared with the procedure's.
     pub(super) compared: bool,
+    /// A run has proved the definer's rights.
+    pub(super) ran: bool,
+    /// What the server said of the procedure's text then.
+    pub(super) said: Option<Answer>,
 }
 
 /// Why a call is not owned after all.
@@ -157,12 +163,12 @@ impl Stage {
             (Stage::CheckingHere(placed, epoch), Input::Answers(answers)) => {
                 world.checked_here(placed, epoch, answers)
             }
-            (Stage::Looking(subject, plan), Input::Likely { likely, compared }) => {
+            (Stage::Looking(subject), Input::Likely { likely, compared }) => {
                 let subject = Subject {
                     compared,
                     ..subject
                 };
-                world.looked(subject, plan, likely)
+                world.looked(subject, likely)
             }
             (Stage::Proving(subject, plan), Input::Answers(answers)) => {
                 world.take_proofs(&subject, plan, &mut answers.into_iter())?;
@@ -178,16 +184,19 @@ impl Stage {
             (Stage::Lists(subject, lists), Input::Answers(answers)) => {
                 world.lists(subject, lists, answers)
             }
-            (Stage::Listening(subject, plan), Input::Likely { compared, .. }) => {
+            (Stage::RunningForNobody(subject, run, beside), Input::Answers(answers)) => {
+                world.ran_for_nobody(subject, run, beside, answers)
+            }
+            (Stage::Listening(subject), Input::Likely { compared, .. }) => {
                 let subject = Subject {
                     compared,
                     ..subject
                 };
-                world.prove_and_run(subject, plan)
+                world.run(subject)
             }
             (Stage::ProvingRun(subject, plan), Input::Answers(answers)) => {
                 world.take_proofs(&subject, plan, &mut answers.into_iter())?;
-                world.run(subject)
+                world.run_for_nobody(subject)
             }
             (Stage::Running(subject, run), Input::Answers(answers)) => {
                 world.ran(subject, run, answers)

@@ -99,6 +99,8 @@ impl<K: Knowledge> World<'_, K> {
             database,
             facts: Arc::clone(facts),
             compared: false,
+            ran: false,
+            said: None,
         };
         let plan = self.plan(&subject);
         // Where there is no procedure nothing says who may have its answers, but the tables themselves: they are asked.
@@ -110,20 +112,28 @@ impl<K: Knowledge> World<'_, K> {
         if course == Course::Relay {
             return Err(Reason::DefinerRights.into());
         }
-        let want = Want {
+        match course {
+            Course::Run => self.prove_and_run(subject, plan),
+            _ => self.ask_memory(subject),
+        }
+    }
+
+    /// Has memory keep the timeline, and asks it for the page.
+    pub(super) fn ask_memory(&mut self, subject: Subject) -> Turn {
+        // A lookup ends what the last statement left behind, as the procedure would.
+        let want = self.want(&subject, !self.session.standing.conditions)?;
+        Ok((Stage::Looking(subject), Need::Memory(want)))
+    }
+
+    pub(super) fn want(&self, subject: &Subject, now: bool) -> Result<Want, Refusal> {
+        Ok(Want {
             definition: subject.call.definition,
             database: subject.database.clone(),
             reader: subject.call.reader,
             bound: subject.call.bound,
-            n: self.lookup(&subject)?.n(),
-            // A lookup ends what the last statement left behind, as the procedure would.
-            now: course == Course::Answer && !self.session.standing.conditions,
-        };
-        let stage = match course {
-            Course::Run => Stage::Listening(subject, plan),
-            _ => Stage::Looking(subject, plan),
-        };
-        Ok((stage, Need::Memory(want)))
+            n: self.lookup(subject)?.n(),
+            now,
+        })
     }
 
     /// The payload by which the same call runs again.

@@ -8,6 +8,13 @@ use crate::ownership::{INTERRUPTED, Input, Source};
 use crate::result_table::Rows;
 use crate::rights::DefinerRight;
 
+/// What the next call needs while nothing is proved.
+const RUN: &str = "ask CALL `tl`.`fetch_timeline_ids`(0); DO 0";
+
+const LIKELY: Input = Input::Likely {
+    likely: true,
+    compared: false,
+};
 const LISTENED: Input = Input::Likely {
     likely: false,
     compared: false,
@@ -21,42 +28,78 @@ fn unproven(product: Product) -> Scene {
 }
 
 #[test]
-fn the_first_call_has_the_procedure_run_and_is_answered_with_what_it_left() {
+fn the_first_call_has_the_procedure_run_for_nobody_and_is_answered_as_ever() {
     let mut scene = unproven(Product::Mysql);
-    let left = vec![ok(0), rows(&[&[Some("10")], &[Some("30")]]), ok(0)];
-    let told = scene.play(CALL, vec![LISTENED, answers(left)]);
-    assert_eq!(told[0], "memory 7, not now");
-    assert!(
-        told[1].starts_with("ask CALL `tl`.`fetch_timeline_ids`(7); SELECT `id`"),
-        "{}",
-        told[1]
+    let told = scene.play(
+        CALL,
+        vec![
+            answers(vec![ok(0), ok(0)]),
+            LIKELY,
+            Input::Page(Some(super::answers::page())),
+        ],
     );
-    assert_eq!(told[2], "answer procedure");
+    assert_eq!(
+        told,
+        [
+            "ask CALL `tl`.`fetch_timeline_ids`(0); DO 0",
+            "memory 7",
+            "page",
+            "answer memory"
+        ]
+    );
+    assert!(scene.answer().ran);
+    // It proves the rights for all that come.
+    assert_eq!(scene.play(CALL, vec![]), ["memory 7"]);
+}
+
+#[test]
+fn a_bounded_call_is_proved_beside_the_newest_where_all_have_one_definer() {
+    for (one, expected) in [("1", "memory 7"), ("0", "memory 7, not now")] {
+        let mut scene = unproven(Product::Mysql);
+        let run = vec![ok(0), rows(&[&[Some(one)]]), ok(0), ok(0)];
+        let told = scene.play(PAGED, vec![answers(vec![error(1318), ok(0)]), answers(run)]);
+        assert!(
+            told[1].starts_with("ask CALL `tl`.`fetch_timeline_ids`(0); SELECT COUNT(DISTINCT")
+        );
+        assert_eq!(told[2], expected);
+    }
+}
+
+#[test]
+fn elsewhere_the_call_is_answered_with_what_its_own_run_left() {
+    let mut scene = unproven(Product::Mysql);
+    scene.facts(|facts| facts.newest = Err(super::scene::no_helper()));
+    let left = vec![
+        ok(0),
+        rows(&[&[Some("10")], &[Some("30")]]),
+        rows(&[&[Some("4"), Some("30")]]),
+        ok(0),
+    ];
+    let probe = answers(vec![error(1318), ok(0)]);
+    let told = scene.play(PAGED, vec![probe, LISTENED, answers(left)]);
+    assert_eq!(told[1], "memory 7, not now");
+    assert!(told[2].starts_with("ask CALL `tl`.`fetch_timeline_ids2`(7,100); SELECT `id`"));
+    assert_eq!(told[3], "answer procedure");
     assert_eq!(scene.answer().source, Source::Procedure);
     assert_eq!(
         scene.answer().owned.pending.ids.as_deref(),
         Some(&[30, 10][..])
     );
-    // It proves the rights for all that come.
-    assert_eq!(scene.play(CALL, vec![]), ["memory 7"]);
 }
 
 #[test]
 fn mariadb_finds_as_many_rows_as_before_the_run() {
     let mut scene = unproven(Product::Mariadb);
     scene.session.tables.result = Rows::Counted(2);
-    let left = vec![ok(0), rows(&[&[Some("30")]]), ok(0)];
     let told = scene.play(
         CALL,
-        vec![LISTENED, answers(left), answers(vec![ok(0), ok(0)])],
+        vec![answers(vec![ok(0), ok(0)]), answers(vec![ok(0), ok(0)])],
     );
     assert_eq!(
-        told[2],
+        told[1],
         "ask DELETE FROM `tl`.`fetch_timeline_tt`; INSERT INTO `tl`.`fetch_timeline_tt` VALUES (0),(1)"
     );
-    assert_eq!(told[3], "answer procedure");
-    // Two deleted, one inserted.
-    assert_eq!(scene.answer().owned.affected_rows, 3);
+    assert_eq!(told[2], "memory 7");
     assert_eq!(scene.session.tables.result, Rows::Counted(2));
 }
 
@@ -71,18 +114,13 @@ fn who_denies_is_told_apart() {
             "relay definer_rights",
             "relay definer_rights",
         ),
-        (
-            1370,
-            Some(1370),
-            "relay no_execute_privilege",
-            "memory 7, not now",
-        ),
-        (1305, None, "relay definition_refused", "memory 7, not now"),
-        (INTERRUPTED, None, "interrupted 1317", "memory 7, not now"),
-        (1205, None, "relay lookup_failed", "memory 7, not now"),
+        (1370, Some(1370), "relay no_execute_privilege", RUN),
+        (1305, None, "relay definition_refused", RUN),
+        (INTERRUPTED, None, "interrupted 1317", RUN),
+        (1205, None, "relay lookup_failed", RUN),
     ] {
         let mut scene = unproven(Product::Mysql);
-        let mut inputs = vec![LISTENED, answers(vec![error(run)])];
+        let mut inputs = vec![answers(vec![error(run), ok(0)])];
         inputs.extend(probe.map(|code| answers(vec![error(code), ok(0)])));
         let told = scene.play(CALL, inputs);
         assert_eq!(told.last().unwrap(), expected, "{run}");
@@ -93,11 +131,10 @@ fn who_denies_is_told_apart() {
 #[test]
 fn a_run_that_read_one_table_proves_nothing_of_the_other() {
     let mut scene = unproven(Product::Mysql);
+    scene.facts(|facts| facts.newest = Err(super::scene::no_helper()));
     let left = vec![ok(0), rows(&[]), rows(&[]), ok(0)];
-    let told = scene.play(
-        PAGED,
-        vec![LISTENED, answers(vec![error(1318), ok(0)]), answers(left)],
-    );
+    let probe = answers(vec![error(1318), ok(0)]);
+    let told = scene.play(PAGED, vec![probe, LISTENED, answers(left)]);
     assert_eq!(told.last().unwrap(), "answer procedure");
     assert_eq!(*scene.known.right.borrow(), DefinerRight::Unknown);
 }
@@ -107,8 +144,16 @@ fn warnings_of_the_text_that_runs_are_told() {
     let mut scene = unproven(Product::Mysql);
     scene.facts(|facts| facts.parse_warnings = ParseWarnings::Alias);
     let said = rows(&[&[Some("Warning"), Some("3719"), Some("x")]]);
-    let left = vec![ok(1), said, rows(&[&[Some("30")]]), ok(0)];
-    let told = scene.play(CALL, vec![LISTENED, answers(left), answers(vec![ok(1)])]);
-    assert_eq!(told[2..], ["ask DO _utf8''", "answer procedure"]);
+    let page = Input::Page(Some(super::answers::page()));
+    let told = scene.play(
+        CALL,
+        vec![
+            answers(vec![ok(1), said]),
+            LIKELY,
+            page,
+            answers(vec![ok(1)]),
+        ],
+    );
+    assert_eq!(told[3..], ["ask DO _utf8''", "answer memory"]);
     assert_eq!(scene.answer().owned.pending.warnings, 1);
 }

@@ -11,10 +11,11 @@ mod definer;
 mod proofs;
 mod scene;
 
-use headwater_statement::Effects;
+use headwater_statement::{Class, Effects, classify};
 use headwater_timeline::check::{Product, Verdict};
 
 use super::*;
+use crate::asked::{Asked, Dress, Values, Wanted};
 use crate::standing::Standing;
 use scene::{Scene, error, ok, rows};
 
@@ -69,6 +70,26 @@ fn values_of_the_session_are_asked_for_and_have_to_be_numbers() {
         let told = scene.play("CALL fetch_timeline_ids(@uid)", vec![answers(vec![answer])]);
         assert_eq!(told, ["ask SELECT @uid", expected]);
     }
+}
+
+/// `EXECUTE name USING @uid`: the variables stand for parameters of the text that was prepared.
+#[test]
+fn variables_may_stand_for_parameters() {
+    let mut scene = Scene::proven(Product::Mariadb);
+    let Class::Unbound(open) = classify(
+        b"CALL fetch_timeline_ids(?)",
+        &[Definition::classic()],
+        true,
+    ) else {
+        panic!("no call");
+    };
+    let asked = Asked {
+        length: 5,
+        wanted: Wanted::Statement(open, Values::Expressions(vec!["@uid".into()])),
+        dress: Dress::Indirect,
+    };
+    let told = scene.play_asked(asked, vec![answers(vec![rows(&[&[Some("7")]])])]);
+    assert_eq!(told, ["ask SELECT @uid", "memory 7"]);
 }
 
 #[test]

@@ -228,8 +228,11 @@ impl Scene {
 
     /// Has the decision take these in, one behind the other; what it needed, in words.
     pub(super) fn play(&mut self, text: &str, inputs: Vec<Input>) -> Vec<String> {
-        let payload = [b"\x03", text.as_bytes()].concat();
-        let mut decision = Ownership::new(self.asked(text), payload, self.policy);
+        self.play_asked(self.asked(text), inputs)
+    }
+
+    pub(super) fn play_asked(&mut self, asked: Asked, inputs: Vec<Input>) -> Vec<String> {
+        let mut decision = Ownership::new(asked, b"\x03CALL".to_vec(), self.policy);
         let inputs = std::iter::once(Input::Begin).chain(inputs);
         let mut told = Vec::new();
         for input in inputs {
