@@ -179,7 +179,7 @@ fn a_short_wait_timeout_of_the_server_is_no_trouble() {
             }
             stage.post(5);
             assert!(stage.page().contains(&5));
-            assert!(!log.contains("WARN"), "{log}");
+            assert!(!warns(&log), "{log}");
         },
     );
 }
@@ -209,8 +209,14 @@ fn a_connection_that_was_lost_while_idle_is_opened_anew_without_a_warning() {
                     before + 1,
                     "{log}"
                 );
-                assert!(!log.contains("WARN"), "{log}");
+                assert!(!warns(&log), "{log}");
             }
         },
     );
+}
+
+/// Whether anything is warned of but the room for sessions, which is the machine's.
+fn warns(log: &str) -> bool {
+    let mut lines = log.lines();
+    lines.any(|line| line.contains("WARN") && !line.contains("there is room for"))
 }
