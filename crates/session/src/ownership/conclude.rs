@@ -25,12 +25,9 @@ pub struct Owned {
 
 impl<K: Knowledge> World<'_, K> {
     /// With the ids known, the right to execute may have to be proved still.
-    pub(super) fn found(&mut self, mut subject: Subject, found: Found, source: Source) -> Turn {
+    pub(super) fn found(&mut self, subject: Subject, found: Found, source: Source) -> Turn {
         if self.are_too_many(subject.call.form, &found) {
             return Err(Reason::TooManyIds.into());
-        }
-        if let Some(said) = subject.said.take() {
-            return self.warn_of_text(subject, found, source, Some(said));
         }
         let warns = subject.facts.parse_warnings != ParseWarnings::None;
         if warns && self.plan(&subject).execute_last {

@@ -2,7 +2,8 @@
 //!
 //! Where it can be, the run is for a reader who follows nobody: it takes no locks and costs nothing. That proves all about the
 //! newest page, whose cursor is over both tables; and about the bounded page with a run of the newest one beside it, where all
-//! procedures have one definer. Elsewhere the run is for the call's own reader, and the call is answered with what it leaves.
+//! procedures have one definer. Elsewhere, and where the server warns of the text that a run has it parse, the run is for the
+//! call's own reader, and the call is answered with what it leaves.
 //! It comes behind all proofs about the session, so what runs is the known procedure, in the place where the client calls it.
 
 use std::time::Instant;
@@ -13,7 +14,7 @@ use headwater_timeline::{Form, Head};
 use headwater_wire::response::ErrPacket;
 use headwater_wire::resultset::{Answer, Rows};
 
-use super::proofs::{NO_PROCEDURE, Plan, WRONG_ARGUMENT_COUNT};
+use super::proofs::{NO_PROCEDURE, WRONG_ARGUMENT_COUNT};
 use super::stage::{Refusal, Stage, Subject, Turn, World, ask, failed};
 use super::{Ask, INTERRUPTED, Knowledge, Need, Source};
 use crate::reason::Reason;
@@ -40,13 +41,14 @@ pub(super) enum Left {
     Interrupted,
     /// What the run left is read.
     Own(Vec<Answer>),
-    /// It was a run for nobody: whether that proved the definer's rights, and what was said of the text.
-    Nobodys(bool, Option<Answer>),
+    /// It was a run for nobody: whether that proved the definer's rights.
+    Nobodys(bool),
 }
 
 impl<K: Knowledge> World<'_, K> {
     /// What is to be proved of the session is proved before the procedure runs.
-    pub(super) fn prove_and_run(&mut self, subject: Subject, plan: Plan) -> Turn {
+    pub(super) fn prove_and_run(&mut self, subject: Subject) -> Turn {
+        let plan = self.plan(&subject);
         if plan.is_empty() {
             return self.run_for_nobody(subject);
         }
@@ -57,11 +59,11 @@ impl<K: Knowledge> World<'_, K> {
     /// Has the server run the procedure for a reader who follows nobody, and the one for the newest page beside it.
     pub(super) fn run_for_nobody(&mut self, subject: Subject) -> Turn {
         let form = subject.call.form;
-        let warns = subject.facts.parse_warnings != ParseWarnings::None;
-        // The other one would have its text warned of here, and not at its own first call.
         let known = subject.facts.form(Form::Newest) == &Ok(Procedure::Known);
-        let beside = form == Form::Bounded && known && !warns;
-        if form != Form::Newest && !beside {
+        let beside = form == Form::Bounded && known;
+        // Of a text that is parsed here nothing would be said to the call, should it be relayed after all.
+        let warns = subject.facts.parse_warnings != ParseWarnings::None;
+        if warns || form != Form::Newest && !beside {
             return self.run_for_itself(subject);
         }
         let run = self.begin_run()?;
@@ -72,7 +74,7 @@ impl<K: Knowledge> World<'_, K> {
             queries.push(lookup.one_definer_query());
         }
         queries.push(lookup.run_for_nobody(form));
-        queries.push(if warns { "SHOW WARNINGS" } else { "DO 0" }.into());
+        queries.push("DO 0".into());
         Ok((Stage::RunningForNobody(subject, run, beside), ask(queries)))
     }
 
@@ -90,10 +92,7 @@ impl<K: Knowledge> World<'_, K> {
             proved &= matches!(answers.next(), Some(Answer::Ok(_)));
             proved &= is_one(answers.next().as_ref());
         }
-        let ended = answers.next();
-        let warns = subject.facts.parse_warnings != ParseWarnings::None;
-        let said = warns.then(|| answers.next()).flatten();
-        self.ended(subject, run, ended, Left::Nobodys(proved, said))
+        self.ended(subject, run, answers.next(), Left::Nobodys(proved))
     }
 
     /// From here on the timeline is listened to, whatever answers this call; the procedure runs for its own reader.
@@ -213,11 +212,10 @@ impl<K: Knowledge> World<'_, K> {
     fn take_left(&mut self, mut subject: Subject, run: &Run, left: Left) -> Turn {
         let mut answers = match left {
             Left::Interrupted => return Err(Reason::LookupFailed.into()),
-            Left::Nobodys(false, _) => return self.run_for_itself(subject),
-            Left::Nobodys(true, said) => {
+            Left::Nobodys(false) => return self.run_for_itself(subject),
+            Left::Nobodys(true) => {
                 self.proved(&subject, run);
                 subject.ran = true;
-                subject.said = said;
                 return self.ask_memory(subject);
             }
             Left::Own(answers) => answers.into_iter(),

@@ -91,8 +91,6 @@ pub(super) struct Subject {
     pub(super) compared: bool,
     /// A run has proved the definer's rights.
     pub(super) ran: bool,
-    /// What the server said of the procedure's text then.
-    pub(super) said: Option<Answer>,
 }
 
 /// Why a call is not owned after all.

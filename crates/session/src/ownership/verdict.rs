@@ -100,21 +100,16 @@ impl<K: Knowledge> World<'_, K> {
             facts: Arc::clone(facts),
             compared: false,
             ran: false,
-            said: None,
         };
-        let plan = self.plan(&subject);
         // Where there is no procedure nothing says who may have its answers, but the tables themselves: they are asked.
         if subject.facts.form(subject.call.form) == &Ok(Procedure::Absent) {
             return self.look_up(subject);
         }
         let (number, form) = (subject.call.definition, subject.call.form);
-        let course = self.known.course(number, &subject.database, form, self.now);
-        if course == Course::Relay {
-            return Err(Reason::DefinerRights.into());
-        }
-        match course {
-            Course::Run => self.prove_and_run(subject, plan),
-            _ => self.ask_memory(subject),
+        match self.known.course(number, &subject.database, form, self.now) {
+            Course::Relay => Err(Reason::DefinerRights.into()),
+            Course::Run => self.prove_and_run(subject),
+            Course::Answer => self.ask_memory(subject),
         }
     }
 

@@ -139,21 +139,16 @@ fn a_run_that_read_one_table_proves_nothing_of_the_other() {
     assert_eq!(*scene.known.right.borrow(), DefinerRight::Unknown);
 }
 
+/// A run for nobody would have the text parsed, and a call that is relayed behind it be told nothing.
 #[test]
-fn warnings_of_the_text_that_runs_are_told() {
+fn a_text_that_is_warned_of_runs_for_its_own_reader_alone() {
     let mut scene = unproven(Product::Mysql);
     scene.facts(|facts| facts.parse_warnings = ParseWarnings::Alias);
     let said = rows(&[&[Some("Warning"), Some("3719"), Some("x")]]);
-    let page = Input::Page(Some(super::answers::page()));
-    let told = scene.play(
-        CALL,
-        vec![
-            answers(vec![ok(1), said]),
-            LIKELY,
-            page,
-            answers(vec![ok(1)]),
-        ],
-    );
-    assert_eq!(told[3..], ["ask DO _utf8''", "answer memory"]);
+    let left = vec![ok(1), said, rows(&[&[Some("30")]]), ok(0)];
+    let told = scene.play(CALL, vec![LISTENED, answers(left), answers(vec![ok(1)])]);
+    assert_eq!(told[0], "memory 7, not now");
+    assert!(told[1].starts_with("ask CALL `tl`.`fetch_timeline_ids`(7); SHOW WARNINGS; SELECT"));
+    assert_eq!(told[2..], ["ask DO _utf8''", "answer procedure"]);
     assert_eq!(scene.answer().owned.pending.warnings, 1);
 }
