@@ -29,7 +29,7 @@ fn frame(plain: usize, body: &[u8]) -> Vec<u8> {
     frame
 }
 
-fn packed(plain: &[u8], zstd: bool) -> Vec<u8> {
+pub(super) fn packed(plain: &[u8], zstd: bool) -> Vec<u8> {
     if zstd {
         return zstd::bulk::compress(plain, 3).unwrap();
     }

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod legs;
+mod numbers;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

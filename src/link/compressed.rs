@@ -59,6 +59,16 @@ impl Compressed {
         }
     }
 
+    /// The number of the last frame that was read.
+    pub(super) fn seq(&self) -> u8 {
+        self.unpacker.seq()
+    }
+
+    /// Makes the frames that are sent.
+    pub(super) fn packer(&mut self) -> &mut Packer {
+        &mut self.packer
+    }
+
     pub(super) fn pack(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut frames = Vec::new();
         COMPRESSOR.with_borrow_mut(|compressor| self.packer.pack(bytes, compressor, &mut frames));

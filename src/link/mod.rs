@@ -88,6 +88,29 @@ impl Link {
         self.compressed = Some(Box::new(compressed));
     }
 
+    /// What is sent to the server from here on came in the client's last frame. Servers number a reply from the number of
+    /// frames that a command had, which are others here.
+    pub fn comes_from(&mut self, client: &Link) {
+        if let (Some(server), Some(client)) = (&mut self.compressed, &client.compressed) {
+            server.packer().came_in(client.seq());
+        }
+    }
+
+    /// The number with which the server would have begun the reply that it begins with this one, had the client's frames come
+    /// to it as they are.
+    #[must_use]
+    pub fn answered(&mut self, seq: u8) -> u8 {
+        let compressed = self.compressed.as_mut();
+        compressed.map_or(seq, |it| it.packer().answered(seq))
+    }
+
+    /// The next frame has this number.
+    pub fn go_on_from(&mut self, seq: u8) {
+        if let Some(compressed) = &mut self.compressed {
+            compressed.packer().go_on_from(seq);
+        }
+    }
+
     /// Answers a client that wants TLS; `begun` are the bytes of its first message that have come already.
     ///
     /// # Errors

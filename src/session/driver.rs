@@ -452,6 +452,7 @@ impl Session {
             let (pass, keep) = bytes.split_at(passed);
             self.sent |= passed > 0;
             self.client_in.extend_from_slice(keep);
+            self.backend.link.comes_from(&self.client);
             if let Err(error) = self.backend.link.send(pass) {
                 self.refuse_inbound(&error);
             }
@@ -510,6 +511,7 @@ impl Session {
             self.hear_of_login(bytes);
         }
         while let Some(rest) = bytes.get(passed..).filter(|rest| !rest.is_empty()) {
+            self.count_as_directly(rest);
             let step = self.machine.server(rest);
             self.spread();
             match step {
@@ -541,6 +543,19 @@ impl Session {
             }
         }
         Ok(passed)
+    }
+
+    /// A reply that begins has the numbers that it would have without Headwater, whose frames are not the client's.
+    fn count_as_directly(&mut self, bytes: &[u8]) {
+        let Some(commands) = self.machine.commands() else {
+            return;
+        };
+        if let Some(seq) = commands.begins(bytes) {
+            let direct = self.backend.link.answered(seq);
+            if commands.count_from(seq, direct) {
+                self.client.go_on_from(direct);
+            }
+        }
     }
 
     /// Has all sessions know what a reply tells of the procedures, before its client hears it.
@@ -579,6 +594,7 @@ impl Session {
     pub(super) fn pass_client(&mut self, length: usize) -> Result<(), Ended> {
         self.sent = true;
         let bytes = self.client_in.get(..length).unwrap_or_default();
+        self.backend.link.comes_from(&self.client);
         if let Err(error) = self.backend.link.send(bytes) {
             self.refuse_inbound(&error);
         } else {

@@ -67,6 +67,11 @@ struct InFlight {
     reply: Reply,
     /// It continues what the client was told of the same command, or the client counts otherwise than the server.
     renumber: Option<Renumber>,
+    /// It is known by how much the server's numbers are shifted, since it has begun to speak.
+    begun: bool,
+    shifted: u8,
+    /// It continues what the client was told.
+    continues: bool,
     after: After,
     client_data: Option<LocalData>,
     /// What the client says within the reply, where its numbers or the server's are made here.
@@ -459,6 +464,7 @@ impl Commands {
     fn begin(&mut self, command: Command, after: After) {
         self.quit = command == Command::Quit;
         if Reply::expects_reply(command) {
+            let continues = self.told > 0;
             let renumber = self.reply_numbers();
             let authenticates = command == Command::ChangeUser;
             let answers = authenticates.then(|| Answers::new(self.renumbered));
@@ -466,6 +472,9 @@ impl Commands {
                 command,
                 reply: Reply::new(command, self.capabilities),
                 renumber,
+                begun: false,
+                continues,
+                shifted: 0,
                 after,
                 client_data: None,
                 answers: answers.flatten(),
@@ -510,10 +519,14 @@ impl Commands {
             if passed > 0 && self.renumbered != Renumbered::Nobodys {
                 break;
             }
+            let meet = self.frames.meet();
             let Some(front) = self.in_flight.front_mut() else {
                 // The server speaks unasked only to say good-bye (WIRE: wait_timeout, KILL).
                 return Served::Pass(input.len());
             };
+            if meet && !front.begun {
+                break;
+            }
             if front.authenticates() && self.agreed.is_mixed() {
                 let Some(packet) = frame::whole(rest) else {
                     break;
@@ -544,8 +557,12 @@ impl Commands {
             front.heard(self.renumbered, step.event.as_ref());
             match step.event {
                 None if step.consumed == 0 => break,
-                None | Some(Event::ClientAuth) => {}
-                Some(Event::ClientData) => front.client_data = Some(LocalData::new()),
+                None => {}
+                Some(Event::ClientAuth) => front.begun = false,
+                Some(Event::ClientData) => {
+                    front.client_data = Some(LocalData::new());
+                    front.begun = false;
+                }
                 Some(Event::Done(outcome)) => {
                     if let Some(ended) = self.in_flight.pop_front() {
                         self.end(ended.after, outcome);

@@ -2,7 +2,8 @@
 //!
 //! In frames servers number the packets of a reply from the number of frames, at each flush anew, and read no client's numbers;
 //! clients in frames read none either. Without frames both count, and end the session where they are told another number.
-//! So where one leg has frames alone, the numbers that reach the other are made here.
+//! So where one leg has frames alone, the numbers that reach the other are made here. Where both have, a command may come in fewer
+//! frames than it goes on in, and the reply's numbers are shifted by the difference.
 
 use serde::Deserialize;
 
@@ -118,6 +119,12 @@ impl Frames {
     #[must_use]
     pub fn differ(self) -> bool {
         self.client != self.server
+    }
+
+    /// True where both legs are in frames: the server numbers a reply from those that it read, which are not the client's.
+    #[must_use]
+    pub fn meet(self) -> bool {
+        self.client.is_some() && self.server.is_some()
     }
 
     /// Whose numbers are made here.

@@ -299,6 +299,14 @@ pub struct Packer {
     /// The last packet's sequence number, if the other side has not spoken since.
     last: Option<u8>,
     seq: u8,
+    origins: Origins,
+}
+
+/// From which frames of another connection the last frames were made.
+#[derive(Clone, Debug)]
+struct Origins {
+    of: [u8; 256],
+    now: u8,
 }
 
 /// What compresses, kept from frame to frame.
@@ -322,7 +330,30 @@ impl Packer {
             commands: commands.then(Splitter::new),
             last: None,
             seq: 0,
+            origins: Origins {
+                of: [0; 256],
+                now: 0,
+            },
         }
+    }
+
+    /// What is packed from here on came in the frame with this number.
+    pub fn came_in(&mut self, seq: u8) {
+        self.origins.now = seq;
+    }
+
+    /// A side that answers goes on from the number of the last frame that it has read. With which number it would have answered
+    /// whoever sent what was packed here, where it answers with this one.
+    #[must_use]
+    pub fn answered(&self, seq: u8) -> u8 {
+        let read = usize::from(seq.wrapping_sub(1));
+        let origin = self.origins.of.get(read).copied().unwrap_or_default();
+        origin.wrapping_add(1)
+    }
+
+    /// The next frame gets this number.
+    pub fn go_on_from(&mut self, seq: u8) {
+        self.seq = seq;
     }
 
     /// The other side has spoken, last in a frame with this number. In the middle of a command that is no answer to it, and its
@@ -392,6 +423,9 @@ impl Packer {
         let [x, y, z, ..] = plain.to_le_bytes();
         out.extend([a, b, c, self.seq, x, y, z]);
         out.extend_from_slice(body);
+        if let Some(origin) = self.origins.of.get_mut(usize::from(self.seq)) {
+            *origin = self.origins.now;
+        }
         self.seq = self.seq.wrapping_add(1);
     }
 }

@@ -44,6 +44,13 @@ impl Renumber {
         }
     }
 
+    /// Adds to each number that is not counted here.
+    pub fn shift(&mut self, more: u8) {
+        if let Numbers::Plus(by) = &mut self.numbers {
+            *by = by.wrapping_add(more);
+        }
+    }
+
     /// Leaves out a number: a packet has it that goes the other way.
     pub fn skip(&mut self) {
         let _ = self.next(0);

@@ -65,6 +65,16 @@ impl InFlight {
         self.say(input, length)
     }
 
+    /// From here on the server's numbers are shifted by so much.
+    fn shift(&mut self, by: u8) {
+        let more = by.wrapping_sub(self.shifted);
+        (self.begun, self.shifted) = (true, by);
+        if more != 0 {
+            let renumber = self.renumber.get_or_insert(Renumber::plus(0));
+            renumber.shift(more);
+        }
+    }
+
     /// The server has spoken: what the client says next goes on from there.
     pub(super) fn heard(&mut self, renumbered: Renumbered, event: Option<&Event>) {
         let file = matches!(event, Some(Event::ClientData));
@@ -121,6 +131,25 @@ impl Commands {
             true => ClientStep::Refuse(frames::out_of_order()),
             false => ClientStep::Hold,
         })
+    }
+
+    /// Where both legs are in frames, and it is the server's turn to speak: the number that it begins with. Nothing of it is taken
+    /// before [`Self::count_from`] has told the number that it would have begun with, had the client's frames come to it.
+    #[must_use]
+    pub fn begins(&self, input: &[u8]) -> Option<u8> {
+        let front = self.in_flight.front().filter(|_| self.frames.meet())?;
+        let header = Header::parse(input).filter(|_| !front.begun)?;
+        Some(header.seq)
+    }
+
+    /// The server begins with the one number, and is to begin with the other. True when the frame in which it does so has that
+    /// number as well, since the client was told nothing before.
+    pub fn count_from(&mut self, own: u8, direct: u8) -> bool {
+        let Some(front) = self.in_flight.front_mut() else {
+            return false;
+        };
+        front.shift(direct.wrapping_sub(own));
+        !front.continues
     }
 
     /// The numbers that the reply to the next command gets; `None`: its own.

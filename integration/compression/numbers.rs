@@ -1,0 +1,170 @@
+//! Numbers of packets and frames where the client's frames are not those in which a command goes on.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use headwater::lab::private_server::{Kind, PrivateServer};
+
+use super::hostile::packed;
+use crate::kit::proxy::Proxy;
+use crate::kit::servers::{Server, on_each_server};
+use crate::kit::wire_client::capability::COMPRESS;
+use crate::kit::wire_client::packet::encode;
+use crate::kit::wire_client::{COM_QUERY, Login};
+
+/// Lengths of a statement, and of the frames that it comes in.
+const COMMANDS: [(usize, usize); 10] = [
+    (10, 1_000),
+    (10, 9),
+    (3_000, 1_000),
+    (200_000, 60_000),
+    (900_000, 3_001),
+    (900_000, 0xff_ffff),
+    // More than the server takes: it says so in their midst.
+    (3 << 20, 0xff_ffff),
+    (3 << 20, 1 << 20),
+    (3 << 20, 65_536),
+    (3 << 20, 300_000),
+];
+
+/// A client that makes frames of any length, and keeps the numbers it is told.
+struct Framing {
+    socket: TcpStream,
+    zstd: bool,
+    next: u8,
+}
+
+impl Framing {
+    fn login(addr: std::net::SocketAddr, proxy: Option<&Proxy>, algorithm: u64) -> Framing {
+        use crate::kit::wire_client::WireClient;
+        let login = Login::default().with(algorithm).database("mysql");
+        let client = match proxy {
+            Some(proxy) => proxy.login(&login),
+            None => WireClient::login(addr, &login),
+        };
+        Framing {
+            socket: client.stream.tcp().try_clone().unwrap(),
+            zstd: algorithm & COMPRESS == 0,
+            next: 0,
+        }
+    }
+
+    fn command(&mut self, payload: &[u8], length: usize) {
+        self.next = 0;
+        self.write(&encode(0, payload), length);
+    }
+
+    fn write(&mut self, bytes: &[u8], length: usize) {
+        let mut frames = Vec::new();
+        for plain in bytes.chunks(length) {
+            let body = packed(plain, self.zstd);
+            let (body, plain) = match body.len() < plain.len() {
+                true => (&body[..], plain.len()),
+                false => (plain, 0),
+            };
+            frames.extend(&body.len().to_le_bytes()[..3]);
+            frames.push(self.next);
+            frames.extend(&plain.to_le_bytes()[..3]);
+            frames.extend(body);
+            self.next = self.next.wrapping_add(1);
+        }
+        self.socket.write_all(&frames).unwrap();
+    }
+
+    /// The number of the server's next frame, and its bytes.
+    fn frame(&mut self) -> (u8, Vec<u8>) {
+        let mut header = [0; 7];
+        self.socket.read_exact(&mut header).unwrap();
+        let [a, b, c, seq, x, y, z] = header.map(usize::from);
+        let mut body = vec![0; a | b << 8 | c << 16];
+        self.socket.read_exact(&mut body).unwrap();
+        let plain = match x | y << 8 | z << 16 {
+            0 => body,
+            _ if self.zstd => zstd::stream::decode_all(&body[..]).unwrap(),
+            _ => {
+                let mut plain = Vec::new();
+                let mut decoder = flate2::read::ZlibDecoder::new(&body[..]);
+                decoder.read_to_end(&mut plain).unwrap();
+                plain
+            }
+        };
+        let seq = u8::try_from(seq).unwrap();
+        self.next = seq.wrapping_add(1);
+        (seq, plain)
+    }
+}
+
+/// The numbers of the packets in these bytes, and the first byte of each.
+fn numbers(mut packets: &[u8]) -> Vec<(u8, u8)> {
+    let mut numbers = Vec::new();
+    while let [a, b, c, seq, rest @ ..] = packets {
+        let length = usize::from(*a) | usize::from(*b) << 8 | usize::from(*c) << 16;
+        numbers.push((*seq, rest.first().copied().unwrap_or_default()));
+        packets = &rest[length..];
+    }
+    numbers
+}
+
+fn small_server(server: &Server) -> PrivateServer {
+    let kind = if server.is_mariadb() {
+        Kind::Mariadb
+    } else {
+        Kind::Mysql
+    };
+    PrivateServer::start(kind, &["--max-allowed-packet=1M"]).unwrap()
+}
+
+#[test]
+fn a_reply_has_the_numbers_that_it_has_directly() {
+    on_each_server(|server| {
+        let small = small_server(server);
+        let proxy = Proxy::start(small.addr(), &[]);
+        for &algorithm in super::algorithms(server) {
+            for (length, frames) in COMMANDS {
+                let told = [None, Some(&proxy)].map(|proxy| {
+                    let mut client = Framing::login(small.addr(), proxy, algorithm);
+                    let mut payload = vec![COM_QUERY];
+                    payload.extend(format!("SELECT length('{}')", "x".repeat(length)).as_bytes());
+                    client.command(&payload, frames);
+                    let (frame, packets) = client.frame();
+                    (frame, numbers(&packets))
+                });
+                let [direct, proxied] = told;
+                assert_eq!(proxied, direct, "{length} bytes in frames of {frames}");
+            }
+        }
+    });
+}
+
+/// What the server says behind a file is numbered from the file's frames.
+#[test]
+fn a_reply_behind_a_local_file_has_the_numbers_that_it_has_directly() {
+    on_each_server(|server| {
+        let proxy = Proxy::start(server.addr(), &[]);
+        for &algorithm in super::algorithms(server) {
+            for length in [100, 3_000, 70_000, 1 << 20] {
+                let told = [None, Some(&proxy)].map(|proxy| {
+                    let mut client = Framing::login(server.addr(), proxy, algorithm);
+                    let table = "CREATE TEMPORARY TABLE told (word TEXT)";
+                    let load = "LOAD DATA LOCAL INFILE 'words' INTO TABLE told";
+                    let mut payload = vec![COM_QUERY];
+                    payload.extend(table.as_bytes());
+                    client.command(&payload, 20);
+                    let created = client.frame();
+                    payload.truncate(1);
+                    payload.extend(load.as_bytes());
+                    client.command(&payload, 7);
+                    let asked = client.frame();
+                    let seq = asked.1[3];
+                    let file = "word\n".repeat(100_000);
+                    let words = [encode(seq + 1, file.as_bytes()), encode(seq + 2, b"")].concat();
+                    client.write(&words, length);
+                    let ended = client.frame();
+                    [created, asked, ended].map(|(frame, packets)| (frame, numbers(&packets)))
+                });
+                let [direct, proxied] = told;
+                assert_eq!(proxied, direct, "a file in frames of {length} bytes");
+            }
+        }
+    });
+}
