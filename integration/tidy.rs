@@ -10,6 +10,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("sql", &[]),
     ("timeline", &["sql"]),
+    ("log", &["sql", "timeline", "wire"]),
     ("statement", &["sql", "timeline", "wire"]),
     ("lookup", &["sql", "statement", "timeline", "wire"]),
     (
@@ -46,7 +47,8 @@ const RINGS: &[(&str, u8)] = &[
     ("backend", 1),
     ("account", 1),
     ("catalogue", 1),
-    ("feed", 1),
+    ("binlog", 1),
+    ("log", 0),
     ("shadow", 1),
 ];
 
@@ -238,19 +240,19 @@ fn nobody_outside_its_folder_implements_a_session() {
 #[test]
 fn an_import_that_points_outward_is_found() {
     for (module, line) in [
-        ("feed::events", "use crate::server::Server;"),
+        ("binlog::stream", "use crate::server::Server;"),
         ("session::driver", "use crate::config::Settings;"),
         (
             "session::driver",
             "    let x = super::super::server::Server::bind();",
         ),
-        ("feed::load", "use crate::{check, wire};"),
+        ("binlog::load", "use crate::{check, wire};"),
         ("limits", "use std::time::Instant;"),
     ] {
         assert_eq!(faults(module, line).len(), 1, "{module}: {line}");
     }
     for (module, line) in [
-        ("feed::events", "use crate::{wire, source};"),
+        ("binlog::stream", "use crate::{wire, source};"),
         (
             "session::driver",
             "use super::machine::Machine; use std::time::Instant;",

@@ -11,7 +11,7 @@
 //! | [`tls`] | certificates: what clients are shown, and what the server has to show | 1 |
 //! | [`backend`] | one server connection | 1 |
 //! | [`account`] | connections of the service account: questions, and the server's log | 1 |
-//! | [`feed`] | keeps the index as the server is: follows its log, loads what is missing, proves freshness | 1 |
+//! | [`binlog`] | keeps the index as the server is: follows its log, loads what is missing, proves freshness | 1 |
 //! | [`shadow`] | has the real procedure run beside a share of the calls, and compares | 1 |
 //! | [`catalogue`] | definitions and the verdicts on them, shared by all sessions | 1 |
 //! | [`config`], [`server`], `listener`, [`shards`] | the process | 2 |
@@ -21,10 +21,10 @@
 //! Imports point inward only: ring 2 uses 1 and 0, ring 1 uses 0.
 pub mod account;
 pub mod backend;
+pub mod binlog;
 pub mod catalogue;
 pub mod check;
 pub mod config;
-pub mod feed;
 #[cfg(feature = "lab")]
 pub mod lab;
 #[cfg(not(feature = "lab"))]
@@ -41,6 +41,7 @@ pub mod shadow;
 pub mod shards;
 pub mod tls;
 
+pub use headwater_log as log;
 pub use headwater_lookup as source;
 pub use headwater_sql as sql;
 pub use headwater_statement as statement;

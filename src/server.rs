@@ -10,9 +10,9 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::account::{Account, host};
 use crate::backend::Backend;
+use crate::binlog::{Binlog, Inbox};
 use crate::catalogue::{Catalogue, Service, ServiceError};
 use crate::config::{ProxyProtocolSection, Redirects, Settings};
-use crate::feed::{Feed, Inbox};
 use crate::link::{Link, Socket, is_path, proxy_header};
 use crate::listener::{Accepted, Backlog, Listener};
 use crate::reach::Upstream;
@@ -166,14 +166,14 @@ impl Server {
                 Account::new(&settings.upstream, user, password, &transport.connector)
             })
             .map(Account::in_own_session);
-        let (feed, inbox) = account
+        let (binlog, inbox) = account
             .clone()
-            .filter(|_| settings.accelerate && settings.feed.memory_bytes > 0)
-            .map(|account| Feed::new(account, settings.freshness, settings.feed))
+            .filter(|_| settings.accelerate && settings.binlog.memory_bytes > 0)
+            .map(|account| Binlog::new(account, settings.freshness, settings.binlog))
             .unzip();
         let (shadow, comparisons) = account
             .clone()
-            .filter(|_| feed.is_some() && settings.shadow.rate > 0.0)
+            .filter(|_| binlog.is_some() && settings.shadow.rate > 0.0)
             .map(|account| Shadow::new(settings.shadow.rate, account, settings.definitions.len()))
             .unzip();
         let patience = Duration::from_millis(settings.limits.check_ms);
@@ -189,7 +189,7 @@ impl Server {
                 limits: settings.limits,
                 privileges_ttl: Duration::from_secs(settings.privileges.ttl_s),
                 transport,
-                feed,
+                binlog,
                 shadow,
                 accelerate: settings.accelerate,
                 counts: Counts::default(),
@@ -225,8 +225,8 @@ impl Server {
         let (upstream, shared) = (Arc::clone(&self.upstream), self.shared());
         let socket = self.listener.socket().map(Path::to_owned);
         let room = self.room;
-        let feed = shared.feed.as_ref();
-        let too_little_memory = feed.and_then(|feed| feed.limits().too_little_memory());
+        let binlog = shared.binlog.as_ref();
+        let too_little_memory = binlog.and_then(|binlog| binlog.limits().too_little_memory());
         async move {
             if let Ok(address) = address {
                 let socket = socket.map(|path| format!(" and {}", path.display()));
@@ -418,12 +418,12 @@ async fn refuse(client: &mut Link, code: u16, message: &str) {
 
 /// Keeps memory coherent with the server, where there is any.
 async fn follow(shared: Arc<Shared>, inbox: Option<Inbox>) {
-    let (Some(feed), Some(inbox)) = (&shared.feed, inbox) else {
+    let (Some(binlog), Some(inbox)) = (&shared.binlog, inbox) else {
         return;
     };
     let changes = async {
         loop {
-            feed.changed.notified().await;
+            binlog.changed.notified().await;
             shared.catalogue.expire();
             // Before the next call asks for it. What fails is tried again by that.
             for (definition, database) in shared.catalogue.known() {
@@ -431,14 +431,14 @@ async fn follow(shared: Arc<Shared>, inbox: Option<Inbox>) {
             }
         }
     };
-    tokio::join!(Arc::clone(feed).run(inbox), changes);
+    tokio::join!(Arc::clone(binlog).run(inbox), changes);
 }
 
 /// Has the real procedure run beside a share of the calls, where that is wished for.
 async fn compare(shared: Arc<Shared>, inbox: Option<shadow::Inbox>) {
-    if let (Some(shadow), Some(feed), Some(inbox)) = (&shared.shadow, &shared.feed, inbox) {
+    if let (Some(shadow), Some(binlog), Some(inbox)) = (&shared.shadow, &shared.binlog, inbox) {
         let definitions = shared.catalogue.definitions();
-        shadow::run(Arc::clone(shadow), Arc::clone(feed), definitions, inbox).await;
+        shadow::run(Arc::clone(shadow), Arc::clone(binlog), definitions, inbox).await;
     }
 }
 
@@ -523,13 +523,13 @@ fn unchecked(definition: &Definition, error: &ServiceError) {
 
 /// Has memory filled now, and not with the first calls, where that is wished for.
 fn preload(shared: &Shared, number: usize, database: &[u8], verdict: &Verdict) {
-    if let (Some(feed), Some(definition), Ok(database), Verdict::Accelerate(_)) = (
-        &shared.feed,
+    if let (Some(binlog), Some(definition), Ok(database), Verdict::Accelerate(_)) = (
+        &shared.binlog,
         shared.catalogue.definitions().get(number),
         std::str::from_utf8(database),
         verdict,
     ) {
-        feed.preload(number, definition, database);
+        binlog.preload(number, definition, database);
     }
 }
 

@@ -1,4 +1,4 @@
-//! See `headwater::feed::fuzzing::events`.
+//! See `headwater::log::fuzzing::events`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater::feed::fuzzing::events(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| headwater::log::fuzzing::events(data));

@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::backend::AskError;
+use crate::log::EventError;
 use crate::wire::cursor::Malformed;
 use crate::wire::response::ErrPacket;
 
@@ -66,17 +67,9 @@ pub enum AccountError {
         "the server's log file has more than 4 GiB: have it begin another one (FLUSH BINARY LOGS)"
     )]
     TooFar,
-    /// An event does not have the checksum that stands behind it.
-    #[error("an event of the server's log does not have its checksum")]
-    Checksum,
-    /// A compressed transaction is none, or looks back at more bytes than an event may have.
-    #[error(
-        "a compressed transaction of the server's log cannot be unpacked: {0} (binlog.event_bytes)"
-    )]
-    Packed(io::Error),
-    /// An event of the log that is longer than may be held.
-    #[error("an event of the server's log has more than {0} bytes (binlog.event_bytes)")]
-    EventTooLong(usize),
+    /// An event of the log cannot be read.
+    #[error(transparent)]
+    Event(#[from] EventError),
 }
 
 impl AccountError {

@@ -2,9 +2,9 @@
 
 use super::conn::{Conn, LOGIN_PACKET_BYTES, read_packet};
 use super::error::AccountError;
-use super::event::{Event, Reader, SLICE, Wants};
 use super::seats::Seat;
 use crate::backend::Backend;
+use crate::log::event::{Event, Reader, SLICE, Wants};
 use crate::wire::command::Command;
 use crate::wire::frame::{self, HEADER_BYTES, Header, MAX_BODY};
 use crate::wire::response::{EOF, ERR, ErrPacket, OK};

@@ -15,10 +15,8 @@
 
 mod conn;
 pub mod error;
-pub mod event;
 pub mod log;
 pub mod login;
-mod packed;
 mod seats;
 mod told;
 

@@ -1,7 +1,7 @@
 //! The service account: its name as in a GRANT, and the rights that it needs.
 
 use super::timelines::Goal;
-use crate::feed::right::Right;
+use crate::binlog::right::Right;
 use crate::sql::quoted;
 use crate::timeline::check::Product;
 use crate::timeline::definition::{Definition, Form};

@@ -46,7 +46,7 @@ pub(super) async fn look(settings: &Settings, greeting: &Greeting) -> Vec<Findin
     if let Some(void) = legs(settings).void(has_tls(greeting)) {
         findings.push(Finding::InTheWay(void.to_owned()));
     }
-    if let Some(problem) = settings.feed.too_little_memory() {
+    if let Some(problem) = settings.binlog.too_little_memory() {
         findings.push(Finding::InTheWay(problem));
     }
     findings

@@ -1,6 +1,6 @@
 //! `headwater check`: what will be answered from memory, and everything that stands in the way, before anything is served.
 //!
-//! It asks as `serve` would, with the same questions: [`crate::timeline::check`] judges the definitions, [`crate::feed::survey`] the
+//! It asks as `serve` would, with the same questions: [`crate::timeline::check`] judges the definitions, [`crate::binlog::survey`] the
 //! server's log and the account's rights. It only reads, and leaves nothing behind on this machine either.
 
 mod account;
@@ -14,11 +14,11 @@ use std::time::Duration;
 use self::report::Report;
 use self::timelines::Goal;
 use crate::account::{Account, AccountError, Conn, Purpose, host};
+use crate::binlog::obstacles::Obstacle;
+use crate::binlog::right::Right;
+use crate::binlog::survey;
 use crate::catalogue::ask;
 use crate::config::Settings;
-use crate::feed::obstacles::Obstacle;
-use crate::feed::right::Right;
-use crate::feed::survey;
 use crate::server::{greet, named};
 use crate::session::probe;
 use crate::timeline::check::Product;
@@ -173,7 +173,7 @@ async fn server(
     let known = conn.rows("SELECT CURRENT_USER()").await?;
     let known = known.row(0).and_then(|row| row.cell(0));
     let known = String::from_utf8_lossy(known.unwrap_or_default());
-    let goal = if settings.feed.memory_bytes > 0 {
+    let goal = if settings.binlog.memory_bytes > 0 {
         Goal::Memory
     } else {
         Goal::Lookups

@@ -6,10 +6,10 @@ use super::Server;
 use super::account::{self, ANY_DATABASE};
 use super::machine::Finding;
 use super::timelines::{Found, Goal};
+use crate::binlog::obstacles::Obstacle;
+use crate::binlog::right::Right;
+use crate::binlog::{Freshness, Mode};
 use crate::config::Settings;
-use crate::feed::obstacles::Obstacle;
-use crate::feed::right::Right;
-use crate::feed::{Freshness, Mode};
 use crate::timeline::check::Product;
 
 /// Rights that the account lacks.
@@ -39,7 +39,7 @@ impl<'a> Report<'a> {
     /// The settings that decide what is answered from memory, and how fresh it is.
     pub(super) fn settings(&mut self, settings: &Settings) {
         self.part("Settings");
-        let memory = match settings.feed.memory_bytes {
+        let memory = match settings.binlog.memory_bytes {
             0 => "0: no memory, calls are answered by lookups".to_owned(),
             bytes => format!(
                 "{bytes} ({} MiB) for each timeline in each database",
@@ -55,7 +55,7 @@ impl<'a> Report<'a> {
             ("index.memory_bytes", memory),
             ("privileges.ttl_s", ttl),
         ];
-        if settings.feed.preload {
+        if settings.binlog.preload {
             let all = "true: all timelines are loaded at the start, as far as they fit";
             lines.push(("index.preload", all.to_owned()));
         }

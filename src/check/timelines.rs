@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::{CheckError, Server, account};
 use crate::account::{Account, AccountError, Conn, Purpose};
+use crate::binlog::obstacles::Obstacle;
+use crate::binlog::right::Right;
+use crate::binlog::{MOST_PLACES, survey};
 use crate::catalogue::{ServiceError, ask};
 use crate::config::Settings;
-use crate::feed::obstacles::Obstacle;
-use crate::feed::right::Right;
-use crate::feed::{MOST_PLACES, survey};
 use crate::sql::quoted;
 use crate::timeline::check::{self, Procedure, Reason, Verdict};
 use crate::timeline::definition::{Definition, Form};

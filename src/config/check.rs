@@ -40,7 +40,7 @@ impl Settings {
                 "the service account (--service-user)",
             ));
         }
-        if rate > 0.0 && self.feed.memory_bytes == 0 {
+        if rate > 0.0 && self.binlog.memory_bytes == 0 {
             return Err(ConfigError::ShadowWithout(
                 "memory (index.memory_bytes above 0)",
             ));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::error::ConfigError;
 use super::sections::{Account, Log, Privileges, ProxyProtocolSection, Redirects, ShadowSection};
-use crate::feed::{BinlogSection, Freshness, IndexSection};
+use crate::binlog::{BinlogSection, Freshness, IndexSection};
 use crate::limits::Limits;
 use crate::session::frames::Compression;
 use crate::timeline::definition::Definition;

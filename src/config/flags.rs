@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::sections::{LogFormat, LogLevel};
-use crate::feed::Mode;
+use crate::binlog::Mode;
 use crate::tls::TlsMode;
 
 /// Flags of `headwater serve` and `headwater check`; each also has an environment variable and, but for `--config`, a key in the file.

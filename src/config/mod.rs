@@ -18,7 +18,7 @@ pub use sections::{
     ShadowSection,
 };
 
-use crate::feed::{FeedLimits, Freshness};
+use crate::binlog::{BinlogLimits, Freshness};
 use crate::limits::Limits;
 use crate::session::frames::Compression;
 use crate::timeline::definition::Definition;
@@ -60,7 +60,7 @@ pub struct Settings {
     /// When memory may answer (`freshness`).
     pub freshness: Freshness,
     /// Bounds of memory and of what fills it (`index`, `binlog`).
-    pub feed: FeedLimits,
+    pub binlog: BinlogLimits,
     /// How long a right that was seen is taken to be there (`privileges.ttl_s`).
     pub privileges: Privileges,
     /// Which calls are compared with the procedure (`shadow`).
@@ -156,7 +156,7 @@ impl Settings {
                 mode: flags.freshness.unwrap_or(file.freshness.mode),
                 ..file.freshness
             },
-            feed: FeedLimits {
+            binlog: BinlogLimits {
                 memory_bytes: flags.index_memory_bytes.unwrap_or(file.index.memory_bytes),
                 preload: flags.preload || file.index.preload,
                 wait_ms: file.index.wait_ms,

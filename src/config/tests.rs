@@ -163,7 +163,7 @@ fn a_value_of_the_wrong_kind_is_told_what_it_should_be_in_plain_words() {
 #[test]
 fn the_section_that_was_called_feed_is_told_its_name() {
     let settings = load("[binlog]\nevent_bytes = 1048576\n").unwrap();
-    assert_eq!(settings.feed.event_bytes, 1_048_576);
+    assert_eq!(settings.binlog.event_bytes, 1_048_576);
     for (text, line) in [
         ("[feed]\nevent_bytes = 1048576\n", 1),
         ("[limits]\nsessions = 3\n\n[feed]\n", 4),

@@ -25,8 +25,8 @@ use super::memory::Wanted;
 use super::ownership::ProcedurePlace;
 use super::stall::Stall;
 use crate::backend::{AskError, Backend};
+use crate::binlog::Binlog;
 use crate::catalogue::{Catalogue, DefinerRights};
-use crate::feed::Feed;
 use crate::limits::Limits;
 use crate::link::{Link, release};
 use crate::shadow::Shadow;
@@ -52,7 +52,7 @@ pub struct Shared {
     /// What a session's two connections are made of.
     pub transport: Transport,
     /// Memory, where there is a service account to keep it.
-    pub feed: Option<Arc<Feed>>,
+    pub binlog: Option<Arc<Binlog>>,
     /// The real procedure beside some of the calls, where that is wished for.
     pub shadow: Option<Arc<Shadow>>,
     /// False: every call is relayed.
@@ -84,8 +84,8 @@ impl Shared {
             return 0;
         };
         // First, so that nobody is answered from what was wrong.
-        if let Some(feed) = &self.feed {
-            feed.empty();
+        if let Some(binlog) = &self.binlog {
+            binlog.empty();
         }
         shadow.trust_again()
     }
@@ -97,11 +97,11 @@ impl Shared {
         if let Some(shadow) = &self.shadow {
             line = format!("{line} {}", shadow.summary());
         }
-        if let Some(feed) = &self.feed {
-            line = format!("{line} freshness={}", feed.mode());
+        if let Some(binlog) = &self.binlog {
+            line = format!("{line} freshness={}", binlog.mode());
             for (counter, count) in [
-                (super::counts::UNREADABLE, feed.unreadable()),
-                (super::counts::CONTRADICTIONS, feed.contradictions()),
+                (super::counts::UNREADABLE, binlog.unreadable()),
+                (super::counts::CONTRADICTIONS, binlog.contradictions()),
             ] {
                 if count > 0 {
                     line = format!("{line} {}={count}", counter.name);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::driver::Session;
 use super::ownership::{Answered, Want};
-use crate::feed::{Likely, Mark, Place};
+use crate::binlog::{Likely, Mark, Place};
 use crate::index::Page;
 use crate::shadow::Compared;
 
@@ -20,19 +20,19 @@ pub(super) struct Wanted {
 impl Session {
     /// Whether the page is likely to be in memory, and whether the answer is to be compared.
     pub(super) async fn look(&mut self, want: Want) -> (Likely, bool) {
-        let Some(feed) = self.shared.feed.clone() else {
+        let Some(binlog) = self.shared.binlog.clone() else {
             return (Likely::No, false);
         };
         let Some(place) = self.place_of(&want) else {
             return (Likely::No, false);
         };
         let compares = self.shared.shadow.as_ref().is_some_and(|it| it.chooses());
-        let mark = if compares { feed.mark() } else { None };
+        let mark = if compares { binlog.mark() } else { None };
         let likely = match want.now {
             true => {
                 let server = self.server();
                 let page = (want.reader, want.bound, want.n);
-                feed.may_have(&place, server.as_deref(), page).await
+                binlog.may_have(&place, server.as_deref(), page).await
             }
             false => Likely::No,
         };
@@ -43,11 +43,12 @@ impl Session {
 
     /// The page that was looked for last.
     pub(super) async fn page(&mut self, likely: Likely) -> Option<Page> {
-        let feed = self.shared.feed.clone()?;
+        let binlog = self.shared.binlog.clone()?;
         let server = self.server()?;
         let Wanted { place, want, .. } = self.wanted.as_ref()?;
         let page = (want.reader, want.bound, want.n);
-        feed.page(place, Some(&server), page, self.sent, likely)
+        binlog
+            .page(place, Some(&server), page, self.sent, likely)
             .await
     }
 
@@ -89,7 +90,7 @@ impl Session {
         }
         let database = std::str::from_utf8(&want.database).ok()?;
         let names = self.shared.catalogue.definitions().get(want.definition)?;
-        let feed = self.shared.feed.as_ref()?;
-        feed.place(want.definition, names, database)
+        let binlog = self.shared.binlog.as_ref()?;
+        binlog.place(want.definition, names, database)
     }
 }

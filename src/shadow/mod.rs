@@ -1,7 +1,7 @@
 //! Has the real procedure look over Headwater's shoulder: for a share of the owned calls it runs as well, on a connection of
 //! the service account, and its answer is compared.
 //!
-//! The two answers are not given at one moment. Between them nothing may have happened to what they tell of: the feed
+//! The two answers are not given at one moment. Between them nothing may have happened to what they tell of: the binlog
 //! names every change that was applied from before the first answer until after the second one, with a proof of
 //! freshness behind that. Where there was one, a new pair is taken. A difference without one is a fault of
 //! Headwater, or a change that no log tells of: it is logged with both answers, and the definition is relayed from then on.
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::mpsc;
 
 use crate::account::{Account, AccountError, Conn, Purpose};
-use crate::feed::{Feed, Likely, Mark, Place};
+use crate::binlog::{Binlog, Likely, Mark, Place};
 use crate::session::counts::COMPARED;
 use crate::source::lookup::Found;
 use crate::timeline::definition::{Definition, Form};
@@ -143,7 +143,7 @@ impl Shadow {
 /// Compares for good.
 pub async fn run(
     shadow: Arc<Shadow>,
-    feed: Arc<Feed>,
+    binlog: Arc<Binlog>,
     definitions: &[Definition],
     mut inbox: Inbox,
 ) {
@@ -158,7 +158,7 @@ pub async fn run(
         }
         let number = compared.definition;
         let judged = match connection(&mut kept, &inbox.account).await {
-            Ok(conn) => judge(&feed, definition, compared, conn).await,
+            Ok(conn) => judge(&binlog, definition, compared, conn).await,
             Err(error) => Err(error),
         };
         let count = match judged {
@@ -216,7 +216,7 @@ enum Judged {
 }
 
 async fn judge(
-    feed: &Feed,
+    binlog: &Binlog,
     definition: &Definition,
     compared: Compared,
     conn: &mut Conn,
@@ -235,7 +235,7 @@ async fn judge(
         if real::same(form, &answer, &real) {
             return Ok(Judged::Same);
         }
-        if feed.spared(&place, mark, reader).await {
+        if binlog.spared(&place, mark, reader).await {
             return Ok(Judged::Different(real::difference(
                 definition,
                 &place,
@@ -246,12 +246,12 @@ async fn judge(
             )));
         }
         let n = usize::try_from(definition.n).unwrap_or(usize::MAX);
-        let Some(next) = feed.mark() else {
+        let Some(next) = binlog.mark() else {
             break;
         };
         mark = next;
         let wanted = (reader, bound, n);
-        let page = feed.page(&place, None, wanted, true, Likely::Resident);
+        let page = binlog.page(&place, None, wanted, true, Likely::Resident);
         let Some(page) = page.await else {
             break;
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::account::{AccountError, Conn};
-use crate::feed::Place;
+use crate::binlog::Place;
 use crate::source::lookup::Found;
 use crate::sql::quoted;
 use crate::timeline::Head;

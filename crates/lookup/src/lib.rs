@@ -11,6 +11,7 @@ pub mod lists;
 pub mod lookup;
 pub mod plan;
 pub mod proofs;
+pub mod spans;
 mod unusable;
 
 pub use lookup::{Found, Lookup};

@@ -4,7 +4,7 @@ use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
 use super::load::LoadError;
-use crate::feed::right::Right;
+use crate::binlog::right::Right;
 use crate::lab::private_server::Kind;
 use crate::timeline::check::Product;
 

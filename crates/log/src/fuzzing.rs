@@ -1,0 +1,99 @@
+//! Body of the fuzz target `events`: takes any bytes and fails by an assertion.
+
+use super::events::{Events, Heard};
+use super::routes::Routes;
+use super::tables::Tables;
+use crate::event::{Event, Keep};
+use headwater_timeline::Definition;
+use headwater_timeline::index::Position;
+
+/// Row changes of a transaction, at most.
+const MOST: usize = 1_000;
+
+/// Events, each behind its type and the length of its body (2 bytes), are read or refused: positions never go back, and no
+/// transaction grows beyond its limit.
+pub fn events(data: &[u8]) {
+    let tables = Tables {
+        place: 0,
+        database: "tl".to_owned(),
+        names: Definition::classic(),
+    };
+    let columns = [
+        ("message", "id"),
+        ("message", "user_id"),
+        ("message", "body"),
+        ("follower", "user_id"),
+        ("follower", "follower_id"),
+    ];
+    let columns = columns.map(|(table, column)| (table.to_owned(), column.to_owned()));
+    let routes = Routes {
+        routes: tables.routes(&columns).into_iter().flatten().collect(),
+        caseless: false,
+    };
+    assert_eq!(routes.routes.len(), 2);
+    let mut at = Position { file: 1, offset: 4 };
+    let mut events = Events::starting_at(at, "binlog", MOST);
+    let mut rest = data;
+    while let Some(([kind, low, high], behind)) = rest.split_first_chunk() {
+        let length = usize::from(u16::from_le_bytes([*low, *high])).min(behind.len());
+        let (body, behind) = behind.split_at(length);
+        rest = behind;
+        let mut event = event(*kind, body);
+        if let Keep::First(bytes) = events.keeps(*kind, body, &routes) {
+            event.cut = bytes < body.len();
+            event.body.truncate(bytes);
+        }
+        let heard = loop {
+            match events.take(&event, &routes) {
+                Ok(Heard::Unfinished) => {}
+                heard => break heard,
+            }
+        };
+        match heard {
+            Ok(Heard::Passed(to)) => {
+                assert!(to >= at);
+                at = to;
+            }
+            Ok(Heard::Transaction(to, changes)) => {
+                assert!(to >= at && !changes.is_empty() && changes.len() <= MOST);
+                at = to;
+            }
+            Ok(Heard::Nothing | Heard::Unfinished) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// As the stream's client makes it of a packet.
+fn event(kind: u8, body: &[u8]) -> Event {
+    Event {
+        kind,
+        body: body.to_vec(),
+        ..Event::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(data: Vec<u8>) {
+            events(&data);
+        }
+
+        #[test]
+        fn any_bodies_are_read_or_refused(
+            all in proptest::collection::vec((0u8..180, proptest::collection::vec(0u8..40, 0..60)), 0..20),
+        ) {
+            let data = all.iter().flat_map(|(kind, body)| {
+                let length = u16::try_from(body.len()).unwrap_or_default().to_le_bytes();
+                [&[*kind], &length[..], body].concat()
+            });
+            events(&data.collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The server's binary log: from its bytes to changes of timelines, and what proves that these can be read.
+//!
+//! ```text
+//! bytes -> event -> events (routes, statement) -> transaction -> queue (evidence) -> cut -> index
+//! ```
+//!
+//! No IO: bytes of the log and rows that were seen in, changes that may be applied out.
+
+mod error;
+pub mod event;
+pub mod events;
+pub mod evidence;
+#[doc(hidden)]
+pub mod fuzzing;
+mod packed;
+pub mod queue;
+pub mod recent;
+pub mod routes;
+mod statement;
+pub mod tables;
+
+pub use error::EventError;

@@ -1,0 +1,178 @@
+//! MySQL's compressed transactions (TRANSACTION_PAYLOAD): unpacked as they come, a buffer at a time, and read as events at once. However
+//! long one is, no more than a buffer of it is held, and what zstd looks back at.
+
+use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
+
+use super::error::EventError;
+use super::event::{Event, Reader, SLICE, Wants};
+use headwater_wire::cursor::Cursor;
+
+/// Fields in front of what is compressed: their end, the algorithm, and the algorithms.
+const END_OF_FIELDS: u64 = 0;
+const COMPRESSION: u64 = 2;
+const ZSTD: u64 = 0;
+const UNCOMPRESSED: u64 = 255;
+/// The fields are three numbers.
+const MOST_FIELDS: usize = 256;
+/// What zstd may look back at, as a power of two: what levels up to 19 need, and what it can be told at most. In between the limit
+/// of events decides.
+const WINDOWS: std::ops::RangeInclusive<u32> = 23..=27;
+
+/// What is in a compressed transaction.
+pub(crate) struct Packed {
+    most: usize,
+    /// The fields so far, until they have all come.
+    fields: Vec<u8>,
+    stream: Option<Stream>,
+    /// Unpacked bytes, and how many of them have been read.
+    unpacked: Vec<u8>,
+    read: usize,
+    /// The buffer was filled: there may be more without further bytes.
+    full: bool,
+    events: Box<Reader>,
+}
+
+enum Stream {
+    /// And whether a frame has just ended.
+    Zstd(Box<Decoder<'static>>, bool),
+    Plain,
+}
+
+impl std::fmt::Debug for Packed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Packed({} of {})", self.read, self.unpacked.len())
+    }
+}
+
+impl Packed {
+    pub(crate) fn new(most: usize) -> Packed {
+        Packed {
+            most,
+            fields: Vec::new(),
+            stream: None,
+            unpacked: Vec::new(),
+            read: 0,
+            full: false,
+            events: Box::new(Reader::within(most)),
+        }
+    }
+
+    /// There is something to do even without further bytes.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.read < self.unpacked.len() || self.full || self.events.is_busy()
+    }
+
+    /// Reads what was unpacked, or unpacks some more. Returns how many bytes were taken, how many were handled, and an event.
+    pub(crate) fn step(
+        &mut self,
+        bytes: &[u8],
+        wants: &impl Wants,
+    ) -> Result<(usize, usize, Option<Event>), EventError> {
+        if let Some(unread) = self.unpacked.get(self.read..)
+            && !unread.is_empty()
+        {
+            let step = self.events.step(unread, wants)?;
+            self.read += step.taken;
+            return Ok((0, step.handled, step.event));
+        }
+        if self.stream.is_none() {
+            let taken = self.fields(bytes)?;
+            return Ok((taken, taken, None));
+        }
+        if bytes.is_empty() && !self.full {
+            return Ok((0, 0, None));
+        }
+        let taken = self.unpack(bytes)?;
+        Ok((taken, taken.max(self.unpacked.len()), None))
+    }
+
+    /// Takes fields, each a type, a length and a value, up to type 0 (MySQL, `libs/mysql/binlog/event/codecs/binary.cpp`).
+    fn fields(&mut self, bytes: &[u8]) -> Result<usize, EventError> {
+        for (at, byte) in bytes.iter().enumerate() {
+            self.fields.push(*byte);
+            if self.fields.len() > MOST_FIELDS {
+                return Err(EventError::Unexpected);
+            }
+            if let Some(algorithm) = algorithm(&self.fields) {
+                self.stream = Some(self.stream_of(algorithm)?);
+                return Ok(at + 1);
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn stream_of(&self, algorithm: u64) -> Result<Stream, EventError> {
+        match algorithm {
+            ZSTD => {
+                let mut decoder = Decoder::new().map_err(EventError::Packed)?;
+                let window = self.most.max(1).ilog2();
+                let window = window.clamp(*WINDOWS.start(), *WINDOWS.end());
+                decoder
+                    .set_parameter(DParameter::WindowLogMax(window))
+                    .map_err(EventError::Packed)?;
+                Ok(Stream::Zstd(Box::new(decoder), true))
+            }
+            UNCOMPRESSED => Ok(Stream::Plain),
+            _ => Err(EventError::Unexpected),
+        }
+    }
+
+    fn unpack(&mut self, bytes: &[u8]) -> Result<usize, EventError> {
+        self.read = 0;
+        match &mut self.stream {
+            Some(Stream::Zstd(decoder, ended)) => {
+                self.unpacked.resize(SLICE, 0);
+                let mut input = InBuffer::around(bytes);
+                let mut output = OutBuffer::around(self.unpacked.as_mut_slice());
+                let hint = decoder.run(&mut input, &mut output);
+                let (taken, made) = (input.pos(), output.pos());
+                self.unpacked.truncate(made);
+                let hint = hint.map_err(EventError::Packed)?;
+                if taken > 0 || made > 0 {
+                    *ended = hint == 0;
+                }
+                self.full = made == SLICE;
+                Ok(taken)
+            }
+            Some(Stream::Plain) => {
+                self.unpacked.clear();
+                self.unpacked.extend_from_slice(bytes);
+                Ok(bytes.len())
+            }
+            None => Err(EventError::Unexpected),
+        }
+    }
+
+    /// All bytes have come.
+    ///
+    /// # Errors
+    /// When they end in the middle of something.
+    pub(crate) fn end(&self) -> Result<(), EventError> {
+        let ended = match &self.stream {
+            Some(Stream::Zstd(_, ended)) => *ended,
+            Some(Stream::Plain) => true,
+            None => false,
+        };
+        if ended && self.events.is_between() {
+            Ok(())
+        } else {
+            Err(EventError::Unexpected)
+        }
+    }
+}
+
+/// The algorithm, once all fields are there.
+fn algorithm(fields: &[u8]) -> Option<u64> {
+    let mut cursor = Cursor::new(fields);
+    let mut algorithm = u64::MAX;
+    loop {
+        let field = cursor.lenenc_int().ok()?;
+        if field == END_OF_FIELDS {
+            return Some(algorithm);
+        }
+        let value = cursor.lenenc_bytes().ok()?;
+        if field == COMPRESSION {
+            algorithm = Cursor::new(value).lenenc_int().ok()?;
+        }
+    }
+}

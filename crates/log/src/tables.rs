@@ -1,0 +1,261 @@
+//! A timeline's two tables in one database: where the log tells of their rows, and the questions about them.
+
+use std::fmt::Write as _;
+
+use headwater_sql::{hex, quoted};
+use headwater_timeline::definition::Definition;
+
+use super::evidence::{Key, Table};
+use super::routes::{Column, Route};
+
+/// The two tables of a timeline.
+#[derive(Clone, Debug)]
+pub struct Tables {
+    /// The number of the place that they belong to.
+    pub place: usize,
+    /// The database that they are in.
+    pub database: String,
+    /// Their names, and those of their columns.
+    pub names: Definition,
+}
+
+impl Tables {
+    /// How many ids a page has.
+    #[must_use]
+    pub fn n(&self) -> usize {
+        usize::try_from(self.names.n).unwrap_or(usize::MAX)
+    }
+
+    fn table(&self, name: &str) -> String {
+        format!("{}.{}", quoted(&self.database), quoted(name))
+    }
+
+    /// Routes without columns: the tables are listened for, their rows not read yet.
+    #[must_use]
+    pub fn blind_routes(&self) -> [Route; 2] {
+        let route = |table, name: &str, first, second| Route {
+            place: self.place,
+            table,
+            database: self.database.clone(),
+            name: name.to_owned(),
+            columns: None,
+            first: Column { at: 0, kind: first },
+            second: Column {
+                at: 0,
+                kind: second,
+            },
+        };
+        let Definition {
+            message,
+            follower,
+            id_type,
+            user_type,
+            ..
+        } = &self.names;
+        [
+            route(Table::Message, &message.table, *id_type, *user_type),
+            route(Table::Follower, &follower.table, *user_type, *user_type),
+        ]
+    }
+
+    /// Asks for every column of the two tables.
+    #[must_use]
+    pub fn columns_query(&self) -> String {
+        format!(
+            "SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {} \
+             AND TABLE_NAME IN ({}, {}) ORDER BY TABLE_NAME, ORDINAL_POSITION",
+            hex(&self.database),
+            hex(&self.names.message.table),
+            hex(&self.names.follower.table),
+        )
+    }
+
+    /// Asks for each of the two tables how it was made.
+    #[must_use]
+    pub fn show_create_queries(&self) -> [(&str, String); 2] {
+        [&self.names.message.table, &self.names.follower.table].map(|name| {
+            (
+                name.as_str(),
+                format!("SHOW CREATE TABLE {}", self.table(name)),
+            )
+        })
+    }
+
+    /// The routes, from the columns that the server lists; `None` when one is not there.
+    #[must_use]
+    pub fn routes(&self, columns: &[(String, String)]) -> Option<[Route; 2]> {
+        let [message, follower] = self.blind_routes();
+        let of = |table: &str| -> Vec<&str> {
+            columns
+                .iter()
+                .filter(|(name, _)| name.eq_ignore_ascii_case(table))
+                .map(|(_, column)| column.as_str())
+                .collect()
+        };
+        let whole = |route: Route, first: &str, second: &str| {
+            let columns = of(&route.name);
+            let at = |name: &str| {
+                columns
+                    .iter()
+                    .position(|column| column.eq_ignore_ascii_case(name))
+            };
+            Some(Route {
+                columns: Some(columns.len()),
+                first: Column {
+                    at: at(first)?,
+                    ..route.first
+                },
+                second: Column {
+                    at: at(second)?,
+                    ..route.second
+                },
+                ..route
+            })
+        };
+        Some([
+            whole(message, &self.names.message.id, &self.names.message.author)?,
+            whole(
+                follower,
+                &self.names.follower.reader,
+                &self.names.follower.author,
+            )?,
+        ])
+    }
+
+    /// Asks for the follow lists of these readers (see [`super::rows::lists`]), for at most `limit` follows.
+    #[must_use]
+    pub fn follows_query(&self, readers: &[u64], limit: usize) -> String {
+        let follower = &self.names.follower;
+        let (reader, author) = (quoted(&follower.reader), quoted(&follower.author));
+        lists(&format!(
+            "SELECT {reader} AS k, {author} AS v FROM {table} WHERE {reader} IN ({readers}) \
+             AND {author} IS NOT NULL LIMIT {limit}",
+            table = self.table(&follower.table),
+            readers = list(readers),
+        ))
+    }
+
+    /// Asks for one reader's follow list, an author a row, for at most `limit` follows.
+    #[must_use]
+    pub fn follow_query(&self, reader: u64, limit: usize) -> String {
+        let follower = &self.names.follower;
+        format!(
+            "SELECT {author} FROM {table} WHERE {column} = {reader} AND {author} IS NOT NULL LIMIT {limit}",
+            author = quoted(&follower.author),
+            table = self.table(&follower.table),
+            column = quoted(&follower.reader),
+        )
+    }
+
+    /// Asks for the next readers behind one, and for how many there are.
+    #[must_use]
+    pub fn readers_query(&self, behind: Option<u64>, limit: usize) -> String {
+        let reader = quoted(&self.names.follower.reader);
+        let table = self.table(&self.names.follower.table);
+        let behind = behind.map_or_else(
+            || format!("{reader} >= 0"),
+            |behind| format!("{reader} > {behind}"),
+        );
+        format!(
+            "SELECT DISTINCT {reader} FROM {table} WHERE {behind} ORDER BY {reader} LIMIT {limit}"
+        )
+    }
+
+    /// Asks how many readers there are.
+    #[must_use]
+    pub fn count_query(&self) -> String {
+        let reader = quoted(&self.names.follower.reader);
+        let table = self.table(&self.names.follower.table);
+        format!("SELECT COUNT(DISTINCT {reader}) FROM {table}")
+    }
+
+    /// Asks for the greatest id.
+    #[must_use]
+    pub fn top_query(&self) -> String {
+        let id = quoted(&self.names.message.id);
+        let table = self.table(&self.names.message.table);
+        format!("SELECT MAX({id}) FROM {table}")
+    }
+
+    /// Asks for all ids of these authors from one on, and below another one (see [`super::rows::lists`]), for at most `limit`.
+    /// From 0 on means all there are: ids below 0 have to be noticed.
+    #[must_use]
+    pub fn range_query(
+        &self,
+        authors: &[u64],
+        from: u64,
+        below: Option<u64>,
+        limit: usize,
+    ) -> String {
+        let id = quoted(&self.names.message.id);
+        let author = quoted(&self.names.message.author);
+        let mut range = below.map_or_else(String::new, |below| format!(" AND {id} < {below}"));
+        if from > 0 {
+            let _ = write!(range, " AND {id} >= {from}");
+        }
+        lists(&format!(
+            "SELECT {author} AS k, {id} AS v FROM {table} WHERE {author} IN ({authors}){range} LIMIT {limit}",
+            table = self.table(&self.names.message.table),
+            authors = list(authors),
+        ))
+    }
+
+    /// Asks for the newest ids of an author, below one where there is one, an id a row.
+    #[must_use]
+    pub fn newest_query(&self, author: u64, below: Option<u64>, limit: usize) -> String {
+        let id = quoted(&self.names.message.id);
+        let column = quoted(&self.names.message.author);
+        let below = below.map_or_else(String::new, |below| format!(" AND {id} < {below}"));
+        format!(
+            "SELECT {id} FROM {table} WHERE {column} = {author}{below} \
+             ORDER BY {column} DESC, {id} DESC LIMIT {limit}",
+            table = self.table(&self.names.message.table),
+        )
+    }
+
+    /// Asks for rows by their keys: place, table (0 or 1), both parts of the key, author.
+    #[must_use]
+    pub fn evidence_query(&self, keys: &[Key]) -> Vec<String> {
+        let mut queries = Vec::new();
+        let number = self.place;
+        let messages: Vec<u64> = keys
+            .iter()
+            .filter(|key| key.table == Table::Message)
+            .map(|key| key.first)
+            .collect();
+        if !messages.is_empty() {
+            queries.push(format!(
+                "SELECT {number}, 0, {id}, 0, {author} FROM {table} WHERE {id} IN ({ids}) AND {author} IS NOT NULL",
+                id = quoted(&self.names.message.id),
+                author = quoted(&self.names.message.author),
+                table = self.table(&self.names.message.table),
+                ids = list(&messages),
+            ));
+        }
+        let reader = quoted(&self.names.follower.reader);
+        let author = quoted(&self.names.follower.author);
+        let edges: Vec<String> = keys
+            .iter()
+            .filter(|key| key.table == Table::Follower)
+            .map(|key| format!("({reader} = {} AND {author} = {})", key.first, key.second))
+            .collect();
+        if !edges.is_empty() {
+            queries.push(format!(
+                "SELECT {number}, 1, {reader}, {author}, {author} FROM {table} WHERE {edges}",
+                table = self.table(&self.names.follower.table),
+                edges = edges.join(" OR "),
+            ));
+        }
+        queries
+    }
+}
+
+/// Of pairs `k, v`: each `k`, how many there are, a sum to check them by, and all `v`.
+fn lists(pairs: &str) -> String {
+    format!("SELECT k, COUNT(*), BIT_XOR(v), GROUP_CONCAT(v) FROM ({pairs}) AS pairs GROUP BY k")
+}
+
+fn list(numbers: &[u64]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    numbers.join(",")
+}

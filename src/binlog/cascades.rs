@@ -1,0 +1,94 @@
+//! Foreign keys that change rows of a timeline's tables by themselves, of which the log does not tell.
+//!
+//! They are read from SHOW CREATE TABLE, which an account with SELECT may ask for: MariaDB lists a key's rules in
+//! `information_schema` only to accounts with another right on the table.
+
+use super::obstacles::Obstacle;
+use super::place::Place;
+use super::rows::text;
+use crate::account::{AccountError, Conn};
+
+const NO_SUCH_TABLE: u16 = 1146;
+
+/// The keys of both tables of a timeline. A table that is not there has none.
+///
+/// # Errors
+/// When the tables may not be seen, or the server cannot be asked.
+pub(super) async fn of(place: &Place, conn: &mut Conn) -> Result<Vec<Obstacle>, AccountError> {
+    let mut found = Vec::new();
+    for (table, query) in place.tables.show_create_queries() {
+        let rows = match conn.rows(&query).await {
+            Ok(rows) => rows,
+            Err(error) if error.code() == Some(NO_SUCH_TABLE) => continue,
+            Err(error) => return Err(error),
+        };
+        let row = rows.row(0);
+        let created = row.and_then(|row| text(row, 1)).unwrap_or_default();
+        found.extend(created.lines().filter_map(|line| cascade(table, line)));
+    }
+    Ok(found)
+}
+
+/// The key that a line of SHOW CREATE TABLE holds, if it acts. Both servers give each key a line of its own and
+/// write a line's end within a comment or a default as `\n`.
+fn cascade(table: &str, line: &str) -> Option<Obstacle> {
+    let key = line.trim_start().strip_prefix("CONSTRAINT ")?;
+    let (name, key) = key.split_once(" FOREIGN KEY ")?;
+    // Behind the last column: every name stands before it.
+    let (_, rule) = key.rsplit_once(')')?;
+    let acts = ["CASCADE", "SET NULL", "SET DEFAULT"];
+    acts.iter()
+        .any(|act| rule.contains(act))
+        .then(|| Obstacle::Cascade {
+            constraint: name.trim_matches(['`', '"']).to_owned(),
+            table: table.to_owned(),
+            rule: rule.trim().trim_end_matches(',').to_owned(),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(line: &str) -> Option<String> {
+        match cascade("message", line) {
+            Some(Obstacle::Cascade {
+                constraint, rule, ..
+            }) => Some(format!("{constraint}: {rule}")),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn keys_that_act_are_found_by_their_rule() {
+        for (line, expected) in [
+            (
+                "  CONSTRAINT `fk` FOREIGN KEY (`user_id`) REFERENCES `user` (`id`) ON DELETE CASCADE,",
+                Some("fk: ON DELETE CASCADE"),
+            ),
+            (
+                "  CONSTRAINT `fk` FOREIGN KEY (`a`, `b`) REFERENCES `d`.`user` (`a`, `b`) ON DELETE SET NULL ON UPDATE CASCADE",
+                Some("fk: ON DELETE SET NULL ON UPDATE CASCADE"),
+            ),
+            (
+                "  CONSTRAINT \"fk\" FOREIGN KEY (\"a\") REFERENCES \"ON DELETE CASCADE\" (\"id\") ON DELETE NO ACTION",
+                None,
+            ),
+            (
+                "  CONSTRAINT `fk` FOREIGN KEY (`a`) REFERENCES `user` (`x) ON DELETE CASCADE`)",
+                None,
+            ),
+            (
+                "  CONSTRAINT `fk` FOREIGN KEY (`a`) REFERENCES `user` (`id`)",
+                None,
+            ),
+            ("  CONSTRAINT `positive` CHECK (`id` > 0)", None),
+            (
+                "  `body` text COMMENT 'CONSTRAINT `x` FOREIGN KEY () ON DELETE CASCADE',",
+                None,
+            ),
+        ] {
+            assert_eq!(rule(line).as_deref(), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Connections for questions beside the stream: proofs of freshness, and loads.
+
+use std::time::Duration;
+
+use super::Binlog;
+use super::error::BinlogError;
+use super::obstacles::{self, ServerFacts};
+use super::rows::text;
+use crate::account::{AccountError, Conn, Purpose};
+
+/// A question that takes longer is given up with its connection. Its statements wait a second for a lock.
+pub(super) const LATEST: Duration = Duration::from_secs(5);
+
+/// A connection that is kept between questions, while the stream is the one that it was made beside: a later stream may
+/// come from another server.
+#[derive(Debug)]
+pub(super) struct Control {
+    purpose: Purpose,
+    kept: Option<(u64, Conn)>,
+}
+
+impl Control {
+    pub(super) fn new(purpose: Purpose) -> Control {
+        Control {
+            purpose,
+            kept: None,
+        }
+    }
+
+    /// Takes the connection out, or makes one. Who has read all answers puts it back.
+    pub(super) async fn take(
+        &mut self,
+        binlog: &Binlog,
+        generation: u64,
+        server: &ServerFacts,
+    ) -> Result<Conn, BinlogError> {
+        let mut kept = self.kept.take();
+        // What is not of use any more is gone before another one is made; so is one that the server has ended while it was idle.
+        let is_of_use = |(own, conn): &mut (u64, Conn)| *own == generation && conn.is_open();
+        if !kept.as_mut().is_some_and(is_of_use) {
+            kept = None;
+        }
+        match kept {
+            Some((_, conn)) => Ok(conn),
+            None => connect(binlog, server, self.purpose).await,
+        }
+    }
+
+    pub(super) fn put_back(&mut self, generation: u64, conn: Conn) {
+        self.kept = Some((generation, conn));
+    }
+}
+
+/// A connection to the server that the stream comes from.
+async fn connect(
+    binlog: &Binlog,
+    server: &ServerFacts,
+    purpose: Purpose,
+) -> Result<Conn, BinlogError> {
+    let failed = BinlogError::while_doing("the service account cannot connect");
+    let mut conn = Conn::open(&binlog.account, purpose)
+        .await
+        .map_err(&failed)?;
+    for statement in [
+        // What is cut off nevertheless is noticed, and asked for in another way.
+        "SET SESSION group_concat_max_len = 1048576",
+        // Whoever waits for longer is answered by lookups in any case.
+        "SET SESSION lock_wait_timeout = 1",
+    ] {
+        conn.run(statement).await.map_err(&failed)?;
+    }
+    let other = obstacles::identity(&mut conn, server.mariadb)
+        .await
+        .map_err(&failed)?;
+    if other == server.identity {
+        Ok(conn)
+    } else {
+        Err(BinlogError::OtherServer {
+            one: server.identity.clone(),
+            other,
+        })
+    }
+}
+
+/// The first cell of a query's first row as text; empty where there is none.
+pub(super) async fn first_text(conn: &mut Conn, query: &str) -> Result<String, AccountError> {
+    let rows = conn.rows(query).await?;
+    Ok(rows.row(0).and_then(|row| text(row, 0)).unwrap_or_default())
+}

@@ -1,0 +1,125 @@
+//! Proves that what is in the log can be read where no row tells: what was there before the stream began, and what left all
+//! rows as they may have been before.
+//!
+//! A transaction between its entry in the log and its commit in the storage engine is listed in
+//! `information_schema.INNODB_TRX`. So once each transaction that was listed after the position was taken has left the
+//! list, everything up to the position can be read. The list may come from a cache: one in which this connection's own
+//! transaction stands was made after it had begun.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::control::first_text;
+use super::rows::all;
+use super::stream::random;
+use super::{Binlog, Phase, State};
+use crate::account::{AccountError, Conn, Purpose};
+use crate::index::Position;
+use crate::log::queue::Cut;
+
+/// The server renews the list when nobody has looked at it for a tenth of a second: who looks that often together with others
+/// has to look less often.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(125);
+const MOST_BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+const BETWEEN_TRIES: Duration = Duration::from_secs(2);
+/// Lists transactions that are open, and whose they are.
+pub(super) const OPEN_TRANSACTIONS: &str =
+    "SELECT trx_id, trx_mysql_thread_id FROM information_schema.INNODB_TRX";
+/// Numbers from here on are given to transactions that have written nothing.
+const UNNUMBERED: u64 = 1 << 48;
+
+/// Works until there is proof; that may also come by another way.
+pub(super) async fn run(binlog: Arc<Binlog>, generation: u64, start: Position) {
+    let mut said = false;
+    let open = |state: &State| state.generation == generation && state.phase == Phase::Unproven;
+    loop {
+        match wait_for_commits(&binlog, open).await {
+            Ok(()) => break,
+            Err(error) => {
+                if !said {
+                    said = true;
+                    tracing::info!(
+                        "the list of open transactions cannot be read ({error}; the right PROCESS is missing?): \
+                         calls are answered from memory after the next change of the tables"
+                    );
+                }
+            }
+        }
+        tokio::time::sleep(BETWEEN_TRIES).await;
+    }
+    let mut state = binlog.state();
+    if state.generation == generation && state.phase == Phase::Unproven {
+        tracing::debug!(?start, "what was committed before the stream is readable");
+        state.phase = Phase::Proven;
+        binlog.apply(&state, &[]);
+    }
+    drop(state);
+    binlog.progress.notify_waiters();
+}
+
+/// Proves it of all that waits now, in the background; of one such lot at a time.
+pub(super) fn release(binlog: &Arc<Binlog>, generation: u64) {
+    let end = {
+        let mut state = binlog.state();
+        if state.generation != generation || state.released {
+            return;
+        }
+        state.released = true;
+        state.queue.end()
+    };
+    let binlog = Arc::clone(binlog);
+    tokio::spawn(async move {
+        let open = |state: &State| state.generation == generation && state.queue.first() < end;
+        match wait_for_commits(&binlog, open).await {
+            Ok(()) => binlog.learn(generation, Cut::readable(end)),
+            Err(error) => {
+                tracing::debug!("the list of open transactions cannot be read: {error}");
+                tokio::time::sleep(BETWEEN_TRIES).await;
+            }
+        }
+        let mut state = binlog.state();
+        if state.generation == generation {
+            state.released = false;
+        }
+    });
+}
+
+/// Ends early when the question is not `open` any more.
+async fn wait_for_commits(
+    binlog: &Binlog,
+    open: impl Fn(&State) -> bool,
+) -> Result<(), AccountError> {
+    let _alone = binlog.listing.lock().await;
+    let mut conn = Conn::open(&binlog.account, Purpose::Transactions).await?;
+    conn.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        .await?;
+    let own = first_text(&mut conn, "SELECT CONNECTION_ID()").await?;
+    let own: u64 = own.parse().unwrap_or_default();
+    let mut waiting: Option<HashSet<u64>> = None;
+    let mut pause = BETWEEN_LOOKS;
+    while open(&binlog.state()) {
+        let rows = conn.rows(OPEN_TRANSACTIONS).await?;
+        // A list that cannot be read proves nothing.
+        let listed: Vec<[u64; 2]> = all(&rows).unwrap_or_default();
+        if listed.iter().any(|[_, thread]| *thread == own) {
+            let now: HashSet<u64> = listed
+                .iter()
+                .filter(|[id, thread]| *thread != own && (1..UNNUMBERED).contains(id))
+                .map(|[id, _]| *id)
+                .collect();
+            let left = match waiting {
+                None => now,
+                Some(waiting) => waiting.intersection(&now).copied().collect(),
+            };
+            if left.is_empty() {
+                break;
+            }
+            waiting = Some(left);
+        }
+        let longer = f64::from(random()) / f64::from(u32::MAX);
+        tokio::time::sleep(pause + pause.mul_f64(longer)).await;
+        pause = MOST_BETWEEN_LOOKS.min(pause * 3 / 2);
+    }
+    conn.run("COMMIT").await
+}

@@ -1,0 +1,342 @@
+//! Brings rows into the indexes: what calls lack at once if it is little, everything else in the background.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `schema` | where the columns stand |
+//! | `fill` | one round: follow lists, then messages of the authors on them |
+//! | `backlog` | what is left for quiet moments, and all readers where `index.preload` is set |
+
+mod backlog;
+mod fill;
+mod schema;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Mutex, mpsc, oneshot};
+
+use self::backlog::Backlog;
+use self::fill::Source;
+use super::control::Control;
+use super::error::BinlogError;
+use super::obstacles::ServerFacts;
+use super::place::Place;
+use super::{Binlog, Phase};
+use crate::account::{Conn, Purpose};
+use crate::binlog::rows::all;
+use crate::source::spans::Spans;
+
+/// What is to be loaded.
+#[derive(Debug)]
+pub(super) enum Load {
+    /// The columns of a place's tables.
+    Schema(usize),
+    /// All that a page needs. Told to `done`: whether it is there now.
+    Page {
+        place: usize,
+        want: Want,
+        done: oneshot::Sender<bool>,
+    },
+}
+
+/// A page of the `n` newest ids at or below a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Want {
+    pub(super) reader: u64,
+    pub(super) bound: Option<u64>,
+    pub(super) n: usize,
+}
+
+/// Loads under way at a time.
+const WORKERS: usize = 2;
+/// Pages that one of them takes in at a time.
+const TAKEN: usize = 16;
+/// A call waits for so many authors at most: more of them are left for quiet moments.
+const FEW: usize = 256;
+/// Rounds that a call waits for: follow list and authors, then ids of authors who have few new ones.
+const QUICK_ROUNDS: usize = 3;
+const RETRY: Duration = Duration::from_millis(500);
+
+/// Loads for good.
+pub(super) async fn run(binlog: Arc<Binlog>, loads: mpsc::Receiver<Load>) {
+    let loads = Arc::new(Mutex::new(loads));
+    let workers = (0..WORKERS).map(|_| work(Arc::clone(&binlog), Arc::clone(&loads)));
+    futures_util::future::join_all(workers).await;
+}
+
+async fn work(binlog: Arc<Binlog>, loads: Arc<Mutex<mpsc::Receiver<Load>>>) {
+    let mut loader = Loader {
+        binlog,
+        control: Control::new(Purpose::Loads),
+        generation: 0,
+        backlog: Backlog::default(),
+        said: None,
+    };
+    loop {
+        let mut taken = Vec::new();
+        // What is left from before goes on when nobody waits, for half of the time.
+        match loader.backlog.due() {
+            None => {
+                if loads.lock().await.recv_many(&mut taken, TAKEN).await == 0 {
+                    return;
+                }
+            }
+            Some(due) => {
+                let some = async { loads.lock().await.recv_many(&mut taken, TAKEN).await };
+                let _ = tokio::time::timeout_at(due.into(), some).await;
+            }
+        }
+        if taken.is_empty() {
+            loader.catch_up().await;
+        } else {
+            loader.take(taken).await;
+        }
+    }
+}
+
+struct Loader {
+    binlog: Arc<Binlog>,
+    control: Control,
+    generation: u64,
+    backlog: Backlog,
+    /// The last trouble that was logged.
+    said: Option<String>,
+}
+
+/// Pages that calls wait for, with those who wait.
+type Waiting = HashMap<Want, Vec<oneshot::Sender<bool>>>;
+
+impl Loader {
+    async fn take(&mut self, taken: Vec<Load>) {
+        let mut pages: HashMap<usize, Waiting> = HashMap::new();
+        for load in taken {
+            match load {
+                Load::Schema(place) => self.schema(place).await,
+                Load::Page { place, want, done } => {
+                    let waiting = pages.entry(place).or_default();
+                    waiting.entry(want).or_default().push(done);
+                }
+            }
+        }
+        for (number, waiting) in pages {
+            if let Some(place) = self.place(number) {
+                let done = self.quickly(&place, waiting).await;
+                self.complain(&place, done);
+            }
+        }
+    }
+
+    fn place(&mut self, number: usize) -> Option<Arc<Place>> {
+        let generation = self.binlog.state().generation;
+        if self.generation != generation {
+            self.generation = generation;
+            self.backlog = Backlog::default();
+        }
+        self.binlog.places().get(number).map(Arc::clone)
+    }
+
+    fn complain(&mut self, place: &Place, done: Result<(), BinlogError>) {
+        if let Err(error) = done {
+            let text = format!("{}: {error}", place.database());
+            if self.said.as_ref() != Some(&text) {
+                tracing::warn!("memory cannot be filled for {text}");
+                self.said = Some(text);
+            }
+        }
+    }
+
+    /// The server and a connection to it; `None` while its log is not followed.
+    async fn connection(&mut self) -> Result<Option<(Arc<ServerFacts>, Conn)>, BinlogError> {
+        let server = {
+            let state = self.binlog.state();
+            let server = state.server.clone();
+            server.filter(|_| state.phase != Phase::Aside && state.generation == self.generation)
+        };
+        let Some(server) = server else {
+            return Ok(None);
+        };
+        let conn = self.control.take(&self.binlog, self.generation, &server);
+        Ok(Some((Arc::clone(&server), conn.await?)))
+    }
+
+    async fn schema(&mut self, number: usize) {
+        let Some(place) = self.place(number) else {
+            return;
+        };
+        let done = self.learn(&place).await;
+        if done.is_err() {
+            let binlog = Arc::clone(&self.binlog);
+            tokio::spawn(async move {
+                tokio::time::sleep(RETRY).await;
+                let _ = binlog.loads.try_send(Load::Schema(number));
+            });
+        }
+        self.complain(&place, done);
+    }
+
+    async fn learn(&mut self, place: &Place) -> Result<(), BinlogError> {
+        let Some((_, mut conn)) = self.connection().await? else {
+            return Ok(());
+        };
+        if schema::learn(&self.binlog, self.generation, place, &mut conn).await? {
+            let failed = BinlogError::while_doing("the tables cannot be read");
+            // NULL, or below 0: then nothing is known.
+            let top = conn
+                .rows(&place.tables.top_query())
+                .await
+                .map_err(&failed)?;
+            let top = top.row(0).and_then(|row| row.u64(0));
+            *place.spans() = Spans::below(top.unwrap_or(0));
+            if self.binlog.limits.preload {
+                let readers = conn
+                    .rows(&place.tables.count_query())
+                    .await
+                    .map_err(&failed)?;
+                let readers = readers.row(0).and_then(|row| row.u64(0));
+                self.backlog.preload(place.number(), readers.unwrap_or(0));
+            }
+        }
+        self.control.put_back(self.generation, conn);
+        Ok(())
+    }
+
+    /// Loads what calls wait for. Whoever lacks much is told so at once, and looks it up; it is loaded for the next call.
+    async fn quickly(&mut self, place: &Place, mut waiting: Waiting) -> Result<(), BinlogError> {
+        for _ in 0..QUICK_ROUNDS {
+            let wants: Vec<Want> = waiting.keys().copied().collect();
+            let left = self.round(place, &wants, FEW).await?;
+            for want in &left.much {
+                self.backlog.push(place.number(), *want);
+                waiting.remove(want);
+            }
+            // What was loaded may be used once everything before is known to be readable; and whatever is here, if it is as
+            // new as those who wait.
+            if !self.binlog.prove().await {
+                break;
+            }
+            let (done, open): (Waiting, Waiting) =
+                waiting.into_iter().partition(|(want, _)| place.has(*want));
+            for done in done.into_values().flatten() {
+                let _ = done.send(true);
+            }
+            waiting = open;
+            if waiting.is_empty() || !left.began {
+                break;
+            }
+        }
+        for want in waiting.into_keys() {
+            if !place.follows_too_many(want.reader) {
+                self.backlog.push(place.number(), want);
+            }
+        }
+        Ok(())
+    }
+
+    /// One round for what is left.
+    async fn catch_up(&mut self) {
+        let begun = Instant::now();
+        let Some(number) = self.backlog.place() else {
+            return;
+        };
+        if let Some(place) = self.place(number) {
+            if !self.binlog.is_followed(&place, None) {
+                self.backlog.wait();
+                return;
+            }
+            let done = self.go_on(&place).await;
+            if done.is_err() {
+                self.backlog.give_up(number);
+            }
+            self.complain(&place, done);
+        }
+        self.backlog.rest(begun.elapsed());
+    }
+
+    async fn go_on(&mut self, place: &Place) -> Result<(), BinlogError> {
+        if let Some(query) = self.backlog.more_readers(place)
+            && let Some((_, mut conn)) = self.connection().await?
+        {
+            let failed = BinlogError::while_doing("the follow table cannot be read");
+            let readers = conn.rows(&query).await.map_err(&failed)?;
+            let readers = all::<1>(&readers).ok_or_else(fill::no_number)?;
+            let readers: Vec<u64> = readers.into_iter().flatten().collect();
+            self.control.put_back(self.generation, conn);
+            let most = self.binlog.limits.memory_bytes;
+            self.backlog.add_readers(place, &readers, most);
+        }
+        let waiting = self.backlog.next(place.number());
+        let wants: Vec<Want> = waiting.iter().map(|(want, _)| *want).collect();
+        if self.round(place, &wants, usize::MAX).await?.began {
+            self.binlog.prove().await;
+        }
+        // What does not fit is evicted again: there is no end to that.
+        let full = place.index().is_nearly_full();
+        for waiting in waiting {
+            let (want, _) = waiting;
+            if !full && !place.has(want) && !place.follows_too_many(want.reader) {
+                self.backlog.again(place.number(), waiting);
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins whatever these pages lack, but for those that lack more authors than this.
+    async fn round(
+        &mut self,
+        place: &Place,
+        wants: &[Want],
+        most: usize,
+    ) -> Result<Left, BinlogError> {
+        let mut left = Left::default();
+        if wants.is_empty() {
+            return Ok(left);
+        }
+        let Some((server, mut conn)) = self.connection().await? else {
+            return Ok(left);
+        };
+        let mut source = Source {
+            binlog: &self.binlog,
+            generation: self.generation,
+            place,
+            status: server.status,
+            conn: &mut conn,
+        };
+        let lists = source.follows(wants).await?;
+        left.began = !lists.is_empty();
+        let mut authors: Vec<(u64, Want)> = Vec::new();
+        for want in wants {
+            let missing = {
+                let index = place.index();
+                let page = match lists.get(&want.reader) {
+                    Some(list) => index.page_of(list, want.bound, want.n),
+                    None => {
+                        let page = index.page(want.reader, want.bound, want.n);
+                        page.map_err(|missing| missing.authors)
+                    }
+                };
+                page.err().unwrap_or_default()
+            };
+            if missing.len() > most {
+                left.much.push(*want);
+            } else {
+                authors.extend(missing.into_iter().map(|author| (author, *want)));
+            }
+        }
+        if !authors.is_empty() {
+            left.began = true;
+            source.messages(&authors).await?;
+        }
+        self.control.put_back(self.generation, conn);
+        Ok(left)
+    }
+}
+
+/// What a round left undone.
+#[derive(Default)]
+struct Left {
+    /// Pages that lack too much.
+    much: Vec<Want>,
+    /// Something was loaded.
+    began: bool,
+}

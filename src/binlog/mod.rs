@@ -1,0 +1,561 @@
+//! The index's only writer: follows the server's binary log, proves what it tells to be readable, and loads what is asked for.
+//!
+//! `stream` reads the log, of which the package [`crate::log`] makes transactions. They wait until `probe` has proof that the server
+//! lets them be read; then they are applied to the index of their `place`. `load` brings in rows that are not resident (both over
+//! `control` connections). `fence` proves the same for what was committed before the stream began, `watch` looks at what the log does
+//! not tell. Whatever cannot be followed makes memory step aside: every index is emptied, and begun anew once the log can be followed
+//! again.
+
+mod cascades;
+mod control;
+mod error;
+mod fence;
+mod load;
+pub mod obstacles;
+mod place;
+mod probe;
+pub mod right;
+mod rows;
+mod settings;
+mod stream;
+pub mod survey;
+mod watch;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use error::BinlogError;
+pub use place::Place;
+pub use settings::{BinlogLimits, BinlogSection, Freshness, IndexSection, Mode};
+
+use self::load::{Load, Want};
+use self::obstacles::ServerFacts;
+use crate::account::Account;
+use crate::index::{Page, Position};
+use crate::log::evidence::Key;
+use crate::log::queue::{Cut, Queue, Transaction};
+use crate::log::recent::Recent;
+use crate::log::routes::Routes;
+use crate::timeline::definition::Definition;
+
+/// Timelines that are kept in memory; calls of others are answered by lookups.
+pub const MOST_PLACES: usize = 64;
+/// Loads that wait; what does not fit is asked for again by the next call.
+const MOST_LOADS: usize = 10_000;
+
+/// Follows one server for all sessions.
+#[derive(Debug)]
+pub struct Binlog {
+    account: Account,
+    /// Its number as a replica: the server ends an older stream of the same one.
+    replica: u32,
+    freshness: Freshness,
+    limits: BinlogLimits,
+    state: Mutex<State>,
+    places: RwLock<Vec<Arc<Place>>>,
+    /// Something was received, released or lost.
+    progress: Notify,
+    /// A statement in the log, or before it, may have changed a definition.
+    pub changed: Notify,
+    /// Tables to listen to were added.
+    rerouted: Notify,
+    /// Statements of the log that could not be read for certain or are told in place of rows: each has emptied memory.
+    unreadable: AtomicU64,
+    /// Counts changes of the routes, so that the stream need not look at them with every event.
+    routes_version: AtomicU64,
+    /// Whoever looks at the list of open transactions: it is not renewed while two do.
+    listing: tokio::sync::Mutex<()>,
+    /// How often the rows and the log contradicted each other.
+    contradictions: AtomicU64,
+    asks: mpsc::UnboundedSender<oneshot::Sender<bool>>,
+    loads: mpsc::Sender<Load>,
+}
+
+#[derive(Debug)]
+struct State {
+    phase: Phase,
+    /// Counts the streams; what was begun under another one is void.
+    generation: u64,
+    queue: Queue,
+    routes: Arc<Routes>,
+    server: Option<Arc<ServerFacts>>,
+    /// From which position on each place's rows are told; `None` while they are not.
+    bases: Vec<Option<Position>>,
+    /// The last proof failed: calls do not wait for the next one.
+    suspect: bool,
+    /// When the last proof that succeeded was begun.
+    fresh: Option<Instant>,
+    /// Why the stream has to begin anew.
+    anew: Option<BinlogError>,
+    /// What waits is being released by the list of open transactions.
+    released: bool,
+    /// What was applied lately, where answers are compared (`shadow.rate`).
+    recent: Option<Recent>,
+}
+
+/// Whether a page may be answered from memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Likely {
+    /// It is not there.
+    No,
+    /// It was there.
+    Resident,
+    /// It was loaded just now, and proved to be fresh.
+    Fetched,
+}
+
+/// A moment, told by how much had been applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    generation: u64,
+    next: u64,
+}
+
+/// Where a stream stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The log is not followed.
+    Aside,
+    /// It is, but what was committed before may not be readable yet.
+    Unproven,
+    /// What is applied is readable.
+    Proven,
+}
+
+/// What drives a binlog besides the sessions: given to [`Binlog::run`].
+#[derive(Debug)]
+pub struct Inbox {
+    asks: mpsc::UnboundedReceiver<oneshot::Sender<bool>>,
+    loads: mpsc::Receiver<Load>,
+}
+
+impl Binlog {
+    /// A binlog with the service account. It does nothing until [`Self::run`].
+    #[must_use]
+    pub fn new(
+        account: Account,
+        freshness: Freshness,
+        limits: BinlogLimits,
+    ) -> (Arc<Binlog>, Inbox) {
+        let (asks, asked) = mpsc::unbounded_channel();
+        let (loads, wanted) = mpsc::channel(MOST_LOADS);
+        let binlog = Binlog {
+            account,
+            replica: stream::replica_id(),
+            freshness,
+            limits,
+            state: Mutex::new(State {
+                phase: Phase::Aside,
+                generation: 0,
+                queue: Queue::default(),
+                routes: Arc::default(),
+                server: None,
+                bases: Vec::new(),
+                suspect: false,
+                fresh: None,
+                anew: None,
+                released: false,
+                recent: limits.keep_recent.then(Recent::default),
+            }),
+            places: RwLock::default(),
+            progress: Notify::new(),
+            changed: Notify::new(),
+            rerouted: Notify::new(),
+            unreadable: AtomicU64::new(0),
+            routes_version: AtomicU64::new(0),
+            listing: tokio::sync::Mutex::default(),
+            contradictions: AtomicU64::new(0),
+            asks,
+            loads,
+        };
+        let inbox = Inbox {
+            asks: asked,
+            loads: wanted,
+        };
+        (Arc::new(binlog), inbox)
+    }
+
+    /// How fresh answers from memory are: the setting's name, with its bound where it has one.
+    #[must_use]
+    pub fn mode(&self) -> String {
+        self.freshness.to_string()
+    }
+
+    /// Its bounds, and those of memory.
+    #[must_use]
+    pub fn limits(&self) -> &BinlogLimits {
+        &self.limits
+    }
+
+    /// How many statements of the log could not be read for certain, or are told in place of rows: each has emptied memory.
+    #[must_use]
+    pub fn unreadable(&self) -> u64 {
+        self.unreadable.load(Ordering::Relaxed)
+    }
+
+    /// Follows the server's log for good.
+    pub async fn run(self: Arc<Self>, inbox: Inbox) {
+        tokio::join!(
+            stream::run(Arc::clone(&self)),
+            probe::run(Arc::clone(&self), inbox.asks),
+            probe::pump(Arc::clone(&self)),
+            watch::run(Arc::clone(&self)),
+            load::run(Arc::clone(&self), inbox.loads),
+        );
+    }
+
+    /// The place of a timeline in a database, listened to from now on if it was not before. `None` beyond the most that are
+    /// kept in memory.
+    pub fn place(
+        &self,
+        definition: usize,
+        names: &Definition,
+        database: &str,
+    ) -> Option<Arc<Place>> {
+        let known = |places: &[Arc<Place>]| {
+            let mut places = places.iter();
+            places
+                .find(|place| place.definition == definition && place.database() == database)
+                .map(Arc::clone)
+        };
+        if let Some(place) = known(&self.places()) {
+            return Some(place);
+        }
+        let mut state = self.state();
+        let mut places = self.places.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = known(&places) {
+            return Some(place);
+        }
+        if places.len() >= MOST_PLACES {
+            return None;
+        }
+        let place = Arc::new(Place::new(
+            places.len(),
+            definition,
+            names,
+            database,
+            self.limits.memory_bytes,
+        ));
+        places.push(Arc::clone(&place));
+        state.bases.push(None);
+        state.anew = Some(BinlogError::Late);
+        drop(places);
+        let mut routes = Routes::clone(&state.routes);
+        routes.routes.extend(place.tables.blind_routes());
+        state.routes = Arc::new(routes);
+        drop(state);
+        self.routes_changed();
+        self.load(Load::Schema(place.number()));
+        Some(place)
+    }
+
+    /// Has something loaded that nobody asks for again.
+    fn load(&self, load: Load) {
+        if let Err(mpsc::error::TrySendError::Full(load)) = self.loads.try_send(load) {
+            let loads = self.loads.clone();
+            tokio::spawn(async move { loads.send(load).await });
+        }
+    }
+
+    /// Has a timeline loaded from the start, where that is set (`index.preload`).
+    pub fn preload(&self, definition: usize, names: &Definition, database: &str) {
+        if self.limits.preload && self.place(definition, names, database).is_none() {
+            tracing::warn!(
+                "{database} is not loaded: {MOST_PLACES} timelines are in memory already"
+            );
+        }
+    }
+
+    /// Looks whether a page of this reader is likely to be in memory, and may be used in a session with this server. What
+    /// is missing is loaded: while this waits if it is little, else for the next call.
+    pub async fn may_have(
+        &self,
+        place: &Place,
+        identity: Option<&[u8]>,
+        (reader, bound, n): (u64, Option<u64>, usize),
+    ) -> Likely {
+        if !self.is_followed(place, identity) {
+            return Likely::No;
+        }
+        if place.index().has_reader(reader) {
+            return Likely::Resident;
+        }
+        if place.follows_too_many(reader) {
+            return Likely::No;
+        }
+        match self.fetch(place, Want { reader, bound, n }).await {
+            true => Likely::Fetched,
+            false => Likely::No,
+        }
+    }
+
+    /// A reader's page from memory, with everything in it that was committed before [`Self::may_have`] was asked, and
+    /// nothing that cannot be read yet. `None` where memory has not got it, or not in time: then it is loaded for the next
+    /// call.
+    ///
+    /// `identity` is the server that the session talks to; `sent` tells whether the session has asked it for anything since
+    /// its last page from memory.
+    pub async fn page(
+        &self,
+        place: &Place,
+        identity: Option<&[u8]>,
+        page: (u64, Option<u64>, usize),
+        sent: bool,
+        likely: Likely,
+    ) -> Option<Page> {
+        let limit = Duration::from_millis(self.freshness.wait_ms);
+        let page = self.page_in_time(place, identity, page, sent, likely);
+        tokio::time::timeout(limit, page).await.ok().flatten()
+    }
+
+    async fn page_in_time(
+        &self,
+        place: &Place,
+        identity: Option<&[u8]>,
+        (reader, bound, n): (u64, Option<u64>, usize),
+        sent: bool,
+        likely: Likely,
+    ) -> Option<Page> {
+        let mut proved = match likely {
+            Likely::No => return None,
+            Likely::Resident => !self.must_prove(sent),
+            Likely::Fetched => true,
+        };
+        for fetched in [false, true] {
+            if !proved && !self.prove().await {
+                return None;
+            }
+            if !self.is_followed(place, identity) {
+                return None;
+            }
+            let page = place.index().page(reader, bound, n);
+            if let Ok(page) = page {
+                return Some(page);
+            }
+            proved = !fetched && self.fetch(place, Want { reader, bound, n }).await;
+            if !proved {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// This moment, for [`Self::spared`]; `None` while the log is not followed.
+    #[must_use]
+    pub fn mark(&self) -> Option<Mark> {
+        let state = self.state();
+        let next = state.recent.as_ref()?.next();
+        (state.phase == Phase::Proven).then_some(Mark {
+            generation: state.generation,
+            next,
+        })
+    }
+
+    /// True if nothing that could be read since then, or before this was asked, has changed a reader's timeline.
+    pub async fn spared(&self, place: &Place, mark: Mark, reader: u64) -> bool {
+        if !self.prove().await {
+            return false;
+        }
+        let state = self.state();
+        if state.generation != mark.generation || state.phase != Phase::Proven {
+            return false;
+        }
+        let follows = place.index().follows(reader);
+        state.recent.as_ref().is_some_and(|recent| {
+            recent.spared(mark.next, place.number(), reader, follows.as_deref())
+        })
+    }
+
+    /// Has what a page lacks loaded. True if it is there soon: with a proof of freshness that was begun after this.
+    async fn fetch(&self, place: &Place, want: Want) -> bool {
+        let (done, there) = oneshot::channel();
+        let load = Load::Page {
+            place: place.number(),
+            want,
+            done,
+        };
+        if self.loads.try_send(load).is_err() {
+            return false;
+        }
+        let limit = Duration::from_millis(self.limits.wait_ms);
+        matches!(tokio::time::timeout(limit, there).await, Ok(Ok(true)))
+    }
+
+    fn is_followed(&self, place: &Place, identity: Option<&[u8]>) -> bool {
+        let state = self.state();
+        state.phase == Phase::Proven
+            && !state.suspect
+            && state.bases.get(place.number()).copied().flatten().is_some()
+            && state.server.as_ref().is_some_and(|server| {
+                identity.is_none_or(|identity| server.identity.as_bytes() == identity)
+            })
+    }
+
+    /// True when freshness has to be proved for a call that comes now.
+    fn must_prove(&self, sent: bool) -> bool {
+        let fresh = self.state().fresh;
+        match (self.freshness.mode, fresh) {
+            (Mode::Strict, _) | (_, None) => true,
+            (Mode::Bounded, Some(fresh)) => {
+                fresh.elapsed() > Duration::from_millis(self.freshness.bounded_ms)
+            }
+            (Mode::Session, Some(_)) => sent,
+        }
+    }
+
+    /// Empties memory, and has it filled anew.
+    pub fn empty(&self) {
+        self.step_aside();
+        self.state().anew = Some(BinlogError::Asked);
+        self.routes_changed();
+    }
+
+    /// Has the stream begin anew.
+    fn begin_anew(&self, generation: u64, why: BinlogError) {
+        let mut state = self.state();
+        if state.generation == generation {
+            state.anew = Some(why);
+            drop(state);
+            self.routes_changed();
+        }
+    }
+
+    /// Asks for a proof that is begun from now on, and waits for it.
+    async fn prove(&self) -> bool {
+        let (answer, proved) = oneshot::channel();
+        if self.asks.send(answer).is_err() {
+            return false;
+        }
+        proved.await.unwrap_or(false)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn places(&self) -> Vec<Arc<Place>> {
+        self.places
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn routes_changed(&self) {
+        self.routes_version.fetch_add(1, Ordering::AcqRel);
+        self.rerouted.notify_one();
+    }
+
+    /// Takes in what a look at the rows told, if it is about the same stream.
+    fn learn(&self, generation: u64, cut: Cut) {
+        let mut state = self.state();
+        if state.generation != generation || state.phase == Phase::Aside {
+            return;
+        }
+        if cut.readable > state.queue.first() {
+            // Servers commit in the order of the log: what came before is readable as well.
+            state.phase = Phase::Proven;
+        }
+        let applied = match state.phase {
+            Phase::Proven => cut.alike,
+            // Nothing is in memory yet; and of what came before this proves nothing.
+            _ => cut.readable,
+        };
+        let released = state.queue.take(applied);
+        if let Some(what) = self.apply(&state, &released) {
+            self.alarm(&mut state, what);
+        }
+        if let Some(recent) = &mut state.recent {
+            recent.note(&released);
+        }
+        drop(state);
+        self.progress.notify_waiters();
+    }
+
+    /// A row is as it cannot be by what the log tells.
+    fn contradicted(&self, generation: u64, key: Key) {
+        let mut state = self.state();
+        if state.generation == generation && state.phase != Phase::Aside {
+            let place = self
+                .places()
+                .get(key.place)
+                .map(|place| place.database().to_owned());
+            let database = place.unwrap_or_default();
+            let (table, first, second) = (key.table, key.first, key.second);
+            let row = format!(
+                "{database}: {table:?} row {first}, {second}, is neither as before nor as after a change"
+            );
+            self.alarm(&mut state, row);
+        }
+    }
+
+    /// From here on nothing in memory is used; the stream begins anew, and says why.
+    fn alarm(&self, state: &mut State, what: String) {
+        self.contradictions.fetch_add(1, Ordering::Relaxed);
+        state.phase = Phase::Aside;
+        state.anew = Some(BinlogError::Contradiction(what));
+        self.routes_changed();
+    }
+
+    /// How often rows and log contradicted each other: each time memory was emptied.
+    #[must_use]
+    pub fn contradictions(&self) -> u64 {
+        self.contradictions.load(Ordering::Relaxed)
+    }
+
+    /// Applies transactions, and moves every index up to where all is applied. Returns what cannot have happened so.
+    fn apply(&self, state: &State, released: &[Transaction]) -> Option<String> {
+        if state.phase != Phase::Proven {
+            return None;
+        }
+        let mut contradiction = None;
+        let floor = state.queue.floor();
+        for (place, base) in self.places().iter().zip(&state.bases) {
+            if base.is_none() {
+                continue;
+            }
+            let mut own = Vec::new();
+            let mut index = None;
+            for transaction in released {
+                own.clear();
+                let changes = transaction.changes.iter();
+                own.extend(
+                    changes
+                        .filter(|(number, _)| *number == place.number())
+                        .map(|(_, change)| *change),
+                );
+                if !own.is_empty() {
+                    let index = index.get_or_insert_with(|| place.index_mut());
+                    index.apply(&own, transaction.end);
+                    if let Some(change) = index.take_contradiction() {
+                        contradiction = Some(format!("{}: {change:?}", place.database()));
+                    }
+                }
+            }
+            if index.is_some() || place.index().position() < floor {
+                index
+                    .get_or_insert_with(|| place.index_mut())
+                    .apply(&[], floor);
+            }
+        }
+        contradiction
+    }
+
+    /// Stands aside: nothing in memory is used any more.
+    fn step_aside(&self) {
+        let mut state = self.state();
+        state.phase = Phase::Aside;
+        state.generation += 1;
+        state.queue = Queue::default();
+        state.bases.iter_mut().for_each(|base| *base = None);
+        state.suspect = false;
+        state.fresh = None;
+        for place in self.places() {
+            place.index_mut().clear();
+        }
+        drop(state);
+        self.progress.notify_waiters();
+    }
+}

@@ -1,0 +1,323 @@
+//! What on a server stands in the way of an index that is never stale: settings and rights, each by name.
+
+use std::collections::HashMap;
+
+use super::control::first_text;
+use super::error::BinlogError;
+use super::right::Right;
+use super::rows::{log_end, text, texts};
+use crate::account::{AccountError, Conn};
+use crate::session::probe::server_identity;
+use crate::timeline::check::Product;
+use crate::wire::resultset::Rows;
+
+/// A setting or a right without which the log does not tell everything, or not in time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Obstacle {
+    /// A variable of the server has a value under which the log is not enough.
+    #[error("{variable} = {value:?} on the server: {why}")]
+    Variable {
+        /// Its name.
+        variable: &'static str,
+        /// What it is set to.
+        value: String,
+        /// What that means, and what it should be.
+        why: &'static str,
+    },
+    /// The service account lacks a right.
+    #[error("the service account may not {}; a right that is missing: {}", .0.purpose(), .0.named())]
+    Right(Right),
+    /// The log leaves databases out.
+    #[error("the server's log is filtered ({variable} = {value:?}): start it without that option")]
+    Filter {
+        /// The server's option.
+        variable: &'static str,
+        /// The databases.
+        value: String,
+    },
+    /// The server applies changes of another one without logging them.
+    #[error("the server is a replica and does not log what it applies: set {variable} = ON on it")]
+    Replica {
+        /// The server's option.
+        variable: &'static str,
+    },
+    /// A foreign key changes rows of the tables without telling the log.
+    #[error(
+        "the foreign key `{constraint}` of `{table}` changes its rows by {rule}, of which the log does not tell: \
+         make it one that restricts, and have the app change the rows"
+    )]
+    Cascade {
+        /// The constraint's name.
+        constraint: String,
+        /// The table that it changes.
+        table: String,
+        /// `ON DELETE CASCADE`, for example.
+        rule: String,
+    },
+    /// A log whose files cannot be told apart by number.
+    #[error("the server's log file is named {0:?}, which has no number")]
+    FileName(String),
+}
+
+/// What is known of the server that the binlog follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ServerFacts {
+    pub(super) mariadb: bool,
+    /// Which server it is: see [`server_identity`].
+    pub(super) identity: String,
+    pub(super) caseless: bool,
+    /// The statement that tells the position.
+    pub(super) status: &'static str,
+    /// How many RESET statements it had counted before its log was looked at.
+    pub(super) resets: Option<String>,
+}
+
+/// Variables, the values under which the log tells everything, and what is wrong with others. A variable that a server
+/// does not have stands in nobody's way.
+const NEEDED: [(&str, &[&str], &str); 5] = [
+    (
+        "log_bin",
+        &["1", "ON"],
+        "there is no log to follow; start the server with log_bin",
+    ),
+    (
+        "binlog_format",
+        &["ROW"],
+        "changes are logged as statements; it has to be ROW (SET GLOBAL binlog_format = ROW; open sessions keep theirs)",
+    ),
+    (
+        "binlog_order_commits",
+        &["1", "ON"],
+        "transactions become readable out of the log's order; it has to be ON (SET GLOBAL binlog_order_commits = ON)",
+    ),
+    (
+        "wsrep_on",
+        &["0", "OFF"],
+        "a Galera node commits out of its log's order; follow a server outside the cluster",
+    ),
+    (
+        ENHANCED_BINLOG,
+        &["0", "OFF"],
+        "Aurora writes its log beside its engine, so rows may be readable before they are in the log; turn it off in the \
+         cluster's parameter group (aurora_enhanced_binlog = 0, binlog_backup = 1) and restart the writer",
+    ),
+];
+/// A parameter of Aurora, and a status of the same name (ACTIVE, say): the log is written beside the engine, not before it.
+const ENHANCED_BINLOG: &str = "aurora_enhanced_binlog";
+
+/// For a database, an account, a table, a column, and what a right for the whole server is needed for.
+const ACCESS_DENIED: [u16; 5] = [1044, 1045, 1142, 1143, 1227];
+const SYNTAX: u16 = 1064;
+
+/// What is known of the server, if nothing is in the way of following its log but for single tables.
+///
+/// # Errors
+/// The first obstacle; or the server cannot be asked.
+pub(super) async fn server(conn: &mut Conn) -> Result<ServerFacts, BinlogError> {
+    let failed = BinlogError::while_doing("the server's settings cannot be read");
+    let (facts, obstacles) = survey(conn).await.map_err(failed)?;
+    match obstacles.into_iter().next() {
+        Some(obstacle) => Err(obstacle.into()),
+        None => Ok(facts),
+    }
+}
+
+/// Asks the server for everything that could stand in the way of following its log, but for single tables.
+///
+/// # Errors
+/// When the server cannot be asked.
+pub(super) async fn survey(conn: &mut Conn) -> Result<(ServerFacts, Vec<Obstacle>), AccountError> {
+    let version = first_text(conn, "SELECT VERSION()").await?;
+    let names: Vec<String> = NEEDED
+        .iter()
+        .map(|(name, ..)| *name)
+        .chain([
+            "lower_case_table_names",
+            "log_slave_updates",
+            "log_replica_updates",
+        ])
+        .map(|name| format!("'{name}'"))
+        .collect();
+    let rows = conn
+        .rows(&format!(
+            "SHOW GLOBAL VARIABLES WHERE Variable_name IN ({})",
+            names.join(",")
+        ))
+        .await?;
+    let variables = named(&rows);
+    let counted = conn
+        .rows(&format!(
+            "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_running', 'Com_reset', '{ENHANCED_BINLOG}')"
+        ))
+        .await?;
+    let counted = named(&counted);
+    let mut obstacles = judge(&variables, &counted);
+    let status = position(conn, is_off(&variables, "log_bin"), &mut obstacles).await?;
+    let mariadb = Product::of(&version) == Product::Mariadb;
+    let facts = ServerFacts {
+        mariadb,
+        identity: identity(conn, mariadb).await?,
+        caseless: variables
+            .get("lower_case_table_names")
+            .is_some_and(|value| value != "0"),
+        status,
+        resets: counted.get("com_reset").cloned(),
+    };
+    Ok((facts, obstacles))
+}
+
+/// Which server a connection leads to.
+pub(super) async fn identity(conn: &mut Conn, mariadb: bool) -> Result<String, AccountError> {
+    first_text(conn, &format!("SELECT {}", server_identity(mariadb))).await
+}
+
+/// True for an error that a right would have spared.
+pub(super) fn is_denial(error: &AccountError) -> bool {
+    let code = error.code();
+    code.is_some_and(|code| ACCESS_DENIED.contains(&code))
+}
+
+/// Values by their names, which servers write in capitals as they like.
+fn named(rows: &Rows) -> HashMap<String, String> {
+    let pairs = rows.iter().filter_map(texts);
+    pairs
+        .map(|[name, value]| (name.to_ascii_lowercase(), value))
+        .collect()
+}
+
+fn is_off(variables: &HashMap<String, String>, name: &str) -> bool {
+    let value = variables.get(name);
+    value.is_some_and(|value| matches!(value.as_str(), "OFF" | "0"))
+}
+
+fn judge(variables: &HashMap<String, String>, status: &HashMap<String, String>) -> Vec<Obstacle> {
+    let replicates = status
+        .get("slaves_running")
+        .is_some_and(|count| count != "0");
+    let unfit = NEEDED.iter().filter_map(|(variable, good, why)| {
+        // Aurora's parameter tells what is wished for, its status what is so.
+        let status = status
+            .get(*variable)
+            .filter(|_| *variable == ENHANCED_BINLOG);
+        let fits = |value: &&String| good.iter().any(|good| good.eq_ignore_ascii_case(value));
+        let mut values = variables.get(*variable).into_iter().chain(status);
+        let value = values.find(|value| !fits(value))?;
+        Some(Obstacle::Variable {
+            variable,
+            value: value.clone(),
+            why,
+        })
+    });
+    let mut obstacles: Vec<Obstacle> = unfit.collect();
+    // Without a log MySQL says OFF of what a replica writes to it.
+    let logs = !is_off(variables, "log_bin");
+    let unlogged = |variable| logs && is_off(variables, variable);
+    if replicates && unlogged("log_slave_updates") {
+        let variable = "log_slave_updates";
+        obstacles.push(Obstacle::Replica { variable });
+    }
+    if unlogged("log_replica_updates") {
+        let variable = "log_replica_updates";
+        obstacles.push(Obstacle::Replica { variable });
+    }
+    obstacles
+}
+
+/// The statement that tells the position: since MySQL 8.2 it has another name. What its answer has against it is added.
+async fn position(
+    conn: &mut Conn,
+    no_log: bool,
+    obstacles: &mut Vec<Obstacle>,
+) -> Result<&'static str, AccountError> {
+    for statement in ["SHOW BINARY LOG STATUS", "SHOW MASTER STATUS"] {
+        match conn.rows(statement).await {
+            Ok(rows) => {
+                let row = rows.row(0);
+                let filter = |at| row.and_then(|row| text(row, at));
+                for (at, variable) in [(2, "binlog_do_db"), (3, "binlog_ignore_db")] {
+                    if let Some(value) = filter(at).filter(|value| !value.is_empty()) {
+                        obstacles.push(Obstacle::Filter { variable, value });
+                    }
+                }
+                if let (Err(obstacle), false) = (log_end(row), no_log) {
+                    obstacles.push(obstacle);
+                }
+                return Ok(statement);
+            }
+            Err(error) if error.code() == Some(SYNTAX) => {}
+            Err(error) if is_denial(&error) => {
+                obstacles.push(Obstacle::Right(Right::LogPosition));
+                return Ok(statement);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok("SHOW MASTER STATUS")
+}
+
+#[cfg(test)]
+#[allow(clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+
+    fn said(variables: &[(&str, &str)], replicates: bool) -> Vec<String> {
+        let running = if replicates { "1" } else { "0" };
+        said_with(variables, &[("slaves_running", running)])
+    }
+
+    fn said_with(variables: &[(&str, &str)], status: &[(&str, &str)]) -> Vec<String> {
+        let owned = |all: &[(&str, &str)]| {
+            let all = all
+                .iter()
+                .map(|(name, value)| (name.to_string(), value.to_string()));
+            all.collect::<HashMap<_, _>>()
+        };
+        let obstacles = judge(&owned(variables), &owned(status));
+        obstacles.iter().map(ToString::to_string).collect()
+    }
+
+    /// No Aurora is at hand: its documentation names the parameter and the status.
+    #[test]
+    fn a_log_that_aurora_writes_beside_its_engine_is_refused_by_name() {
+        let name = "aurora_enhanced_binlog";
+        for value in ["1", "ON", "on"] {
+            let said = said(&[("log_bin", "ON"), (name, value)], false);
+            assert_eq!(said.len(), 1, "{value}");
+            assert!(said[0].starts_with(&format!("{name} = {value:?} on the server: ")));
+        }
+        // Turned off in the parameters, and the writer not restarted yet.
+        let said_of = |status| said_with(&[("log_bin", "ON"), (name, "0")], &[(name, status)]);
+        assert_eq!(said_of("ACTIVE").len(), 1);
+        assert!(said_of("OFF").is_empty());
+    }
+
+    #[test]
+    fn a_format_that_logs_statements_is_named() {
+        let said = said(&[("log_bin", "ON"), ("binlog_format", "MIXED")], false);
+        assert_eq!(said.len(), 1);
+        for word in ["binlog_format", "MIXED", "ROW"] {
+            assert!(said[0].contains(word), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn a_variable_that_is_not_there_is_no_obstacle() {
+        assert!(said(&[("log_bin", "1")], false).is_empty());
+    }
+
+    #[test]
+    fn everything_is_named_and_what_follows_from_another_is_not() {
+        let all = [
+            ("log_bin", "OFF"),
+            ("binlog_format", "STATEMENT"),
+            ("binlog_order_commits", "OFF"),
+            ("log_replica_updates", "OFF"),
+        ];
+        assert_eq!(said(&all, false).len(), 3);
+        let replica = [("log_bin", "ON"), ("log_slave_updates", "OFF")];
+        assert!(said(&replica, false).is_empty());
+        assert!(said(&replica, true)[0].contains("log_slave_updates"));
+        let replica = [("log_bin", "ON"), ("log_replica_updates", "OFF")];
+        assert!(said(&replica, false)[0].contains("log_replica_updates"));
+    }
+}

@@ -1,0 +1,112 @@
+//! One timeline in one database: its index, and what is known about filling it.
+
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+use lru::LruCache;
+
+use super::load::Want;
+use crate::index::Index;
+use crate::log::tables::Tables;
+use crate::source::spans::Spans;
+use crate::timeline::definition::Definition;
+
+/// A timeline's index, and where its rows come from.
+#[derive(Debug)]
+pub struct Place {
+    /// Where its rows come from.
+    pub(super) tables: Tables,
+    /// The definition's place in the catalogue.
+    pub(super) definition: usize,
+    index: RwLock<Index>,
+    spans: Mutex<Spans>,
+    /// So many follows are kept of a reader at most.
+    most_follows: usize,
+    /// Readers who were found to have more, and when.
+    long: Mutex<LruCache<u64, Instant>>,
+}
+
+/// A follow list takes at most this share of the memory: 16 bytes a follow, and a sixteenth of it.
+const FOLLOW_BYTES: usize = 16 * 16;
+/// Readers with longer lists, of whom that is remembered.
+const LONG_LISTS: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
+/// How long it is.
+const LONG_FOR: Duration = Duration::from_secs(60);
+
+impl Place {
+    pub(super) fn new(
+        number: usize,
+        definition: usize,
+        names: &Definition,
+        database: &str,
+        memory_bytes: usize,
+    ) -> Place {
+        Place {
+            tables: Tables {
+                place: number,
+                database: database.to_owned(),
+                names: names.clone(),
+            },
+            definition,
+            index: RwLock::new(Index::new(memory_bytes)),
+            spans: Mutex::default(),
+            most_follows: memory_bytes / FOLLOW_BYTES,
+            long: Mutex::new(LruCache::new(LONG_LISTS)),
+        }
+    }
+
+    /// Its number among the places.
+    pub(super) fn number(&self) -> usize {
+        self.tables.place
+    }
+
+    /// True for the place of this definition in this database.
+    #[must_use]
+    pub fn is_of(&self, definition: usize, database: &[u8]) -> bool {
+        self.definition == definition && self.database().as_bytes() == database
+    }
+
+    /// The database that the tables are in.
+    #[must_use]
+    pub fn database(&self) -> &str {
+        &self.tables.database
+    }
+
+    /// A panic elsewhere leaves an index that says less, not one that says other things.
+    pub(super) fn index(&self) -> RwLockReadGuard<'_, Index> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn index_mut(&self) -> RwLockWriteGuard<'_, Index> {
+        self.index.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How densely its ids lie.
+    pub(super) fn spans(&self) -> MutexGuard<'_, Spans> {
+        self.spans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// So many follows are kept of a reader at most.
+    pub(super) fn most_follows(&self) -> usize {
+        self.most_follows
+    }
+
+    /// A reader was found to follow more.
+    pub(super) fn leave_out(&self, reader: u64) {
+        let mut long = self.long.lock().unwrap_or_else(PoisonError::into_inner);
+        long.put(reader, Instant::now());
+    }
+
+    /// True when a reader was found to follow too many, a short while ago.
+    pub(super) fn follows_too_many(&self, reader: u64) -> bool {
+        let mut long = self.long.lock().unwrap_or_else(PoisonError::into_inner);
+        long.get(&reader).is_some_and(|at| at.elapsed() < LONG_FOR)
+    }
+
+    /// True when a page is in memory.
+    pub(super) fn has(&self, want: Want) -> bool {
+        let page = self.index().page(want.reader, want.bound, want.n);
+        page.is_ok()
+    }
+}

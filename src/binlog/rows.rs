@@ -1,0 +1,89 @@
+//! Rows of the control connections as numbers. What is no number is told as such: nothing here panics.
+
+use std::collections::HashMap;
+
+use super::obstacles::Obstacle;
+use crate::index::Position;
+use crate::log::events::file_number;
+use crate::log::evidence::{Key, Table};
+use crate::wire::resultset::{Row, Rows};
+
+/// The first cells of a row; `None` when one of them is not a number from 0 on.
+pub(super) fn numbers<const N: usize>(row: Row<'_>) -> Option<[u64; N]> {
+    let mut numbers = [0; N];
+    for (at, number) in numbers.iter_mut().enumerate() {
+        *number = row.u64(at)?;
+    }
+    Some(numbers)
+}
+
+/// All rows as numbers.
+pub(super) fn all<const N: usize>(rows: &Rows) -> Option<Vec<[u64; N]>> {
+    rows.iter().map(numbers).collect()
+}
+
+/// Numbers by what they are listed under: rows of `key, COUNT(*), BIT_XOR(number), GROUP_CONCAT(number)`. `Some(None)`: there
+/// were as many as the limit, or the server has cut a list off (`group_concat_max_len`, `max_allowed_packet`).
+pub(super) fn lists(rows: &Rows, limit: usize) -> Option<Option<HashMap<u64, Vec<u64>>>> {
+    let mut all = 0;
+    let mut lists = HashMap::with_capacity(rows.len());
+    for row in rows.iter() {
+        let [key, count, sum] = numbers::<3>(row)?;
+        let text = text(row, 3)?;
+        let list: Option<Vec<u64>> = text.split(',').map(|one| one.parse().ok()).collect();
+        let list = list.unwrap_or_default();
+        let is_whole =
+            list.len() as u64 == count && list.iter().fold(0, |sum, one| sum ^ one) == sum;
+        if !is_whole {
+            return Some(None);
+        }
+        all += list.len();
+        lists.insert(key, list);
+    }
+    Some((all < limit).then_some(lists))
+}
+
+/// The cells of a row as texts.
+pub(super) fn texts<const N: usize>(row: Row<'_>) -> Option<[String; N]> {
+    let mut texts = [const { String::new() }; N];
+    for (at, text) in texts.iter_mut().enumerate() {
+        *text = self::text(row, at)?;
+    }
+    Some(texts)
+}
+
+/// A cell as text; `None` where it is NULL, or not there.
+pub(super) fn text(row: Row<'_>, at: usize) -> Option<String> {
+    String::from_utf8(row.cell(at)?.to_vec()).ok()
+}
+
+/// The rows that an evidence query found, with their authors.
+pub(super) fn found(rows: &Rows) -> Option<HashMap<Key, u64>> {
+    let rows = all::<5>(rows)?;
+    let rows = rows
+        .into_iter()
+        .map(|[place, table, first, second, author]| {
+            let key = Key {
+                place: usize::try_from(place).ok()?,
+                table: if table == 0 {
+                    Table::Message
+                } else {
+                    Table::Follower
+                },
+                first,
+                second,
+            };
+            Some((key, author))
+        });
+    rows.collect()
+}
+
+/// Where the log ends: the file's name before its number, and the position. From a row of SHOW BINARY LOG STATUS.
+pub(super) fn log_end(row: Option<Row<'_>>) -> Result<(String, Position), Obstacle> {
+    let name = row.and_then(|row| text(row, 0)).unwrap_or_default();
+    let offset = row.and_then(|row| row.u64(1));
+    match (file_number(&name), offset) {
+        (Some((base, file)), Some(offset)) => Ok((base.to_owned(), Position { file, offset })),
+        _ => Err(Obstacle::FileName(name)),
+    }
+}

@@ -1,0 +1,284 @@
+//! Follows the server's log as a replica does, and begins again when that fails.
+
+use std::collections::hash_map::RandomState;
+use std::convert::Infallible;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::error::BinlogError;
+use super::obstacles::{self, Obstacle, ServerFacts};
+use super::right::Right;
+use super::rows::{log_end, text};
+use super::{Binlog, Phase, fence};
+use crate::account::log::Request;
+use crate::account::{AccountError, Conn, Purpose};
+use crate::binlog::load::Load;
+use crate::index::Position;
+use crate::log::events::{Events, Heard, Lost};
+use crate::log::queue::Queue;
+use crate::log::routes::Routes;
+
+/// A sign of life of the server, where nothing else is to be told.
+const HEARTBEAT: Duration = Duration::from_millis(500);
+/// After so long without one the connection is given up.
+const SILENCE: Duration = Duration::from_secs(5);
+/// Waits between attempts double from the first to the last.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+const LAST_WAIT: Duration = Duration::from_secs(10);
+/// A stream that has lasted so long is tried again at once.
+const STEADY: Duration = Duration::from_secs(10);
+
+/// Follows the log for good.
+pub(super) async fn run(binlog: Arc<Binlog>) {
+    let mut news = News::default();
+    let mut wait = FIRST_WAIT;
+    loop {
+        let begun = Instant::now();
+        let Err(error) = follow(&binlog, &mut news).await;
+        binlog.step_aside();
+        if matches!(error, BinlogError::Late | BinlogError::Asked) {
+            continue;
+        }
+        if let BinlogError::Lost(lost) = &error {
+            if matches!(lost, Lost::Unreadable(_) | Lost::Statement(_)) {
+                binlog.unreadable.fetch_add(1, Ordering::Relaxed);
+            }
+            if lost.may_redefine() {
+                binlog.changed.notify_one();
+            }
+        }
+        news.trouble(&error);
+        wait = if begun.elapsed() > STEADY {
+            FIRST_WAIT
+        } else {
+            (wait * 2).min(LAST_WAIT)
+        };
+        tokio::time::sleep(wait).await;
+    }
+}
+
+/// What the log was told of the stream: each change once.
+#[derive(Default)]
+struct News {
+    trouble: Option<String>,
+    followed_before: bool,
+}
+
+impl News {
+    fn trouble(&mut self, error: &BinlogError) {
+        let text = error.to_string();
+        if matches!(error, BinlogError::Contradiction(_)) {
+            tracing::error!("calls are not answered from memory: {text}");
+            self.trouble = Some(text);
+        } else if self.trouble.as_ref() != Some(&text) {
+            if !error.was_said() {
+                tracing::warn!("calls are not answered from memory: {text}");
+            }
+            self.trouble = Some(text);
+        }
+    }
+
+    fn followed(&mut self) {
+        let before = std::mem::replace(&mut self.followed_before, true);
+        match self.trouble.take() {
+            Some(_) if before => tracing::info!("the server's log is followed again"),
+            _ if before => {}
+            _ => tracing::info!("the server's log is followed"),
+        }
+    }
+}
+
+async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, BinlogError> {
+    let mut conn =
+        Conn::open(&binlog.account, Purpose::Log)
+            .await
+            .map_err(BinlogError::while_doing(
+                "the service account cannot connect",
+            ))?;
+    let server = obstacles::server(&mut conn).await?;
+    for statement in session_statements(server.mariadb) {
+        conn.run(&statement)
+            .await
+            .map_err(BinlogError::while_doing(
+                "the log's stream cannot be set up",
+            ))?;
+    }
+    let rows = conn
+        .rows(server.status)
+        .await
+        .map_err(BinlogError::while_doing(
+            "the position of the log cannot be read",
+        ))?;
+    let row = rows.row(0);
+    let (base, start) = log_end(row)?;
+    let file = row.and_then(|row| text(row, 0)).unwrap_or_default();
+    let request = Request {
+        replica: binlog.replica,
+        file: &file,
+        offset: start.offset,
+        to_the_end: false,
+        most: binlog.limits.event_bytes,
+    };
+    let mut log = conn.follow(&request).await.map_err(denied)?;
+    let most = binlog.limits.transaction_rows;
+    let mut events =
+        Events::starting_at(start, &base, most).unpacking_at_most(binlog.limits.event_bytes);
+    let (generation, mut routes, mut version) = begin(binlog, server, start);
+    let fence = tokio::spawn(fence::run(Arc::clone(binlog), generation, start));
+    let _stop = Stop(fence);
+    let mut idle = true;
+    let mut heard_something = true;
+    let mut looks = tokio::time::interval(SILENCE);
+    loop {
+        let event = tokio::select! {
+            biased;
+            event = log.next(|kind, first: &[u8]| events.keeps(kind, first, &routes)) => event,
+            () = binlog.rerouted.notified() => {
+                if let Some(why) = binlog.state().anew.take() {
+                    return Err(why);
+                }
+                if idle {
+                    (routes, version) = adopt(binlog);
+                }
+                continue;
+            }
+            _ = looks.tick() => {
+                if !std::mem::take(&mut heard_something) {
+                    return Err(BinlogError::Silent(SILENCE.as_millis()));
+                }
+                continue;
+            }
+        };
+        heard_something = true;
+        let event = event.map_err(denied)?.ok_or(BinlogError::Ended)?;
+        let heard = loop {
+            match events.take(&event, &routes)? {
+                // Sessions on this thread have their turn.
+                Heard::Unfinished => tokio::task::yield_now().await,
+                heard => break heard,
+            }
+        };
+        if events.has_redefined() {
+            binlog.changed.notify_one();
+        }
+        if heard == Heard::Nothing {
+            idle = false;
+            continue;
+        }
+        idle = true;
+        news.followed();
+        {
+            let mut state = binlog.state();
+            match heard {
+                Heard::Transaction(end, changes) => {
+                    state.queue.push(end, changes);
+                    if state.queue.changes() > most {
+                        return Err(Lost::TooLarge(most).into());
+                    }
+                }
+                Heard::Passed(to) => state.queue.pass(to),
+                Heard::Nothing | Heard::Unfinished => {}
+            }
+        }
+        binlog.progress.notify_waiters();
+        if binlog.routes_version.load(Ordering::Acquire) != version {
+            if let Some(why) = binlog.state().anew.take() {
+                return Err(why);
+            }
+            (routes, version) = adopt(binlog);
+        }
+    }
+}
+
+/// Ends a task with the stream that it belongs to.
+struct Stop(tokio::task::JoinHandle<()>);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The session of the stream: signs of life, checksums, and on MariaDB its own events as they are.
+fn session_statements(mariadb: bool) -> Vec<String> {
+    let heartbeat = HEARTBEAT.as_nanos();
+    if mariadb {
+        vec![
+            format!("SET @master_heartbeat_period={heartbeat}"),
+            "SET @mariadb_slave_capability=4".into(),
+        ]
+    } else {
+        vec![format!(
+            "SET @source_heartbeat_period={heartbeat},@master_heartbeat_period={heartbeat}"
+        )]
+    }
+}
+
+/// Replicas of one server must have numbers of their own: a random one of the upper half.
+pub(super) fn replica_id() -> u32 {
+    random() >> 1 | 1 << 31
+}
+
+/// Another number each time.
+pub(super) fn random() -> u32 {
+    let random = RandomState::new().build_hasher().finish();
+    u32::try_from(random >> 32).unwrap_or_default()
+}
+
+fn denied(error: AccountError) -> BinlogError {
+    if obstacles::is_denial(&error) {
+        return Obstacle::Right(Right::FollowLog).into();
+    }
+    BinlogError::Server {
+        doing: "the stream of the server's log failed",
+        source: error,
+    }
+}
+
+/// Starts from nothing at this position.
+fn begin(binlog: &Binlog, server: ServerFacts, start: Position) -> (u64, Arc<Routes>, u64) {
+    let mut state = binlog.state();
+    state.generation += 1;
+    state.phase = Phase::Unproven;
+    state.queue = Queue::starting_at(start);
+    state.suspect = false;
+    state.fresh = None;
+    state.anew = None;
+    state.released = false;
+    let places = binlog.places();
+    let routes = Arc::new(Routes {
+        routes: places
+            .iter()
+            .flat_map(|place| place.tables.blind_routes())
+            .collect(),
+        caseless: server.caseless,
+    });
+    state.routes = Arc::clone(&routes);
+    state.bases = vec![None; places.len()];
+    state.server = Some(Arc::new(server));
+    for place in &places {
+        place.index_mut().begin_anew();
+        binlog.load(Load::Schema(place.number()));
+    }
+    let version = binlog.routes_version.load(Ordering::Acquire);
+    // What became of the tables while nobody listened is not told.
+    binlog.changed.notify_one();
+    (state.generation, routes, version)
+}
+
+/// Between two transactions: from here on, the rows of tables with known columns are told.
+fn adopt(binlog: &Binlog) -> (Arc<Routes>, u64) {
+    let mut state = binlog.state();
+    let version = binlog.routes_version.load(Ordering::Acquire);
+    let routes = Arc::clone(&state.routes);
+    let received = state.queue.received();
+    for route in &routes.routes {
+        if let (Some(_), Some(base)) = (route.columns, state.bases.get_mut(route.place)) {
+            base.get_or_insert(received);
+        }
+    }
+    binlog.apply(&state, &[]);
+    (routes, version)
+}

@@ -1,0 +1,58 @@
+//! Looks now and then whether the server's settings are still such that its log tells everything: most can be changed while it
+//! runs, and the log does not tell of that. Nor does it tell where it was begun anew (RESET MASTER) and has come to the same
+//! length again: the server counts such statements.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::control::{Control, LATEST};
+use super::error::BinlogError;
+use super::obstacles::{self, ServerFacts};
+use super::{Binlog, Phase};
+use crate::account::Purpose;
+
+/// Between two looks.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Looks for good.
+pub(super) async fn run(binlog: Arc<Binlog>) {
+    let mut control = Control::new(Purpose::Settings);
+    loop {
+        tokio::time::sleep(EVERY).await;
+        let (generation, server) = {
+            let state = binlog.state();
+            match &state.server {
+                Some(server) if state.phase != Phase::Aside => {
+                    (state.generation, Arc::clone(server))
+                }
+                _ => continue,
+            }
+        };
+        let look = look(&binlog, generation, &server, &mut control);
+        match tokio::time::timeout(LATEST, look).await {
+            Ok(Ok(None)) => {}
+            Ok(Ok(Some(why))) => binlog.begin_anew(generation, why),
+            Ok(Err(error)) => tracing::debug!("the server's settings are not looked at: {error}"),
+            Err(_) => tracing::debug!("the server's settings are not looked at: it is too slow"),
+        }
+    }
+}
+
+/// Why the stream has to begin anew, if it has to.
+async fn look(
+    binlog: &Binlog,
+    generation: u64,
+    server: &ServerFacts,
+    control: &mut Control,
+) -> Result<Option<BinlogError>, BinlogError> {
+    let mut conn = control.take(binlog, generation, server).await?;
+    let (now, obstacles) = obstacles::survey(&mut conn)
+        .await
+        .map_err(BinlogError::while_doing(
+            "the server's settings cannot be read",
+        ))?;
+    control.put_back(generation, conn);
+    let obstacle = obstacles.into_iter().next().map(BinlogError::from);
+    let reset = || (now.resets != server.resets).then_some(BinlogError::Reset);
+    Ok(obstacle.or_else(reset))
+}
