@@ -7,6 +7,7 @@ use super::error::BinlogError;
 use super::obstacles::{self, ServerFacts};
 use super::rows::text;
 use crate::account::{AccountError, Conn, Purpose};
+use crate::log::following::Generation;
 
 /// A question that takes longer is given up with its connection. Its statements wait a second for a lock.
 pub(super) const LATEST: Duration = Duration::from_secs(5);
@@ -16,7 +17,7 @@ pub(super) const LATEST: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Control {
     purpose: Purpose,
-    kept: Option<(u64, Conn)>,
+    kept: Option<(Generation, Conn)>,
 }
 
 impl Control {
@@ -31,12 +32,12 @@ impl Control {
     pub(super) async fn take(
         &mut self,
         binlog: &Binlog,
-        generation: u64,
+        generation: Generation,
         server: &ServerFacts,
     ) -> Result<Conn, BinlogError> {
         let mut kept = self.kept.take();
         // What is not of use any more is gone before another one is made; so is one that the server has ended while it was idle.
-        let is_of_use = |(own, conn): &mut (u64, Conn)| *own == generation && conn.is_open();
+        let is_of_use = |(own, conn): &mut (Generation, Conn)| *own == generation && conn.is_open();
         if !kept.as_mut().is_some_and(is_of_use) {
             kept = None;
         }
@@ -46,7 +47,7 @@ impl Control {
         }
     }
 
-    pub(super) fn put_back(&mut self, generation: u64, conn: Conn) {
+    pub(super) fn put_back(&mut self, generation: Generation, conn: Conn) {
         self.kept = Some((generation, conn));
     }
 }

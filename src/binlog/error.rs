@@ -4,7 +4,7 @@ use super::obstacles::Obstacle;
 use crate::account::AccountError;
 use crate::log::events::Lost;
 
-/// Why the binlog does not follow the server's log now. While it does not, calls are answered by lookups.
+/// Why the server's log is not followed now. While it does not, calls are answered by lookups.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BinlogError {
     /// The server cannot be reached, refuses the account, or dropped a connection.

@@ -10,12 +10,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Binlog;
 use super::control::first_text;
 use super::rows::all;
 use super::stream::random;
-use super::{Binlog, Phase, State};
 use crate::account::{AccountError, Conn, Purpose};
 use crate::index::Position;
+use crate::log::following::{Following, Generation};
 use crate::log::queue::Cut;
 
 /// The server renews the list when nobody has looked at it for a tenth of a second: who looks that often together with others
@@ -30,9 +31,9 @@ pub(super) const OPEN_TRANSACTIONS: &str =
 const UNNUMBERED: u64 = 1 << 48;
 
 /// Works until there is proof; that may also come by another way.
-pub(super) async fn run(binlog: Arc<Binlog>, generation: u64, start: Position) {
+pub(super) async fn run(binlog: Arc<Binlog>, generation: Generation, start: Position) {
     let mut said = false;
-    let open = |state: &State| state.generation == generation && state.phase == Phase::Unproven;
+    let open = |following: &Following| following.begin_is_open(generation);
     loop {
         match wait_for_commits(&binlog, open).await {
             Ok(()) => break,
@@ -49,28 +50,22 @@ pub(super) async fn run(binlog: Arc<Binlog>, generation: u64, start: Position) {
         tokio::time::sleep(BETWEEN_TRIES).await;
     }
     let mut state = binlog.state();
-    if state.generation == generation && state.phase == Phase::Unproven {
+    if state.following.begin_is_readable(generation) {
         tracing::debug!(?start, "what was committed before the stream is readable");
-        state.phase = Phase::Proven;
-        binlog.apply(&state, &[]);
+        binlog.catch_up(&mut state);
     }
     drop(state);
     binlog.progress.notify_waiters();
 }
 
 /// Proves it of all that waits now, in the background; of one such lot at a time.
-pub(super) fn release(binlog: &Arc<Binlog>, generation: u64) {
-    let end = {
-        let mut state = binlog.state();
-        if state.generation != generation || state.released {
-            return;
-        }
-        state.released = true;
-        state.queue.end()
+pub(super) fn release(binlog: &Arc<Binlog>, generation: Generation) {
+    let Some(end) = binlog.state().following.begin_release(generation) else {
+        return;
     };
     let binlog = Arc::clone(binlog);
     tokio::spawn(async move {
-        let open = |state: &State| state.generation == generation && state.queue.first() < end;
+        let open = |following: &Following| following.awaits(generation, end);
         match wait_for_commits(&binlog, open).await {
             Ok(()) => binlog.learn(generation, Cut::readable(end)),
             Err(error) => {
@@ -78,17 +73,14 @@ pub(super) fn release(binlog: &Arc<Binlog>, generation: u64) {
                 tokio::time::sleep(BETWEEN_TRIES).await;
             }
         }
-        let mut state = binlog.state();
-        if state.generation == generation {
-            state.released = false;
-        }
+        binlog.state().following.end_release(generation);
     });
 }
 
 /// Ends early when the question is not `open` any more.
 async fn wait_for_commits(
     binlog: &Binlog,
-    open: impl Fn(&State) -> bool,
+    open: impl Fn(&Following) -> bool,
 ) -> Result<(), AccountError> {
     let _alone = binlog.listing.lock().await;
     let mut conn = Conn::open(&binlog.account, Purpose::Transactions).await?;
@@ -98,7 +90,7 @@ async fn wait_for_commits(
     let own: u64 = own.parse().unwrap_or_default();
     let mut waiting: Option<HashSet<u64>> = None;
     let mut pause = BETWEEN_LOOKS;
-    while open(&binlog.state()) {
+    while open(&binlog.state().following) {
         let rows = conn.rows(OPEN_TRANSACTIONS).await?;
         // A list that cannot be read proves nothing.
         let listed: Vec<[u64; 2]> = all(&rows).unwrap_or_default();

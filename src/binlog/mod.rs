@@ -34,11 +34,11 @@ pub use settings::{BinlogLimits, BinlogSection, Freshness, IndexSection, Mode};
 use self::load::{Load, Want};
 use self::obstacles::ServerFacts;
 use crate::account::Account;
-use crate::index::{Page, Position};
+use crate::index::Page;
 use crate::log::evidence::Key;
-use crate::log::queue::{Cut, Queue, Transaction};
-use crate::log::recent::Recent;
-use crate::log::routes::Routes;
+pub use crate::log::following::Mark;
+use crate::log::following::{Following, Generation, Release};
+use crate::log::queue::Cut;
 use crate::timeline::definition::Definition;
 
 /// Timelines that are kept in memory; calls of others are answered by lookups.
@@ -76,24 +76,11 @@ pub struct Binlog {
 
 #[derive(Debug)]
 struct State {
-    phase: Phase,
-    /// Counts the streams; what was begun under another one is void.
-    generation: u64,
-    queue: Queue,
-    routes: Arc<Routes>,
+    following: Following,
+    /// The server whose log it is.
     server: Option<Arc<ServerFacts>>,
-    /// From which position on each place's rows are told; `None` while they are not.
-    bases: Vec<Option<Position>>,
-    /// The last proof failed: calls do not wait for the next one.
-    suspect: bool,
-    /// When the last proof that succeeded was begun.
-    fresh: Option<Instant>,
     /// Why the stream has to begin anew.
     anew: Option<BinlogError>,
-    /// What waits is being released by the list of open transactions.
-    released: bool,
-    /// What was applied lately, where answers are compared (`shadow.rate`).
-    recent: Option<Recent>,
 }
 
 /// Whether a page may be answered from memory.
@@ -105,24 +92,6 @@ pub enum Likely {
     Resident,
     /// It was loaded just now, and proved to be fresh.
     Fetched,
-}
-
-/// A moment, told by how much had been applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
-    generation: u64,
-    next: u64,
-}
-
-/// Where a stream stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// The log is not followed.
-    Aside,
-    /// It is, but what was committed before may not be readable yet.
-    Unproven,
-    /// What is applied is readable.
-    Proven,
 }
 
 /// What drives a binlog besides the sessions: given to [`Binlog::run`].
@@ -148,17 +117,9 @@ impl Binlog {
             freshness,
             limits,
             state: Mutex::new(State {
-                phase: Phase::Aside,
-                generation: 0,
-                queue: Queue::default(),
-                routes: Arc::default(),
+                following: Following::new(limits.keep_recent),
                 server: None,
-                bases: Vec::new(),
-                suspect: false,
-                fresh: None,
                 anew: None,
-                released: false,
-                recent: limits.keep_recent.then(Recent::default),
             }),
             places: RwLock::default(),
             progress: Notify::new(),
@@ -240,12 +201,9 @@ impl Binlog {
             self.limits.memory_bytes,
         ));
         places.push(Arc::clone(&place));
-        state.bases.push(None);
+        state.following.add_place(place.tables.blind_routes());
         state.anew = Some(BinlogError::Late);
         drop(places);
-        let mut routes = Routes::clone(&state.routes);
-        routes.routes.extend(place.tables.blind_routes());
-        state.routes = Arc::new(routes);
         drop(state);
         self.routes_changed();
         self.load(Load::Schema(place.number()));
@@ -346,12 +304,7 @@ impl Binlog {
     /// This moment, for [`Self::spared`]; `None` while the log is not followed.
     #[must_use]
     pub fn mark(&self) -> Option<Mark> {
-        let state = self.state();
-        let next = state.recent.as_ref()?.next();
-        (state.phase == Phase::Proven).then_some(Mark {
-            generation: state.generation,
-            next,
-        })
+        self.state().following.mark()
     }
 
     /// True if nothing that could be read since then, or before this was asked, has changed a reader's timeline.
@@ -360,13 +313,11 @@ impl Binlog {
             return false;
         }
         let state = self.state();
-        if state.generation != mark.generation || state.phase != Phase::Proven {
-            return false;
-        }
         let follows = place.index().follows(reader);
-        state.recent.as_ref().is_some_and(|recent| {
-            recent.spared(mark.next, place.number(), reader, follows.as_deref())
-        })
+        let number = place.number();
+        state
+            .following
+            .spared(mark, number, reader, follows.as_deref())
     }
 
     /// Has what a page lacks loaded. True if it is there soon: with a proof of freshness that was begun after this.
@@ -386,9 +337,7 @@ impl Binlog {
 
     fn is_followed(&self, place: &Place, identity: Option<&[u8]>) -> bool {
         let state = self.state();
-        state.phase == Phase::Proven
-            && !state.suspect
-            && state.bases.get(place.number()).copied().flatten().is_some()
+        state.following.may_answer(place.number())
             && state.server.as_ref().is_some_and(|server| {
                 identity.is_none_or(|identity| server.identity.as_bytes() == identity)
             })
@@ -396,13 +345,15 @@ impl Binlog {
 
     /// True when freshness has to be proved for a call that comes now.
     fn must_prove(&self, sent: bool) -> bool {
-        let fresh = self.state().fresh;
-        match (self.freshness.mode, fresh) {
-            (Mode::Strict, _) | (_, None) => true,
-            (Mode::Bounded, Some(fresh)) => {
-                fresh.elapsed() > Duration::from_millis(self.freshness.bounded_ms)
+        let state = self.state();
+        let following = &state.following;
+        match self.freshness.mode {
+            Mode::Strict => true,
+            Mode::Bounded => {
+                let within = Duration::from_millis(self.freshness.bounded_ms);
+                !following.was_fresh(within, Instant::now())
             }
-            (Mode::Session, Some(_)) => sent,
+            Mode::Session => sent || following.fresh().is_none(),
         }
     }
 
@@ -414,9 +365,9 @@ impl Binlog {
     }
 
     /// Has the stream begin anew.
-    fn begin_anew(&self, generation: u64, why: BinlogError) {
+    fn begin_anew(&self, generation: Generation, why: BinlogError) {
         let mut state = self.state();
-        if state.generation == generation {
+        if state.following.generation() == generation {
             state.anew = Some(why);
             drop(state);
             self.routes_changed();
@@ -448,53 +399,31 @@ impl Binlog {
         self.rerouted.notify_one();
     }
 
-    /// Takes in what a look at the rows told, if it is about the same stream.
-    fn learn(&self, generation: u64, cut: Cut) {
+    /// Takes in what is known of the rows by another way than a proof, if it is about the same stream.
+    fn learn(&self, generation: Generation, cut: Cut) {
         let mut state = self.state();
-        if state.generation != generation || state.phase == Phase::Aside {
-            return;
-        }
-        if cut.readable > state.queue.first() {
-            // Servers commit in the order of the log: what came before is readable as well.
-            state.phase = Phase::Proven;
-        }
-        let applied = match state.phase {
-            Phase::Proven => cut.alike,
-            // Nothing is in memory yet; and of what came before this proves nothing.
-            _ => cut.readable,
-        };
-        let released = state.queue.take(applied);
-        if let Some(what) = self.apply(&state, &released) {
-            self.alarm(&mut state, what);
-        }
-        if let Some(recent) = &mut state.recent {
-            recent.note(&released);
+        if let Some(release) = state.following.learn(generation, cut) {
+            self.apply(&mut state, &release);
         }
         drop(state);
         self.progress.notify_waiters();
     }
 
     /// A row is as it cannot be by what the log tells.
-    fn contradicted(&self, generation: u64, key: Key) {
-        let mut state = self.state();
-        if state.generation == generation && state.phase != Phase::Aside {
-            let place = self
-                .places()
-                .get(key.place)
-                .map(|place| place.database().to_owned());
-            let database = place.unwrap_or_default();
-            let (table, first, second) = (key.table, key.first, key.second);
-            let row = format!(
-                "{database}: {table:?} row {first}, {second}, is neither as before nor as after a change"
-            );
-            self.alarm(&mut state, row);
-        }
+    fn contradicted(&self, state: &mut State, key: Key) {
+        let places = self.places();
+        let database = places.get(key.place).map_or("", |place| place.database());
+        let (table, first, second) = (key.table, key.first, key.second);
+        let row = format!(
+            "{database}: {table:?} row {first}, {second}, is neither as before nor as after a change"
+        );
+        self.alarm(state, row);
     }
 
     /// From here on nothing in memory is used; the stream begins anew, and says why.
     fn alarm(&self, state: &mut State, what: String) {
         self.contradictions.fetch_add(1, Ordering::Relaxed);
-        state.phase = Phase::Aside;
+        state.following.distrust();
         state.anew = Some(BinlogError::Contradiction(what));
         self.routes_changed();
     }
@@ -505,20 +434,19 @@ impl Binlog {
         self.contradictions.load(Ordering::Relaxed)
     }
 
-    /// Applies transactions, and moves every index up to where all is applied. Returns what cannot have happened so.
-    fn apply(&self, state: &State, released: &[Transaction]) -> Option<String> {
-        if state.phase != Phase::Proven {
-            return None;
+    /// Applies what is released. What cannot have happened so is an alarm.
+    fn apply(&self, state: &mut State, release: &Release) {
+        if state.following.floor().is_none() {
+            return;
         }
         let mut contradiction = None;
-        let floor = state.queue.floor();
-        for (place, base) in self.places().iter().zip(&state.bases) {
-            if base.is_none() {
+        for place in self.places() {
+            if !state.following.tells_of(place.number()) {
                 continue;
             }
             let mut own = Vec::new();
             let mut index = None;
-            for transaction in released {
+            for transaction in &release.transactions {
                 own.clear();
                 let changes = transaction.changes.iter();
                 own.extend(
@@ -534,24 +462,32 @@ impl Binlog {
                     }
                 }
             }
-            if index.is_some() || place.index().position() < floor {
+            if index.is_some() || place.index().position() < release.floor {
                 index
                     .get_or_insert_with(|| place.index_mut())
-                    .apply(&[], floor);
+                    .apply(&[], release.floor);
             }
         }
-        contradiction
+        if let Some(what) = contradiction {
+            self.alarm(state, what);
+        }
+    }
+
+    /// Moves every index up to where all is applied.
+    fn catch_up(&self, state: &mut State) {
+        if let Some(floor) = state.following.floor() {
+            let release = Release {
+                transactions: Vec::new(),
+                floor,
+            };
+            self.apply(state, &release);
+        }
     }
 
     /// Stands aside: nothing in memory is used any more.
     fn step_aside(&self) {
         let mut state = self.state();
-        state.phase = Phase::Aside;
-        state.generation += 1;
-        state.queue = Queue::default();
-        state.bases.iter_mut().for_each(|base| *base = None);
-        state.suspect = false;
-        state.fresh = None;
+        state.following.step_aside();
         for place in self.places() {
             place.index_mut().clear();
         }

@@ -59,7 +59,7 @@ pub enum Obstacle {
     FileName(String),
 }
 
-/// What is known of the server that the binlog follows.
+/// What is known of the server whose log is followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ServerFacts {
     pub(super) mariadb: bool,

@@ -1,10 +1,7 @@
-//! Proofs of freshness, each shared by all calls that came before it was begun.
-//!
-//! A proof asks the server where its log ends: everything that anyone can have read by then stands before that
-//! position. Then it waits until the stream has told all of it, and looks at rows until it is known which of the told
-//! transactions can be read: those are applied. If a transaction that was told could not be read at a moment after the
-//! proof was begun, neither could any behind it, and the index without them is exact.
+//! Proofs of freshness, each shared by all calls that came before it was begun: has [`Proof`] what it needs, over connections of the
+//! service account.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,11 +10,13 @@ use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
 use super::control::{Control, LATEST};
 use super::error::BinlogError;
 use super::rows::{found, log_end};
-use super::{Binlog, Phase, fence};
+use super::{Binlog, fence};
 use crate::account::{AccountError, Conn, Purpose};
 use crate::index::Position;
 use crate::log::evidence::Key;
-use crate::log::queue::{Cut, Question};
+use crate::log::following::Generation;
+use crate::log::proof::{Input, Need, Proof};
+use crate::log::queue::Question;
 
 /// Proofs under way at a time.
 const WORKERS: usize = 4;
@@ -36,8 +35,6 @@ const SHORTEST_REST: Duration = Duration::from_micros(750);
 const GATHERING: u32 = 4;
 /// What waits is looked at so often, even if nobody asks.
 const PUMP: Duration = Duration::from_millis(10);
-/// Rows are looked at so often without a pause: what cannot be read yet is readable within microseconds as a rule.
-const LOOKS: u32 = 3;
 /// After so long, and after half of the time that calls wait, the rows are not expected to tell any more: the list of open
 /// transactions is asked.
 const UNTOLD: Duration = Duration::from_millis(20);
@@ -104,10 +101,7 @@ pub(super) async fn pump(binlog: Arc<Binlog>) {
     loop {
         tokio::time::sleep(PUMP).await;
         let progress = binlog.progress.notified();
-        let due = {
-            let state = binlog.state();
-            state.phase != Phase::Aside && (!state.queue.is_empty() || state.suspect)
-        };
+        let due = binlog.state().following.is_to_be_looked_at();
         if due {
             binlog.prove().await;
         } else {
@@ -133,11 +127,11 @@ async fn work(binlog: Arc<Binlog>, asks: Arc<tokio::sync::Mutex<Asks>>, turn: Ar
             }
         }
         let begun = Instant::now();
-        let generation = binlog.state().generation;
+        let generation = binlog.state().following.generation();
         let limit = Duration::from_millis(binlog.freshness.wait_ms);
         let mut proof = std::pin::pin!(prove(&binlog, generation, &mut control));
         let in_time = tokio::time::timeout(limit, &mut proof).await;
-        turn.rest(begun, binlog.state().queue.received());
+        turn.rest(begun, binlog.state().following.received());
         drop(permit);
         tell(&binlog, generation, begun, in_time.as_ref().ok(), waiting);
         if in_time.is_err() {
@@ -152,7 +146,7 @@ async fn work(binlog: Arc<Binlog>, asks: Arc<tokio::sync::Mutex<Asks>>, turn: Ar
 /// Tells those who wait, and everybody, how a proof ended; `None`: it has not.
 fn tell(
     binlog: &Binlog,
-    generation: u64,
+    generation: Generation,
     begun: Instant,
     proof: Option<&Result<bool, BinlogError>>,
     waiting: Vec<oneshot::Sender<bool>>,
@@ -165,17 +159,12 @@ fn tell(
         }
         None => false,
     };
-    {
-        let mut state = binlog.state();
-        if state.generation == generation {
-            if state.suspect == proved {
-                tracing::debug!("freshness can be proved: {proved}");
-            }
-            state.suspect = !proved;
-            if proved {
-                state.fresh = state.fresh.max(Some(begun));
-            }
-        }
+    let news = binlog
+        .state()
+        .following
+        .proof_ended(generation, begun, proved);
+    if news {
+        tracing::debug!("freshness can be proved: {proved}");
     }
     if !proved {
         // The pump tries again.
@@ -189,106 +178,82 @@ fn tell(
 /// True when the index of every place has what could be read when this was begun, and nothing that cannot be read.
 async fn prove(
     binlog: &Arc<Binlog>,
-    generation: u64,
+    generation: Generation,
     control: &mut Control,
 ) -> Result<bool, BinlogError> {
-    let untold = Instant::now() + UNTOLD.min(Duration::from_millis(binlog.freshness.wait_ms / 2));
+    let untold = UNTOLD.min(Duration::from_millis(binlog.freshness.wait_ms / 2));
+    let mut proof = Proof::new(generation, Instant::now() + untold);
     let Some(server) = binlog.state().server.clone() else {
         return Ok(false);
     };
-    let status = server.status;
-    let mut connection = control.take(binlog, generation, &server).await?;
-    // Rows that wait already are looked at in the same round trip.
-    let question = binlog.question(generation);
-    let (end, cut) = look(binlog, generation, &mut connection, status, &question).await?;
-    if end < question.received() {
-        binlog.begin_anew(generation, BinlogError::Reset);
-        return Ok(false);
-    }
-    let mut hidden = cut.and_then(|cut| cut.hidden);
-    if let Some(cut) = cut {
-        binlog.learn(generation, cut);
-    }
-    let mut looks = 1;
+    let mut conn = control.take(binlog, generation, &server).await?;
+    let mut input = Input::Begin;
     loop {
-        match binlog.stands(generation, end, hidden) {
-            standing @ (Standing::Proved | Standing::Void) => {
-                control.put_back(generation, connection);
-                return Ok(standing == Standing::Proved);
+        input = match binlog.go_on(generation, &mut proof, input) {
+            Need::Look(question) => {
+                let (found, end) = look(binlog, &mut conn, server.status, &question).await?;
+                Input::Seen(question, found, end)
             }
-            Standing::Behind => binlog.received(generation, end).await,
-            Standing::Unknown => {
-                let question = binlog.question(generation);
-                if question.is_empty() || Instant::now() > untold {
-                    fence::release(binlog, generation);
-                }
-                if question.is_empty() {
-                    binlog.released(generation, end).await;
-                    continue;
-                }
-                let (_, cut) = look(binlog, generation, &mut connection, status, &question).await?;
-                hidden = cut.and_then(|cut| cut.hidden);
-                if let Some(cut) = cut {
-                    binlog.learn(generation, cut);
-                }
-                looks += 1;
-                if looks >= LOOKS && binlog.stands(generation, end, hidden) == Standing::Unknown {
-                    tokio::time::sleep(PAUSE).await;
-                }
+            Need::Receive(end) => {
+                binlog.received(generation, end).await;
+                Input::Went
             }
-        }
+            Need::Release => {
+                fence::release(binlog, generation);
+                Input::Went
+            }
+            Need::Progress(end) => {
+                binlog.released(generation, end).await;
+                Input::Went
+            }
+            Need::Pause => {
+                tokio::time::sleep(PAUSE).await;
+                Input::Went
+            }
+            Need::Done(proved) => {
+                control.put_back(generation, conn);
+                return Ok(proved);
+            }
+            Need::Reset => {
+                binlog.begin_anew(generation, BinlogError::Reset);
+                return Ok(false);
+            }
+        };
     }
-}
-
-/// How a proof stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
-    /// The index is exact.
-    Proved,
-    /// The stream has not told everything up to the position.
-    Behind,
-    /// It is not known what of it can be read.
-    Unknown,
-    /// The stream was lost meanwhile.
-    Void,
 }
 
 impl Binlog {
-    fn question(&self, generation: u64) -> Question {
-        let state = self.state();
-        if state.generation == generation {
-            state.queue.question()
-        } else {
-            Question::default()
+    /// What a proof needs next. What it has learned is applied before anybody else looks.
+    fn go_on(&self, generation: Generation, proof: &mut Proof, input: Input) -> Need {
+        let mut state = self.state();
+        let (mut need, learned) = proof.next(input, &mut state.following, Instant::now());
+        let news = learned.release.is_some() || learned.contradiction.is_some();
+        if let Some(release) = learned.release {
+            self.apply(&mut state, &release);
         }
-    }
-
-    /// `hidden`: from this number on, transactions could not be read at a moment after the proof was begun.
-    fn stands(&self, generation: u64, end: Position, hidden: Option<u64>) -> Standing {
-        let state = self.state();
-        if state.generation != generation || state.phase == Phase::Aside {
-            Standing::Void
-        } else if state.queue.received() < end {
-            Standing::Behind
-        } else if state.phase != Phase::Proven {
-            Standing::Unknown
-        } else if state.queue.floor() >= end
-            || hidden.is_some_and(|hidden| state.queue.first() >= hidden)
-        {
-            self.apply(&state, &[]);
-            Standing::Proved
-        } else {
-            Standing::Unknown
+        if let Some(key) = learned.contradiction {
+            self.contradicted(&mut state, key);
         }
+        if let Need::Done(true) = need {
+            self.catch_up(&mut state);
+            // What was applied last may have been an alarm.
+            need = Need::Done(state.following.is_proven(generation));
+        }
+        drop(state);
+        if news {
+            self.progress.notify_waiters();
+        }
+        need
     }
 
     /// Waits until the stream has told everything up to a position, or is lost.
-    async fn received(&self, generation: u64, end: Position) {
+    async fn received(&self, generation: Generation, end: Position) {
         loop {
             let progress = self.progress.notified();
             {
                 let state = self.state();
-                if state.generation != generation || state.queue.received() >= end {
+                let following = &state.following;
+                if !following.is_current(generation) || following.received() >= end {
                     return;
                 }
             }
@@ -297,28 +262,21 @@ impl Binlog {
     }
 
     /// Waits for progress where there are no rows to look at.
-    async fn released(&self, generation: u64, end: Position) {
+    async fn released(&self, generation: Generation, end: Position) {
         let progress = self.progress.notified();
-        {
-            let state = self.state();
-            if state.generation != generation
-                || state.phase == Phase::Proven && state.queue.floor() >= end
-            {
-                return;
-            }
+        if !self.state().following.is_applied(generation, end) {
+            progress.await;
         }
-        progress.await;
     }
 }
 
 /// Looks at the rows in question, and asks for the end of the log behind that: in one round trip.
 async fn look(
     binlog: &Binlog,
-    generation: u64,
     conn: &mut Conn,
     status: &str,
     question: &Question,
-) -> Result<(Position, Option<Cut>), BinlogError> {
+) -> Result<(Option<HashMap<Key, u64>>, Position), BinlogError> {
     let failed = BinlogError::while_doing("freshness cannot be asked for");
     let mut selects = Vec::new();
     if !question.is_empty() {
@@ -340,13 +298,5 @@ async fn look(
     let mut answers = conn.rows_of(&questions).await.map_err(&failed)?;
     let log = answers.pop().ok_or(AccountError::Unexpected);
     let (_, end) = log_end(log.map_err(&failed)?.row(0))?;
-    let found = answers.pop().and_then(|rows| found(&rows));
-    let Some(found) = found else {
-        return Ok((end, None));
-    };
-    let cut = question.judge(&found, end);
-    if let (None, Some(key)) = (cut, question.contradiction(&found, end)) {
-        binlog.contradicted(generation, key);
-    }
-    Ok((end, cut))
+    Ok((answers.pop().and_then(|rows| found(&rows)), end))
 }

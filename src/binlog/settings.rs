@@ -50,7 +50,7 @@ impl std::fmt::Display for Freshness {
     }
 }
 
-/// Bounds of the binlog, and of the memory that it fills.
+/// Bounds of following the log, and of the memory that is filled by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BinlogLimits {
     /// Bytes of memory for each timeline in each database; 0: nothing is kept in memory.

@@ -11,13 +11,13 @@ use super::error::BinlogError;
 use super::obstacles::{self, Obstacle, ServerFacts};
 use super::right::Right;
 use super::rows::{log_end, text};
-use super::{Binlog, Phase, fence};
+use super::{Binlog, fence};
 use crate::account::log::Request;
 use crate::account::{AccountError, Conn, Purpose};
 use crate::binlog::load::Load;
 use crate::index::Position;
 use crate::log::events::{Events, Heard, Lost};
-use crate::log::queue::Queue;
+use crate::log::following::Generation;
 use crate::log::routes::Routes;
 
 /// A sign of life of the server, where nothing else is to be told.
@@ -173,12 +173,12 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
             let mut state = binlog.state();
             match heard {
                 Heard::Transaction(end, changes) => {
-                    state.queue.push(end, changes);
-                    if state.queue.changes() > most {
+                    state.following.push(end, changes);
+                    if state.following.waiting() > most {
                         return Err(Lost::TooLarge(most).into());
                     }
                 }
-                Heard::Passed(to) => state.queue.pass(to),
+                Heard::Passed(to) => state.following.pass(to),
                 Heard::Nothing | Heard::Unfinished => {}
             }
         }
@@ -238,25 +238,16 @@ fn denied(error: AccountError) -> BinlogError {
 }
 
 /// Starts from nothing at this position.
-fn begin(binlog: &Binlog, server: ServerFacts, start: Position) -> (u64, Arc<Routes>, u64) {
+fn begin(binlog: &Binlog, server: ServerFacts, start: Position) -> (Generation, Arc<Routes>, u64) {
     let mut state = binlog.state();
-    state.generation += 1;
-    state.phase = Phase::Unproven;
-    state.queue = Queue::starting_at(start);
-    state.suspect = false;
-    state.fresh = None;
-    state.anew = None;
-    state.released = false;
     let places = binlog.places();
-    let routes = Arc::new(Routes {
-        routes: places
-            .iter()
-            .flat_map(|place| place.tables.blind_routes())
-            .collect(),
+    let blind = places.iter().flat_map(|place| place.tables.blind_routes());
+    let routes = Routes {
+        routes: blind.collect(),
         caseless: server.caseless,
-    });
-    state.routes = Arc::clone(&routes);
-    state.bases = vec![None; places.len()];
+    };
+    let generation = state.following.begin(start, routes);
+    state.anew = None;
     state.server = Some(Arc::new(server));
     for place in &places {
         place.index_mut().begin_anew();
@@ -265,20 +256,14 @@ fn begin(binlog: &Binlog, server: ServerFacts, start: Position) -> (u64, Arc<Rou
     let version = binlog.routes_version.load(Ordering::Acquire);
     // What became of the tables while nobody listened is not told.
     binlog.changed.notify_one();
-    (state.generation, routes, version)
+    (generation, state.following.routes(), version)
 }
 
 /// Between two transactions: from here on, the rows of tables with known columns are told.
 fn adopt(binlog: &Binlog) -> (Arc<Routes>, u64) {
     let mut state = binlog.state();
     let version = binlog.routes_version.load(Ordering::Acquire);
-    let routes = Arc::clone(&state.routes);
-    let received = state.queue.received();
-    for route in &routes.routes {
-        if let (Some(_), Some(base)) = (route.columns, state.bases.get_mut(route.place)) {
-            base.get_or_insert(received);
-        }
-    }
-    binlog.apply(&state, &[]);
+    let routes = state.following.adopt_routes();
+    binlog.catch_up(&mut state);
     (routes, version)
 }

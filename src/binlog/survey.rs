@@ -1,4 +1,4 @@
-//! Everything at once that keeps the binlog from answering from memory. The binlog itself stops at the first.
+//! Everything at once that keeps calls from being answered from memory. What follows the log stops at the first.
 
 use super::cascades;
 use super::obstacles::{self, Obstacle, is_denial};
@@ -74,7 +74,7 @@ pub async fn timeline(
     Ok(found)
 }
 
-/// Asks to be sent the log, as the binlog does. Rights are looked at first: whatever else fails, they are there.
+/// Asks to be sent the log, as `stream` does. Rights are looked at first: whatever else fails, they are there.
 async fn is_denied_the_log(conn: Conn, file: &str, offset: Option<u64>) -> bool {
     let request = Request {
         replica: replica_id(),

@@ -5,11 +5,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Binlog;
 use super::control::{Control, LATEST};
 use super::error::BinlogError;
 use super::obstacles::{self, ServerFacts};
-use super::{Binlog, Phase};
 use crate::account::Purpose;
+use crate::log::following::Generation;
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(1);
@@ -21,9 +22,10 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
         tokio::time::sleep(EVERY).await;
         let (generation, server) = {
             let state = binlog.state();
+            let generation = state.following.generation();
             match &state.server {
-                Some(server) if state.phase != Phase::Aside => {
-                    (state.generation, Arc::clone(server))
+                Some(server) if state.following.is_current(generation) => {
+                    (generation, Arc::clone(server))
                 }
                 _ => continue,
             }
@@ -41,7 +43,7 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
 /// Why the stream has to begin anew, if it has to.
 async fn look(
     binlog: &Binlog,
-    generation: u64,
+    generation: Generation,
     server: &ServerFacts,
     control: &mut Control,
 ) -> Result<Option<BinlogError>, BinlogError> {

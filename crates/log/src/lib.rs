@@ -10,9 +10,11 @@ mod error;
 pub mod event;
 pub mod events;
 pub mod evidence;
+pub mod following;
 #[doc(hidden)]
 pub mod fuzzing;
 mod packed;
+pub mod proof;
 pub mod queue;
 pub mod recent;
 pub mod routes;

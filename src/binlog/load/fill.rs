@@ -9,12 +9,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::Want;
 use crate::account::{AccountError, Conn};
+use crate::binlog::Binlog;
 use crate::binlog::error::BinlogError;
 use crate::binlog::place::Place;
 use crate::binlog::rows::{all, lists, log_end};
-use crate::binlog::{Binlog, Phase};
 use crate::index::{AuthorAsk, Index, Position, Ticket};
 use crate::log::events::Lost;
+use crate::log::following::Generation;
 use crate::wire::resultset::Rows;
 
 /// Authors in one statement.
@@ -27,7 +28,7 @@ const IDS: usize = 4_096;
 /// Where rows are loaded from, and into what.
 pub(super) struct Source<'a> {
     pub(super) binlog: &'a Binlog,
-    pub(super) generation: u64,
+    pub(super) generation: Generation,
     pub(super) place: &'a Place,
     pub(super) status: &'static str,
     pub(super) conn: &'a mut Conn,
@@ -38,10 +39,9 @@ impl Source<'_> {
     /// can change while they are begun; if it does behind that, the index is emptied and they are void.
     fn begin<T>(&self, begin: impl FnOnce(&mut Index) -> T) -> Option<T> {
         let state = self.binlog.state();
-        if state.generation != self.generation || state.phase != Phase::Proven {
-            return None;
-        }
-        let base = state.bases.get(self.place.number()).copied().flatten()?;
+        let base = state
+            .following
+            .loads_from(self.generation, self.place.number())?;
         let mut index = self.place.index_mut();
         (index.position() >= base).then(|| begin(&mut index))
     }

@@ -18,13 +18,14 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 use self::backlog::Backlog;
 use self::fill::Source;
+use super::Binlog;
 use super::control::Control;
 use super::error::BinlogError;
 use super::obstacles::ServerFacts;
 use super::place::Place;
-use super::{Binlog, Phase};
 use crate::account::{Conn, Purpose};
 use crate::binlog::rows::all;
+use crate::log::following::Generation;
 use crate::source::spans::Spans;
 
 /// What is to be loaded.
@@ -69,7 +70,7 @@ async fn work(binlog: Arc<Binlog>, loads: Arc<Mutex<mpsc::Receiver<Load>>>) {
     let mut loader = Loader {
         binlog,
         control: Control::new(Purpose::Loads),
-        generation: 0,
+        generation: Generation::default(),
         backlog: Backlog::default(),
         said: None,
     };
@@ -98,7 +99,7 @@ async fn work(binlog: Arc<Binlog>, loads: Arc<Mutex<mpsc::Receiver<Load>>>) {
 struct Loader {
     binlog: Arc<Binlog>,
     control: Control,
-    generation: u64,
+    generation: Generation,
     backlog: Backlog,
     /// The last trouble that was logged.
     said: Option<String>,
@@ -128,7 +129,7 @@ impl Loader {
     }
 
     fn place(&mut self, number: usize) -> Option<Arc<Place>> {
-        let generation = self.binlog.state().generation;
+        let generation = self.binlog.state().following.generation();
         if self.generation != generation {
             self.generation = generation;
             self.backlog = Backlog::default();
@@ -151,7 +152,7 @@ impl Loader {
         let server = {
             let state = self.binlog.state();
             let server = state.server.clone();
-            server.filter(|_| state.phase != Phase::Aside && state.generation == self.generation)
+            server.filter(|_| state.following.is_current(self.generation))
         };
         let Some(server) = server else {
             return Ok(None);

@@ -6,13 +6,13 @@ use crate::binlog::cascades;
 use crate::binlog::error::BinlogError;
 use crate::binlog::place::Place;
 use crate::binlog::rows::texts;
-use crate::log::routes::Routes;
+use crate::log::following::Generation;
 
 /// Learns where the columns stand. The stream listens to the tables already: a change of them begins everything anew.
 /// False if the tables are not there.
 pub(super) async fn learn(
     binlog: &Binlog,
-    generation: u64,
+    generation: Generation,
     place: &Place,
     conn: &mut Conn,
 ) -> Result<bool, BinlogError> {
@@ -35,14 +35,11 @@ pub(super) async fn learn(
         return Ok(false);
     };
     let mut state = binlog.state();
-    if state.generation != generation {
-        return Ok(false);
-    }
-    let mut routes = Routes::clone(&state.routes);
-    routes.routes.retain(|route| route.place != place.number());
-    routes.routes.extend(own);
-    state.routes = std::sync::Arc::new(routes);
+    let number = place.number();
+    let learned = state.following.learn_columns(generation, number, own);
     drop(state);
-    binlog.routes_changed();
-    Ok(true)
+    if learned {
+        binlog.routes_changed();
+    }
+    Ok(learned)
 }

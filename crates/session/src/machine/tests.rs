@@ -50,6 +50,8 @@ struct World {
     calls: usize,
     /// Nothing goes on before it has been kept.
     keeps: bool,
+    /// A command goes on in so many more frames than it came in.
+    more_frames: u8,
 }
 
 impl World {
@@ -67,6 +69,7 @@ impl World {
             to_server: Vec::new(),
             calls: 0,
             keeps: false,
+            more_frames: 0,
         }
     }
 
@@ -102,6 +105,11 @@ impl World {
     }
 
     fn server_turn(&mut self) -> bool {
+        if let Some(commands) = self.machine.commands()
+            && let Some(own) = commands.begins(&self.server_in)
+        {
+            commands.count_from(own, own.wrapping_sub(self.more_frames));
+        }
         match self.machine.server(&self.server_in) {
             ServerStep::Need => return false,
             ServerStep::Pass(length) => {

@@ -302,3 +302,27 @@ fn a_login_that_cannot_be_read_is_refused_where_it_asks_for_frames() {
         }
     }
 }
+
+/// Servers in frames go on from the number of frames, which are the client's own where both sides have them.
+#[test]
+fn where_both_sides_have_frames_the_server_counts_those_of_the_client() {
+    for size in [1, 2, 3, 4, 5, 7, 1 << 20] {
+        let mut world = logged_in(Compression::MIRROR, ZLIB);
+        world.more_frames = 3;
+        world.client_says(&encoded(0, b"\x0e"));
+        for piece in encoded(4, OK).chunks(size) {
+            world.server_says(piece);
+        }
+        assert_eq!(numbers(&mut world.to_client), [1]);
+        // A file comes in as many frames as it goes on in; what the server says behind it is counted anew.
+        world.client_says(&query(LOCAL));
+        world.server_says(&encoded(5, b"\xfbx"));
+        assert_eq!(numbers(&mut world.to_client), [2]);
+        world.more_frames = 0;
+        world.client_says(&[encoded(3, b"word"), encoded(4, b"")].concat());
+        for piece in encoded(9, OK).chunks(size) {
+            world.server_says(piece);
+        }
+        assert_eq!(numbers(&mut world.to_client), [9]);
+    }
+}
