@@ -176,7 +176,7 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
 
 async fn print_counts(
     mut usage: Signal,
-    shared: std::sync::Arc<headwater::session::driver::Shared>,
+    shared: std::sync::Arc<headwater::session::shared::Shared>,
 ) {
     while usage.recv().await.is_some() {
         print_line(&shared);
@@ -184,7 +184,7 @@ async fn print_counts(
 }
 
 /// Shows clients the certificate as the files have it now, and trusts answers again that were found to differ.
-async fn reload(mut hangup: Signal, shared: std::sync::Arc<headwater::session::driver::Shared>) {
+async fn reload(mut hangup: Signal, shared: std::sync::Arc<headwater::session::shared::Shared>) {
     while hangup.recv().await.is_some() {
         match shared.transport.acceptor.as_ref().map(Acceptor::reload) {
             Some(Ok(())) => tracing::info!("certificate and key (tls) are read again"),
@@ -200,7 +200,7 @@ async fn reload(mut hangup: Signal, shared: std::sync::Arc<headwater::session::d
 }
 
 /// Nobody may be there to read it any more; that is no reason to fail.
-fn print_line(shared: &headwater::session::driver::Shared) {
+fn print_line(shared: &headwater::session::shared::Shared) {
     let mut now = String::new();
     let _ = SystemTime.format_time(&mut Writer::new(&mut now));
     let _ = writeln!(std::io::stdout(), "{now} counts: {}", shared.summary());

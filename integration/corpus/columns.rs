@@ -1,5 +1,6 @@
 //! Columns of more than a hundred types, each with its least, its greatest and odd values.
 
+use super::column::{Column, column};
 use super::texts::{bytes, charsets, sets, shapes, strings};
 
 /// Columns of one kind.
@@ -7,20 +8,6 @@ use super::texts::{bytes, charsets, sets, shapes, strings};
 pub(super) struct Family {
     pub(super) name: &'static str,
     pub(super) columns: Vec<Column>,
-}
-
-#[derive(Debug)]
-pub(super) struct Column {
-    pub(super) definition: String,
-    /// As SQL has them; NULL comes with every column.
-    pub(super) values: Vec<String>,
-}
-
-pub(super) fn column(definition: impl Into<String>, values: &[&str]) -> Column {
-    Column {
-        definition: definition.into(),
-        values: values.iter().map(|&value| value.to_owned()).collect(),
-    }
 }
 
 /// All that a server has.

@@ -4,6 +4,7 @@
 
 mod capabilities;
 mod collations;
+mod column;
 mod columns;
 mod commands;
 mod errors;

@@ -1,6 +1,6 @@
 //! Columns of letters, of bytes, of members and of shapes.
 
-use super::columns::{Column, column};
+use super::column::{Column, column};
 
 pub(super) fn strings() -> Vec<Column> {
     let long = [

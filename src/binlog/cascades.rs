@@ -3,7 +3,7 @@
 //! They are read from SHOW CREATE TABLE, which an account with SELECT may ask for: MariaDB lists a key's rules in
 //! `information_schema` only to accounts with another right on the table.
 
-use super::obstacles::Obstacle;
+use super::obstacle::Obstacle;
 use super::place::Place;
 use super::rows::text;
 use crate::account::{AccountError, Conn};

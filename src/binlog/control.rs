@@ -5,8 +5,7 @@ use std::time::Duration;
 use super::Binlog;
 use super::error::BinlogError;
 use super::obstacles::{self, ServerFacts};
-use super::rows::text;
-use crate::account::{AccountError, Conn, Purpose};
+use crate::account::{Conn, Purpose};
 use crate::log::following::Generation;
 
 /// A question that takes longer is given up with its connection. Its statements wait a second for a lock.
@@ -81,10 +80,4 @@ async fn connect(
             other,
         })
     }
-}
-
-/// The first cell of a query's first row as text; empty where there is none.
-pub(super) async fn first_text(conn: &mut Conn, query: &str) -> Result<String, AccountError> {
-    let rows = conn.rows(query).await?;
-    Ok(rows.row(0).and_then(|row| text(row, 0)).unwrap_or_default())
 }

@@ -1,6 +1,6 @@
 //! Why the index stands aside.
 
-use super::obstacles::Obstacle;
+use super::obstacle::Obstacle;
 use crate::account::AccountError;
 use crate::log::events::Lost;
 

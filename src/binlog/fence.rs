@@ -11,9 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Binlog;
-use super::control::first_text;
-use super::rows::all;
-use super::stream::random;
+use super::random::random;
+use super::rows::{all, first_text};
 use crate::account::{AccountError, Conn, Purpose};
 use crate::index::Position;
 use crate::log::following::{Following, Generation};

@@ -11,9 +11,11 @@ mod control;
 mod error;
 mod fence;
 mod load;
+mod obstacle;
 pub mod obstacles;
 mod place;
 mod probe;
+mod random;
 pub mod right;
 mod rows;
 mod settings;
@@ -31,8 +33,9 @@ use error::BinlogError;
 pub use place::Place;
 pub use settings::{BinlogLimits, BinlogSection, Freshness, IndexSection, Mode};
 
-use self::load::{Load, Want};
+use self::load::Load;
 use self::obstacles::ServerFacts;
+use self::place::Want;
 use crate::account::Account;
 use crate::index::Page;
 use crate::log::evidence::Key;
@@ -113,7 +116,7 @@ impl Binlog {
         let (loads, wanted) = mpsc::channel(MOST_LOADS);
         let binlog = Binlog {
             account,
-            replica: stream::replica_id(),
+            replica: random::replica_id(),
             freshness,
             limits,
             state: Mutex::new(State {

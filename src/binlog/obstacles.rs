@@ -2,62 +2,14 @@
 
 use std::collections::HashMap;
 
-use super::control::first_text;
 use super::error::BinlogError;
+pub use super::obstacle::Obstacle;
 use super::right::Right;
-use super::rows::{log_end, text, texts};
+use super::rows::{first_text, log_end, text, texts};
 use crate::account::{AccountError, Conn};
 use crate::session::probe::server_identity;
 use crate::timeline::check::Product;
 use crate::wire::resultset::Rows;
-
-/// A setting or a right without which the log does not tell everything, or not in time.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Obstacle {
-    /// A variable of the server has a value under which the log is not enough.
-    #[error("{variable} = {value:?} on the server: {why}")]
-    Variable {
-        /// Its name.
-        variable: &'static str,
-        /// What it is set to.
-        value: String,
-        /// What that means, and what it should be.
-        why: &'static str,
-    },
-    /// The service account lacks a right.
-    #[error("the service account may not {}; a right that is missing: {}", .0.purpose(), .0.named())]
-    Right(Right),
-    /// The log leaves databases out.
-    #[error("the server's log is filtered ({variable} = {value:?}): start it without that option")]
-    Filter {
-        /// The server's option.
-        variable: &'static str,
-        /// The databases.
-        value: String,
-    },
-    /// The server applies changes of another one without logging them.
-    #[error("the server is a replica and does not log what it applies: set {variable} = ON on it")]
-    Replica {
-        /// The server's option.
-        variable: &'static str,
-    },
-    /// A foreign key changes rows of the tables without telling the log.
-    #[error(
-        "the foreign key `{constraint}` of `{table}` changes its rows by {rule}, of which the log does not tell: \
-         make it one that restricts, and have the app change the rows"
-    )]
-    Cascade {
-        /// The constraint's name.
-        constraint: String,
-        /// The table that it changes.
-        table: String,
-        /// `ON DELETE CASCADE`, for example.
-        rule: String,
-    },
-    /// A log whose files cannot be told apart by number.
-    #[error("the server's log file is named {0:?}, which has no number")]
-    FileName(String),
-}
 
 /// What is known of the server whose log is followed.
 #[derive(Clone, Debug, PartialEq, Eq)]

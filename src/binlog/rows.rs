@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::obstacles::Obstacle;
+use super::obstacle::Obstacle;
+use crate::account::{AccountError, Conn};
 use crate::index::Position;
 use crate::log::events::file_number;
 use crate::log::evidence::{Key, Table};
@@ -86,4 +87,10 @@ pub(super) fn log_end(row: Option<Row<'_>>) -> Result<(String, Position), Obstac
         (Some((base, file)), Some(offset)) => Ok((base.to_owned(), Position { file, offset })),
         _ => Err(Obstacle::FileName(name)),
     }
+}
+
+/// The first cell of a query's first row as text; empty where there is none.
+pub(super) async fn first_text(conn: &mut Conn, query: &str) -> Result<String, AccountError> {
+    let rows = conn.rows(query).await?;
+    Ok(rows.row(0).and_then(|row| text(row, 0)).unwrap_or_default())
 }

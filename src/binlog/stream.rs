@@ -1,8 +1,6 @@
 //! Follows the server's log as a replica does, and begins again when that fails.
 
-use std::collections::hash_map::RandomState;
 use std::convert::Infallible;
-use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -214,17 +212,6 @@ fn session_statements(mariadb: bool) -> Vec<String> {
             "SET @source_heartbeat_period={heartbeat},@master_heartbeat_period={heartbeat}"
         )]
     }
-}
-
-/// Replicas of one server must have numbers of their own: a random one of the upper half.
-pub(super) fn replica_id() -> u32 {
-    random() >> 1 | 1 << 31
-}
-
-/// Another number each time.
-pub(super) fn random() -> u32 {
-    let random = RandomState::new().build_hasher().finish();
-    u32::try_from(random >> 32).unwrap_or_default()
 }
 
 fn denied(error: AccountError) -> BinlogError {

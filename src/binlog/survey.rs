@@ -3,9 +3,9 @@
 use super::cascades;
 use super::obstacles::{self, Obstacle, is_denial};
 use super::place::Place;
+use super::random::replica_id;
 use super::right::Right;
 use super::rows::text;
-use super::stream::replica_id;
 use crate::account::log::Request;
 use crate::account::{Account, AccountError, Conn, Purpose};
 use crate::log::event::Keep;

@@ -1,6 +1,6 @@
 //! The service account: its name as in a GRANT, and the rights that it needs.
 
-use super::timelines::Goal;
+use super::goal::Goal;
 use crate::binlog::right::Right;
 use crate::sql::quoted;
 use crate::timeline::check::Product;

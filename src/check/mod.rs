@@ -4,6 +4,7 @@
 //! server's log and the account's rights. It only reads, and leaves nothing behind on this machine either.
 
 mod account;
+mod goal;
 mod machine;
 mod report;
 mod timelines;
@@ -11,8 +12,8 @@ mod timelines;
 use std::io;
 use std::time::Duration;
 
+use self::goal::Goal;
 use self::report::Report;
-use self::timelines::Goal;
 use crate::account::{Account, AccountError, Conn, Purpose, host};
 use crate::binlog::obstacles::Obstacle;
 use crate::binlog::right::Right;

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use super::Server;
 use super::account::{self, ANY_DATABASE};
+use super::goal::Goal;
 use super::machine::Finding;
-use super::timelines::{Found, Goal};
+use super::timelines::Found;
 use crate::binlog::obstacles::Obstacle;
 use crate::binlog::right::Right;
 use crate::binlog::{Freshness, Mode};

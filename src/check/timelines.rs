@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::goal::Goal;
 use super::{CheckError, Server, account};
 use crate::account::{Account, AccountError, Conn, Purpose};
 use crate::binlog::obstacles::Obstacle;
@@ -17,13 +18,6 @@ use crate::timeline::definition::{Definition, Form};
 const ANYWHERE: &str = "mysql";
 /// ER_PROCACCESS_DENIED_ERROR, and a right to the database that is missing.
 const EXECUTE_DENIED: [u16; 2] = [1370, 1044];
-
-/// The best that the settings ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Goal {
-    Memory,
-    Lookups,
-}
 
 /// A definition in a database, or in none.
 #[derive(Debug)]

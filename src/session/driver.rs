@@ -9,28 +9,15 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::advice::Advice;
-use super::counts::{Counts, Event};
-use super::cut::LoginErrors;
-use super::login::Ways;
-use super::long_rows::LongRows;
-use super::machine::{ClientStep, Machine, ServerStep};
-use super::memory::Wanted;
-use super::ownership::ProcedurePlace;
-use super::stall::Stall;
-use crate::backend::{AskError, Backend};
-use crate::binlog::Binlog;
-use crate::catalogue::{Catalogue, DefinerRights};
-use crate::limits::Limits;
-use crate::link::{Link, release};
-use crate::shadow::Shadow;
-use crate::tls::{Acceptor, Connector};
+use super::counts::Event;
+use super::machine::{ClientStep, ServerStep};
+use super::state::{Ended, Inbound, Session};
+use crate::link::release;
 use crate::wire::frame::HEADER_BYTES;
 
 /// Bytes read at a time; one buffer a thread, shared by its sessions.
@@ -38,128 +25,6 @@ const SCRATCH_BYTES: usize = 64 * 1024;
 
 thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; SCRATCH_BYTES]);
-}
-
-/// What all sessions share.
-#[derive(Debug)]
-pub struct Shared {
-    /// Definitions, and what their check on this server said.
-    pub catalogue: Catalogue,
-    /// Bounds.
-    pub limits: Limits,
-    /// How long a right that was seen is taken to be there.
-    pub privileges_ttl: Duration,
-    /// What a session's two connections are made of.
-    pub transport: Transport,
-    /// Memory, where there is a service account to keep it.
-    pub binlog: Option<Arc<Binlog>>,
-    /// The real procedure beside some of the calls, where that is wished for.
-    pub shadow: Option<Arc<Shadow>>,
-    /// False: every call is relayed.
-    pub accelerate: bool,
-    /// Counters.
-    pub counts: Counts,
-    /// What was said of accounts.
-    pub advice: Advice,
-    /// What the server holds against this host.
-    pub login_errors: LoginErrors,
-}
-
-/// What a session's two connections are made of.
-#[derive(Debug)]
-pub struct Transport {
-    /// When there is TLS, and what else may differ between them.
-    pub ways: Ways,
-    /// What clients are shown.
-    pub acceptor: Option<Acceptor>,
-    /// What the server is shown, and has to show.
-    pub connector: Connector,
-}
-
-impl Shared {
-    /// Has definitions be answered again that were relayed for an answer that differed: from memory that is filled anew.
-    /// Returns how many there were.
-    pub fn trust_again(&self) -> usize {
-        let Some(shadow) = self.shadow.as_ref().filter(|shadow| shadow.distrusts_any()) else {
-            return 0;
-        };
-        // First, so that nobody is answered from what was wrong.
-        if let Some(binlog) = &self.binlog {
-            binlog.empty();
-        }
-        shadow.trust_again()
-    }
-
-    /// Every counter as `name=value`, and how fresh answers from memory are.
-    #[must_use]
-    pub fn summary(&self) -> String {
-        let mut line = self.counts.summary();
-        if let Some(shadow) = &self.shadow {
-            line = format!("{line} {}", shadow.summary());
-        }
-        if let Some(binlog) = &self.binlog {
-            line = format!("{line} freshness={}", binlog.mode());
-            for (counter, count) in [
-                (super::counts::UNREADABLE, binlog.unreadable()),
-                (super::counts::CONTRADICTIONS, binlog.contradictions()),
-            ] {
-                if count > 0 {
-                    line = format!("{line} {}={count}", counter.name);
-                }
-            }
-        }
-        line
-    }
-}
-
-/// Why a session ended.
-#[derive(Debug, thiserror::Error)]
-pub enum Ended {
-    /// The client closed its connection, or it failed.
-    #[error("the client left")]
-    Client,
-    /// The server closed its connection, or it failed.
-    #[error("the server closed the connection: {0}")]
-    Server(io::Error),
-    /// The process shuts down.
-    #[error("shutting down")]
-    Drained,
-    /// The client was told why it cannot go on.
-    #[error("the client was refused")]
-    Refused,
-    /// The client did not take what waited for it.
-    #[error("its client did not take what waited for it within limits.{limit} = {limit_ms}")]
-    Stalled {
-        /// The limit.
-        limit: &'static str,
-        /// In milliseconds.
-        limit_ms: u64,
-    },
-}
-
-impl From<AskError> for Ended {
-    fn from(error: AskError) -> Self {
-        match error {
-            AskError::Lost(source) => Ended::Server(source),
-            other => Ended::Server(io::Error::other(other)),
-        }
-    }
-}
-
-/// What becomes of the bytes that the client sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Inbound {
-    /// They go on to the server.
-    Open,
-    /// The client has closed its side; what it sent before still goes on.
-    Closing,
-    /// The server knows that no more will come; its replies still go to the client.
-    Closed,
-    /// The server takes no more; its last words still go to the client, who sends in vain.
-    Refused {
-        /// The server's side has ended by a reset.
-        reset: bool,
-    },
 }
 
 /// What can be done.
@@ -210,67 +75,7 @@ impl<F: Future<Output = bool>> Alarm<'_, F> {
     }
 }
 
-/// One client connection and its backend connection.
-#[derive(Debug)]
-pub struct Session {
-    pub(super) client: Link,
-    pub(super) backend: Backend,
-    pub(super) machine: Machine,
-    pub(super) shared: Arc<Shared>,
-    /// Client bytes that are not passed on yet.
-    pub(super) client_in: Vec<u8>,
-    pub(super) inbound: Inbound,
-    holding: bool,
-    /// The login has not ended, as far as was looked.
-    logs_in: bool,
-    pub(super) stall: Stall,
-    pub(super) long_rows: LongRows,
-    /// The server has been asked for something since the last page from memory.
-    pub(super) sent: bool,
-    /// The page that was looked for in memory last.
-    pub(super) wanted: Option<Wanted>,
-    /// What is known of the definers of the procedures that were called last.
-    pub(super) definer_rights: RefCell<Option<Arc<DefinerRights>>>,
-    /// The known procedure of the call that was relayed last.
-    pub(super) relayed: Option<ProcedurePlace>,
-}
-
 impl Session {
-    /// A session whose two connections stand; `client_in` is what its client has said already.
-    #[must_use]
-    pub fn new(client: Link, client_in: Vec<u8>, backend: Backend, shared: Arc<Shared>) -> Self {
-        shared.counts.add(Event::Session);
-        let limits = super::machine::Limits {
-            statement_bytes: shared.limits.statement_bytes,
-            in_flight: shared.limits.in_flight,
-            prepared_statements: shared.limits.prepared_statements,
-        };
-        let mut ways = shared.transport.ways.clone();
-        // The operating system says the same of this client as of Headwater.
-        if client.is_own_user() {
-            ways.own_user = None;
-        }
-        ways.legs.local_client = client.is_local();
-        ways.legs.local_server = backend.link.is_local();
-        let machine = Machine::new(limits, ways);
-        Session {
-            client,
-            backend,
-            machine,
-            shared,
-            client_in,
-            inbound: Inbound::Open,
-            holding: false,
-            logs_in: true,
-            stall: Stall::default(),
-            long_rows: LongRows::Read,
-            sent: true,
-            wanted: None,
-            definer_rights: RefCell::default(),
-            relayed: None,
-        }
-    }
-
     /// Runs until either side ends, or until the session is at rest after `drain` became true.
     pub async fn run(mut self, drain: watch::Receiver<bool>) -> Ended {
         let mut alarm = drain.clone();
@@ -609,5 +414,26 @@ impl Session {
         self.inbound = Inbound::Refused { reset };
         self.client_in = Vec::new();
         self.backend.link.forget();
+    }
+
+    /// Ends the session if its client has had its time.
+    pub(super) fn look_at_stalled(&mut self) -> Result<(), Ended> {
+        let waited = self.stall.look();
+        let limits = &self.shared.limits;
+        let ended = |limit: &'static str, limit_ms: u64| {
+            (waited >= Duration::from_millis(limit_ms))
+                .then_some(Ended::Stalled { limit, limit_ms })
+        };
+        let by_now = ended("stalled_ms", limits.stalled_ms).or_else(|| {
+            ended("last_words_ms", limits.last_words_ms).filter(|_| self.backend.link.has_ended())
+        });
+        match by_now {
+            Some(ended) => {
+                self.shared.counts.add(Event::ClientStalled);
+                tracing::info!("a session ended: {ended}");
+                Err(ended)
+            }
+            None => Ok(()),
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use super::counts::Event;
-use super::driver::{Ended, Inbound, Session};
+use super::state::{Ended, Inbound, Session};
 use crate::link::Link;
 
 /// How long a side that neither reads nor closes is waited for at the end.

@@ -5,9 +5,9 @@ use std::ops::DerefMut;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::driver::Shared;
 use super::ownership::Knowledge;
 use super::rights::Course;
+use super::shared::Shared;
 use crate::catalogue::{DefinerRights, Epoch};
 use crate::source::hints::Hints;
 use crate::timeline::Form;

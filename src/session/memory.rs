@@ -2,20 +2,11 @@
 
 use std::sync::Arc;
 
-use super::driver::Session;
 use super::ownership::{Answered, Want};
-use crate::binlog::{Likely, Mark, Place};
+use super::state::{Session, Wanted};
+use crate::binlog::{Likely, Place};
 use crate::index::Page;
 use crate::shadow::Compared;
-
-/// The page that is wanted now, and where.
-#[derive(Debug)]
-pub(super) struct Wanted {
-    place: Arc<Place>,
-    want: Want,
-    /// The moment before the answer, if that is to be compared with the procedure's.
-    mark: Option<Mark>,
-}
 
 impl Session {
     /// Whether the page is likely to be in memory, and whether the answer is to be compared.

@@ -1,16 +1,19 @@
 //! What moves the bytes of one client's session; its protocol state is `headwater_session`.
 pub mod advice;
 pub mod counts;
-pub mod cut;
-pub mod driver;
+mod cut;
+mod driver;
 mod farewell;
 mod knowledge;
+pub mod login_errors;
 mod long_rows;
 mod memory;
 mod owned;
 mod secure;
 mod settle;
+pub mod shared;
 mod stall;
+pub mod state;
 mod tail;
 
 pub use headwater_session::*;

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use super::asked::Asked;
 use super::counts::Event;
-use super::driver::{Ended, Session};
 use super::knowledge::Known;
 use super::ownership::{Answered, Ask, Checked, Input, Need, Ownership, Policy, Relayed, Source};
 use super::reason::Reason;
+use super::state::{Ended, Session};
 use crate::backend::Batch;
 use crate::binlog::Likely;
 use crate::catalogue::ServiceError;

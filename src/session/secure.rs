@@ -3,8 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use super::driver::{Ended, Session};
 use super::legs::refusal;
+use super::state::{Ended, Session};
 
 impl Session {
     /// Forgets the client's request of so many bytes, and begins TLS: with the client, and with a server that is asked for it by

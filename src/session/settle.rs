@@ -4,10 +4,10 @@
 //! client would have had without Headwater, computed a moment later.
 
 use super::counts::Event;
-use super::driver::{Ended, Session};
 use super::ownership::{ASK_LIMITS, INTERRUPTED, utf8_is_an_alias};
 use super::reason::Reason;
 use super::result_table::{Pending, Rows};
+use super::state::{Ended, Session};
 use super::write;
 use crate::backend::Batch;
 use crate::sql::holds;

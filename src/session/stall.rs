@@ -6,9 +6,6 @@ use std::time::Duration;
 
 use tokio::time::{Sleep, sleep};
 
-use super::counts::Event;
-use super::driver::{Ended, Session};
-
 /// So often such a client, and its server, are looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -36,35 +33,12 @@ impl Stall {
     }
 
     /// How long the same bytes have waited, or a part of them.
-    fn look(&mut self) -> Duration {
+    pub(super) fn look(&mut self) -> Duration {
         self.next_look = None;
         self.looks = match std::mem::take(&mut self.taken) {
             true => 0,
             false => self.looks.saturating_add(1),
         };
         LOOK.saturating_mul(self.looks)
-    }
-}
-
-impl Session {
-    /// Ends the session if its client has had its time.
-    pub(super) fn look_at_stalled(&mut self) -> Result<(), Ended> {
-        let waited = self.stall.look();
-        let limits = &self.shared.limits;
-        let ended = |limit: &'static str, limit_ms: u64| {
-            (waited >= Duration::from_millis(limit_ms))
-                .then_some(Ended::Stalled { limit, limit_ms })
-        };
-        let by_now = ended("stalled_ms", limits.stalled_ms).or_else(|| {
-            ended("last_words_ms", limits.last_words_ms).filter(|_| self.backend.link.has_ended())
-        });
-        match by_now {
-            Some(ended) => {
-                self.shared.counts.add(Event::ClientStalled);
-                tracing::info!("a session ended: {ended}");
-                Err(ended)
-            }
-            None => Ok(()),
-        }
     }
 }

@@ -2,9 +2,9 @@
 //! client is told.
 
 use super::counts::Event;
-use super::driver::{Ended, Session};
 use super::knowledge::Known;
 use super::ownership::{OwnTail, TailReply};
+use super::state::{Ended, Session};
 use crate::statement::Tail;
 use crate::wire::capability::Capabilities;
 use crate::wire::frame::HEADER_BYTES;

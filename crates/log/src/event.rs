@@ -7,9 +7,8 @@ use flate2::Crc;
 
 use super::error::EventError;
 use super::packed::Packed;
+pub use super::packed::SLICE;
 
-/// Bytes that one step handles at most, of those that come or of those that they unpack to.
-pub const SLICE: usize = 64 * 1024;
 /// The longest event that is read, where nothing else is set: MySQL takes rows of 64 MiB by default, MariaDB of 16
 /// (`max_allowed_packet`).
 pub const EVENT_BYTES: usize = 65 * 1024 * 1024;
@@ -104,6 +103,8 @@ struct Payload {
     tail: Tail,
     left: usize,
     packed: Packed,
+    /// What it unpacks to.
+    events: Box<Reader>,
     /// An event that may commit: handed on when there is another, or the checksum was right.
     held: Option<Event>,
     /// An event that is handed on before any other is looked at.
@@ -114,7 +115,37 @@ impl Payload {
     fn is_busy(&self) -> bool {
         // Without a checksum no further byte comes that would end it.
         let all_there = self.left == 0 && self.tail.is_whole();
-        self.ready.is_some() || self.packed.is_busy() || all_there
+        self.ready.is_some() || self.is_unpacking() || all_there
+    }
+
+    /// There is more in the bytes that have come.
+    fn is_unpacking(&self) -> bool {
+        self.packed.is_busy() || self.events.is_busy()
+    }
+
+    /// Reads what was unpacked, or unpacks some more. Returns how many bytes were taken, how many were handled, and an event.
+    fn step(
+        &mut self,
+        bytes: &[u8],
+        wants: &impl Wants,
+    ) -> Result<(usize, usize, Option<Event>), EventError> {
+        let unread = self.packed.unread();
+        if !unread.is_empty() {
+            let step = self.events.step(unread, wants)?;
+            self.packed.advance(step.taken);
+            return Ok((0, step.handled, step.event));
+        }
+        let (taken, handled) = self.packed.step(bytes)?;
+        Ok((taken, handled, None))
+    }
+
+    /// All has come.
+    fn end(&self) -> Result<(), EventError> {
+        self.packed.end()?;
+        match self.events.is_between() {
+            true => Ok(()),
+            false => Err(EventError::Unexpected),
+        }
     }
 
     /// What is handed on when this one has come: tables and rows at once, since what is wanted of rows hangs on the tables.
@@ -196,7 +227,7 @@ impl Reader {
     }
 
     /// The events of a compressed transaction have no checksums (MySQL worklog 3549).
-    pub(crate) fn within(most: usize) -> Reader {
+    fn within(most: usize) -> Reader {
         Reader::of(most, false, true)
     }
 
@@ -251,7 +282,7 @@ impl Reader {
             At::Payload(payload) => {
                 let here = payload.left.min(bytes.len());
                 let here = bytes.get(..here).unwrap_or_default();
-                let (taken, handled, event) = payload.packed.step(here, wants)?;
+                let (taken, handled, event) = payload.step(here, wants)?;
                 payload.tail.pass(here.get(..taken).unwrap_or_default());
                 payload.left -= taken;
                 (step.taken, step.handled) = (taken, handled);
@@ -302,6 +333,7 @@ impl Reader {
                 tail,
                 left: length,
                 packed: Packed::new(self.most),
+                events: Box::new(Reader::within(self.most)),
                 held: Some(event),
                 ready: None,
             })));
@@ -336,12 +368,12 @@ impl Reader {
                     self.at = At::Header(Vec::new());
                 }
             }
-            At::Payload(payload) if payload.left == 0 && !payload.packed.is_busy() => {
+            At::Payload(payload) if payload.left == 0 && !payload.is_unpacking() => {
                 if !payload.tail.take(rest, &mut step.taken) {
                     return Ok(());
                 }
                 payload.tail.verify()?;
-                payload.packed.end()?;
+                payload.end()?;
                 step.event = payload.held.take();
                 self.at = At::Header(Vec::new());
             }

@@ -1,12 +1,13 @@
-//! MySQL's compressed transactions (TRANSACTION_PAYLOAD): unpacked as they come, a buffer at a time, and read as events at once. However
-//! long one is, no more than a buffer of it is held, and what zstd looks back at.
+//! MySQL's compressed transactions (TRANSACTION_PAYLOAD): unpacked as they come, a buffer at a time. However long one is, no more than a
+//! buffer of it is held, and what zstd looks back at.
 
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
 use super::error::EventError;
-use super::event::{Event, Reader, SLICE, Wants};
 use headwater_wire::cursor::Cursor;
 
+/// Bytes that one step handles at most, of those that come or of those that they unpack to.
+pub const SLICE: usize = 64 * 1024;
 /// Fields in front of what is compressed: their end, the algorithm, and the algorithms.
 const END_OF_FIELDS: u64 = 0;
 const COMPRESSION: u64 = 2;
@@ -29,7 +30,6 @@ pub(crate) struct Packed {
     read: usize,
     /// The buffer was filled: there may be more without further bytes.
     full: bool,
-    events: Box<Reader>,
 }
 
 enum Stream {
@@ -53,37 +53,35 @@ impl Packed {
             unpacked: Vec::new(),
             read: 0,
             full: false,
-            events: Box::new(Reader::within(most)),
         }
     }
 
     /// There is something to do even without further bytes.
     pub(crate) fn is_busy(&self) -> bool {
-        self.read < self.unpacked.len() || self.full || self.events.is_busy()
+        self.read < self.unpacked.len() || self.full
     }
 
-    /// Reads what was unpacked, or unpacks some more. Returns how many bytes were taken, how many were handled, and an event.
-    pub(crate) fn step(
-        &mut self,
-        bytes: &[u8],
-        wants: &impl Wants,
-    ) -> Result<(usize, usize, Option<Event>), EventError> {
-        if let Some(unread) = self.unpacked.get(self.read..)
-            && !unread.is_empty()
-        {
-            let step = self.events.step(unread, wants)?;
-            self.read += step.taken;
-            return Ok((0, step.handled, step.event));
-        }
+    /// What was unpacked and is to be read before there is more.
+    pub(crate) fn unread(&self) -> &[u8] {
+        self.unpacked.get(self.read..).unwrap_or_default()
+    }
+
+    /// So much of it was read.
+    pub(crate) fn advance(&mut self, bytes: usize) {
+        self.read += bytes;
+    }
+
+    /// Unpacks some more. Returns how many bytes were taken, and how many were handled.
+    pub(crate) fn step(&mut self, bytes: &[u8]) -> Result<(usize, usize), EventError> {
         if self.stream.is_none() {
             let taken = self.fields(bytes)?;
-            return Ok((taken, taken, None));
+            return Ok((taken, taken));
         }
         if bytes.is_empty() && !self.full {
-            return Ok((0, 0, None));
+            return Ok((0, 0));
         }
         let taken = self.unpack(bytes)?;
-        Ok((taken, taken.max(self.unpacked.len()), None))
+        Ok((taken, taken.max(self.unpacked.len())))
     }
 
     /// Takes fields, each a type, a length and a value, up to type 0 (MySQL, `libs/mysql/binlog/event/codecs/binary.cpp`).
@@ -153,11 +151,7 @@ impl Packed {
             Some(Stream::Plain) => true,
             None => false,
         };
-        if ended && self.events.is_between() {
-            Ok(())
-        } else {
-            Err(EventError::Unexpected)
-        }
+        ended.then_some(()).ok_or(EventError::Unexpected)
     }
 }
 

@@ -18,4 +18,5 @@ pub mod reason;
 pub mod result_table;
 pub mod rights;
 pub mod standing;
+mod step;
 pub mod write;

@@ -21,8 +21,8 @@ mod tests;
 use super::commands::Commands;
 use super::frames::{Compression, Frames};
 use super::legs::Legs;
-use super::machine::{ClientStep, Limits, ServerStep};
 use super::peer::OwnUser;
+use super::step::{ClientStep, Limits, ServerStep};
 
 use authentication::Authenticating;
 use greeting::AwaitingGreeting;

@@ -17,104 +17,15 @@
 //! (`in_flight`). A step that needs the connection for itself (an owned call, a tail, writing the
 //! result table) is only given out once every reply in flight has ended.
 
-use std::num::NonZeroUsize;
-use std::sync::Arc;
-
-use super::asked::Asked;
 use super::commands::{Commands, Served};
 use super::dump::Dump;
 use super::frames::Frames;
 use super::login::{Cut, LoggingIn, Next, Ways};
 use super::peer::OwnUser;
-use headwater_statement::{Class, Tail};
+pub use super::step::{ClientStep, Limits, Server, ServerStep};
+use headwater_statement::Class;
 use headwater_wire::command::Command;
 use headwater_wire::frame::{HEADER_BYTES, Header};
-
-/// Limits that a machine keeps to.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Longest statement (bytes of packet payload) that is looked at; longer ones are relayed unseen.
-    pub statement_bytes: usize,
-    /// Commands that a client may have in flight before its next ones are left waiting.
-    pub in_flight: usize,
-    /// Prepared statements of a session that are remembered, with an id or with a name.
-    pub prepared_statements: usize,
-}
-
-/// What to do with the bytes that wait from the client.
-///
-/// Each step is given out once: the machine goes on as if it had been carried out, so whoever gets one carries it out before the
-/// next is asked for. `Need` and `Hold` say that there is none yet, and leave the machine as it was.
-#[derive(Debug)]
-pub enum ClientStep {
-    /// The bytes do not suffice to decide: wait for more.
-    Need,
-    /// Nothing goes on until replies in flight have ended.
-    Hold,
-    /// Relay so many bytes to the server.
-    Pass(NonZeroUsize),
-    /// Relay these bytes in place of the first so many.
-    Replace(NonZeroUsize, Vec<u8>),
-    /// Give the packet that waits the number of one that begins a command, 0, and ask again.
-    Number,
-    /// Begin TLS, and forget so many bytes.
-    Secure {
-        /// The client's request, if it has made one. What waits behind it belongs to TLS.
-        length: usize,
-        /// On the client's leg.
-        client: bool,
-        /// On the server's, where this packet asks for it.
-        server: Option<Vec<u8>>,
-    },
-    /// Tell the client this, and end the session.
-    Refuse(Vec<u8>),
-    /// A whole packet with a call that may be owned.
-    Call(Box<Asked>),
-    /// A whole packet of so many bytes: a tail, and its result table is pending.
-    Tail(usize, Arc<Tail>),
-    /// The pending ids must be on the server before the next packet may go on.
-    Settle {
-        /// The command asks for what the real call leaves behind besides its tables (warnings, counts).
-        diagnostics: bool,
-    },
-}
-
-/// What to do with the bytes that wait from the server: given out once, as a [`ClientStep`] is.
-#[derive(Debug, PartialEq, Eq)]
-pub enum ServerStep {
-    /// The bytes do not suffice to decide: wait for more.
-    Need,
-    /// Relay so many bytes to the client.
-    Pass(NonZeroUsize),
-    /// Relay these bytes in place of the first so many.
-    Replace(NonZeroUsize, Vec<u8>),
-    /// Tell the client this, and end the session.
-    Refuse(Vec<u8>),
-}
-
-impl ClientStep {
-    /// Where nothing can go on yet, more is needed.
-    pub(super) fn pass(length: usize) -> ClientStep {
-        NonZeroUsize::new(length).map_or(ClientStep::Need, ClientStep::Pass)
-    }
-
-    /// As [`ClientStep::pass`].
-    pub(super) fn replace(length: usize, own: Vec<u8>) -> ClientStep {
-        NonZeroUsize::new(length).map_or(ClientStep::Need, |it| ClientStep::Replace(it, own))
-    }
-}
-
-impl ServerStep {
-    /// Where nothing can go on yet, more is needed.
-    pub(super) fn pass(length: usize) -> ServerStep {
-        NonZeroUsize::new(length).map_or(ServerStep::Need, ServerStep::Pass)
-    }
-
-    /// As [`ServerStep::pass`].
-    pub(super) fn replace(length: usize, own: Vec<u8>) -> ServerStep {
-        NonZeroUsize::new(length).map_or(ServerStep::Need, |it| ServerStep::Replace(it, own))
-    }
-}
 
 /// The protocol state of one client connection and its one backend connection.
 #[derive(Debug)]
@@ -135,13 +46,6 @@ enum Phase {
     Commands(Box<Commands>),
     Pump,
     Dump(Box<Dump>),
-}
-
-/// Which server a session talks to, as its greeting said.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
-    /// MariaDB, or else MySQL.
-    pub mariadb: bool,
 }
 
 impl Machine {

@@ -3,8 +3,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::Want;
-use crate::binlog::place::Place;
+use crate::binlog::place::{Place, Want};
 
 /// Pages that wait; what does not fit is asked for again by the next call.
 const MOST: usize = 10_000;

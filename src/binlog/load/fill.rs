@@ -7,11 +7,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::Want;
 use crate::account::{AccountError, Conn};
 use crate::binlog::Binlog;
 use crate::binlog::error::BinlogError;
-use crate::binlog::place::Place;
+use crate::binlog::place::{Place, Want};
 use crate::binlog::rows::{all, lists, log_end};
 use crate::index::{AuthorAsk, Index, Position, Ticket};
 use crate::log::events::Lost;

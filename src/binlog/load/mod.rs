@@ -22,7 +22,7 @@ use super::Binlog;
 use super::control::Control;
 use super::error::BinlogError;
 use super::obstacles::ServerFacts;
-use super::place::Place;
+use super::place::{Place, Want};
 use crate::account::{Conn, Purpose};
 use crate::binlog::rows::all;
 use crate::log::following::Generation;
@@ -39,14 +39,6 @@ pub(super) enum Load {
         want: Want,
         done: oneshot::Sender<bool>,
     },
-}
-
-/// A page of the `n` newest ids at or below a bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Want {
-    pub(super) reader: u64,
-    pub(super) bound: Option<u64>,
-    pub(super) n: usize,
 }
 
 /// Loads under way at a time.

@@ -3,8 +3,9 @@
 use std::fmt::{self, Write};
 
 use super::aims::CONNECTIONS;
+use super::cell::Cell;
 use super::depth::Depth;
-use super::report::{Cell, Report};
+use super::report::Report;
 use super::table::thousands;
 use super::way::{Form, Route, Way};
 

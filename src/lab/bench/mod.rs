@@ -4,10 +4,12 @@
 //! with the procedure's ([`check`]), [`report`] holds the figures, [`table`] and [`chart`] show them.
 
 pub mod aims;
+pub mod cell;
 pub mod chart;
 pub mod check;
 pub mod child;
 pub mod client;
+pub mod course;
 pub mod crew;
 pub mod data;
 pub mod depth;

@@ -5,16 +5,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 
 use super::aims::Source;
+use super::cell::{Cell, ratio};
 use super::check::Differences;
 use super::crew::Said;
 use super::data::{Data, Page, Server};
-use super::depth::Depth;
-use super::figures::Figures;
 use super::flags::BenchFlags;
 use super::memory::{Full, Idle};
 use super::push::Push;
 use super::targets::{Measured, Target, targets};
-use super::way::Way;
 use super::writes::Writes;
 
 /// A bench that ran to its end.
@@ -107,23 +105,6 @@ pub struct Settings {
     pub seed: u64,
 }
 
-/// One way at one page and number of connections.
-#[derive(Clone, Debug, Serialize)]
-pub struct Cell {
-    /// Which page was asked for.
-    pub page: Depth,
-    /// Connections that asked at the same time.
-    pub connections: usize,
-    /// How was asked.
-    #[serde(flatten)]
-    pub way: Way,
-    /// By the rate of the procedure, asked directly in the same form; `None` where that was not measured.
-    pub ratio: Option<f64>,
-    /// Timelines, and how long each took.
-    #[serde(flatten)]
-    pub figures: Figures,
-}
-
 impl Report {
     /// Puts it all together.
     #[must_use]
@@ -182,23 +163,6 @@ impl Report {
             pages,
         }
     }
-}
-
-/// A way's rate by that of the procedure asked in the same form, page and connections.
-#[must_use]
-pub fn ratio(cells: &[Cell], page: Depth, connections: usize, way: Way) -> Option<f64> {
-    quotient(cells, page, connections, way, way.measure()?)
-}
-
-/// A way's rate by that of another, at the same page and number of connections.
-#[must_use]
-pub fn quotient(cells: &[Cell], page: Depth, connections: usize, way: Way, by: Way) -> Option<f64> {
-    let rate = |way| {
-        let is = |cell: &&Cell| (cell.page, cell.connections, cell.way) == (page, connections, way);
-        cells.iter().find(is).map(|cell| cell.figures.rate)
-    };
-    let by = rate(by).filter(|rate| *rate > 0.0)?;
-    Some(rate(way)? / by)
 }
 
 fn processor() -> Option<String> {

@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::aims::{Aims, CONNECTIONS, IDLE_KIB, INDEX_BYTES, RELAY, Source};
+use super::cell::{Cell, quotient};
 use super::data::Page;
 use super::depth::Depth;
 use super::memory::{Full, Idle};
-use super::report::{Cell, quotient};
 use super::way::{Form, Route, Way};
 use super::writes::{PER_SECOND, READERS, Writes};
 

@@ -23,7 +23,7 @@ use self::load::{LoadError, Progress};
 use crate::config::{ConfigError, ServeFlags, ServiceFlags, Settings};
 use crate::lab::private_server::{Kind, PrivateServer, PrivateServerError};
 use crate::server::{ServeError, Server};
-use crate::session::driver::Shared;
+use crate::session::shared::Shared;
 
 /// The demo's database.
 pub const DATABASE: &str = "timeline";

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use super::{DATABASE, DemoError, accounts, connect};
 use crate::session::counts::Event;
-use crate::session::driver::Shared;
+use crate::session::shared::Shared;
 
 const CONNECTIONS: u32 = 4;
 /// With more readers than are through by then, or less memory than they take, what there is has to do.

@@ -4,7 +4,7 @@ use super::packet::{may_be_login_packet, numbered};
 use super::response::AwaitingResponse;
 use super::{Next, Ways};
 use crate::frames::ClientFrames;
-use crate::machine::{ClientStep, Limits, ServerStep};
+use crate::step::{ClientStep, Limits, ServerStep};
 use headwater_wire::capability::Capabilities;
 use headwater_wire::compression::Algorithm;
 use headwater_wire::frame::{self, HEADER_BYTES};

@@ -5,7 +5,7 @@ use super::packet::{answer_to, may_be_login_packet, numbered, unreadable};
 use super::{Next, Ways};
 use crate::frames::{Compression, Frames};
 use crate::legs::{Agreed, refusal};
-use crate::machine::{ClientStep, Limits, Server, ServerStep};
+use crate::step::{ClientStep, Limits, Server, ServerStep};
 use headwater_wire::capability::Capabilities;
 use headwater_wire::compression::Algorithm;
 use headwater_wire::frame::{self, HEADER_BYTES, Header};

@@ -7,7 +7,7 @@ use headwater_timeline::index::Page;
 use headwater_wire::response::ErrPacket;
 use headwater_wire::resultset::{Answer, Rows};
 
-use super::proofs::Plan;
+use super::plan::Plan;
 use super::stage::{Refusal, Stage, Subject, Turn, World, failed};
 use super::{Ask, Knowledge, Need, Source};
 use crate::reason::Reason;

@@ -10,6 +10,8 @@
 mod bind;
 mod conclude;
 mod ids;
+mod left;
+mod plan;
 mod procedure;
 mod proofs;
 mod run;

@@ -1,65 +1,20 @@
 //! What has to be proved of the session before a call is owned, asked for in one write.
 
-use headwater_lookup::lookup::Lookup;
 use headwater_lookup::proofs::{self, ResultTablesThere};
 use headwater_statement::Call;
 use headwater_timeline::check::{Facts, ParseWarnings, Procedure, Product};
 use headwater_wire::response::ErrPacket;
 use headwater_wire::resultset::Answer;
 
+use super::plan::{NO_PROCEDURE, Plan, WRONG_ARGUMENT_COUNT};
 use super::stage::{Refusal, Subject, World, failed};
 use super::{INTERRUPTED, Knowledge};
-use crate::probe;
 use crate::reason::Reason;
 use crate::result_table::Rows;
 use crate::standing::ExecuteRight;
 
-/// ER_SP_WRONG_NO_OF_ARGS: the answer to a call that may be executed, but has no arguments.
-pub(super) const WRONG_ARGUMENT_COUNT: u16 = 1318;
-/// ER_SP_DOES_NOT_EXIST.
-pub(super) const NO_PROCEDURE: u16 = 1305;
 /// So many times within its `wait_timeout` a session is heard of by the server while it makes calls.
 const HEARD_OF: u32 = 50;
-
-/// What has to be proved before a call is owned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
-    settings: bool,
-    tables: bool,
-    execute: bool,
-    count_result: bool,
-    count_heads: bool,
-    /// The right to execute, behind all else.
-    pub(super) execute_last: bool,
-}
-
-impl Plan {
-    /// Nothing is to be asked before the answer.
-    pub(super) fn is_empty(self) -> bool {
-        !(self.settings || self.tables || self.execute || self.count_result || self.count_heads)
-    }
-
-    /// The questions, in the order in which [`World::take_proofs`] takes their answers.
-    pub(super) fn queries(self, lookup: &Lookup<'_>, mariadb: bool) -> Vec<String> {
-        let mut queries = Vec::new();
-        if self.settings {
-            queries.push(probe::settings_query(mariadb));
-        }
-        if self.tables {
-            queries.extend(lookup.shadow_queries());
-        }
-        if self.execute {
-            queries.push(lookup.execute_probe(lookup.call.form));
-        }
-        if self.count_result {
-            queries.push(lookup.count_query(&lookup.definition.result.table));
-        }
-        if self.count_heads {
-            queries.push(lookup.count_query(&lookup.definition.heads.table));
-        }
-        queries
-    }
-}
 
 impl<K: Knowledge> World<'_, K> {
     /// What is not known of the session now.

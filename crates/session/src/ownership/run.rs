@@ -6,15 +6,14 @@
 //! call's own reader, and the call is answered with what it leaves.
 //! It comes behind all proofs about the session, so what runs is the known procedure, in the place where the client calls it.
 
-use std::time::Instant;
-
 use headwater_lookup::lookup::Found;
 use headwater_timeline::check::{ParseWarnings, Procedure, Product};
 use headwater_timeline::{Form, Head};
 use headwater_wire::response::ErrPacket;
 use headwater_wire::resultset::{Answer, Rows};
 
-use super::proofs::{NO_PROCEDURE, WRONG_ARGUMENT_COUNT};
+use super::left::{Left, Run};
+use super::plan::{NO_PROCEDURE, WRONG_ARGUMENT_COUNT};
 use super::stage::{Refusal, Stage, Subject, Turn, World, ask, failed};
 use super::{Ask, INTERRUPTED, Knowledge, Need, Source};
 use crate::reason::Reason;
@@ -25,25 +24,6 @@ use crate::rights::{denies_definer, has_read_both};
 const NO_EXECUTE: u16 = 1370;
 /// ER_SP_FETCH_NO_DATA: to MariaDB's procedure, a KILL QUERY that met it at its cursor.
 const NO_MORE_ROWS: u16 = 1329;
-
-/// A run that was sent.
-#[derive(Debug)]
-pub(super) struct Run {
-    sent: Instant,
-    /// Rows in the two tables before it.
-    before: [Count; 2],
-}
-
-/// What is to be done once the tables are put back.
-#[derive(Debug)]
-pub(super) enum Left {
-    /// The call goes on to the server: the run was interrupted.
-    Interrupted,
-    /// What the run left is read.
-    Own(Vec<Answer>),
-    /// It was a run for nobody: whether that proved the definer's rights.
-    Nobodys(bool),
-}
 
 impl<K: Knowledge> World<'_, K> {
     /// What is to be proved of the session is proved before the procedure runs.

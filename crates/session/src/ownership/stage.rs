@@ -13,8 +13,8 @@ use headwater_timeline::definition::Definition;
 use headwater_wire::response::ErrPacket;
 use headwater_wire::resultset::Answer;
 
-use super::proofs::Plan;
-use super::run::{Left, Run};
+use super::left::{Left, Run};
+use super::plan::Plan;
 use super::{ASK_LIMITS, Ask, INTERRUPTED, Input, Knowledge, Need, Policy, Source};
 use crate::asked::Asked;
 use crate::commands::Commands;

@@ -4,7 +4,7 @@ use headwater_lookup::lookup::Found;
 use headwater_timeline::Form;
 use headwater_wire::resultset::Answer;
 
-use super::proofs::WRONG_ARGUMENT_COUNT;
+use super::plan::WRONG_ARGUMENT_COUNT;
 use super::stage::{Stage, Subject, Turn, World, ask, failed, first};
 use super::{INTERRUPTED, Knowledge, Source};
 use crate::reason::Reason;

@@ -12,6 +12,7 @@ use database::{DATABASE, Own};
 
 use super::check::Differences;
 use super::client::{Client, ClientError};
+use super::course::{Course, rounds};
 use super::crew::Crew;
 use super::data;
 use super::depth::Depth;
@@ -19,7 +20,6 @@ use super::figures::Figures;
 use super::flags::BenchFlags;
 use super::login::Account;
 use super::measure::{Job, Lane, SLICE, repeat, together};
-use super::run::{Course, rounds};
 use super::way::{Form, Route, Task, Way, packet};
 use super::work::Work;
 use super::writes::Pen;

@@ -26,7 +26,7 @@ use super::login::Account;
 use super::measure::{Job, Lane, SLICE, repeat, together};
 use super::way::{Form, Route, Task, Way};
 use super::work::Work;
-use super::{BenchError, Stop, run};
+use super::{BenchError, Stop, course};
 
 /// Connections that read.
 pub const READERS: usize = 8;
@@ -83,7 +83,7 @@ pub fn measure(
             writers.push((route, client.map_err(BenchError::at(&address))?));
         }
     }
-    let rounds = rounds(run::rounds(flags), &mut turns, |turn| {
+    let rounds = rounds(course::rounds(flags), &mut turns, |turn| {
         let (readers, _) = crew.clients(turn.route, READERS);
         let writers = writers.iter_mut().filter(|(route, _)| *route == turn.route);
         let writers = writers.map(|(_, client)| client).collect();

@@ -1,0 +1,15 @@
+//! A column of a table, and what is put into it.
+
+#[derive(Debug)]
+pub(super) struct Column {
+    pub(super) definition: String,
+    /// As SQL has them; NULL comes with every column.
+    pub(super) values: Vec<String>,
+}
+
+pub(super) fn column(definition: impl Into<String>, values: &[&str]) -> Column {
+    Column {
+        definition: definition.into(),
+        values: values.iter().map(|&value| value.to_owned()).collect(),
+    }
+}

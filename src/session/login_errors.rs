@@ -1,0 +1,68 @@
+//! Logins that the server counts as errors of this host, which is everybody's: a word before it refuses them all.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use crate::wire::frame::HEADER_BYTES;
+
+/// ER_HANDSHAKE_ERROR, ER_NET_PACKETS_OUT_OF_ORDER: the server counts them.
+const BAD_HANDSHAKE: u16 = 1043;
+const OUT_OF_ORDER: u16 = 1156;
+/// ER_HOST_IS_BLOCKED.
+const HOST_IS_BLOCKED: u16 = 1129;
+
+/// So many in a row are worth a word; servers refuse the host behind 100 unless told otherwise.
+const WARN_AT: u32 = 10;
+/// Logins that the server counts as errors of this host, since the last one that went well.
+#[derive(Debug, Default)]
+pub struct LoginErrors {
+    in_a_row: AtomicU32,
+    blocked: AtomicBool,
+}
+
+impl LoginErrors {
+    /// A login went well: the server begins to count anew.
+    pub(super) fn passed(&self) {
+        self.in_a_row.store(0, Ordering::Relaxed);
+        self.blocked.store(false, Ordering::Relaxed);
+    }
+
+    /// Counts another one, and warns before there are too many.
+    pub(super) fn add(&self) {
+        let errors = self
+            .in_a_row
+            .fetch_add(1, Ordering::Relaxed)
+            .saturating_add(1);
+        if errors.is_multiple_of(WARN_AT) && (errors / WARN_AT).is_power_of_two() {
+            tracing::warn!(
+                "{errors} logins in a row broke off in a way that the server counts as errors of this host: behind max_connect_errors \
+                 of them (SHOW VARIABLES says how many) it refuses everyone behind Headwater with error 1129, until FLUSH HOSTS \
+                 (MySQL: TRUNCATE TABLE performance_schema.host_cache; either: mysqladmin flush-hosts). Raise max_connect_errors, or set \
+                 skip_name_resolve = ON, where it does not count"
+            );
+        }
+    }
+
+    /// What the server says to somebody who logs in may be of interest to all.
+    pub(super) fn hear(&self, packet: &[u8]) {
+        const ERR: u8 = 0xff;
+        let Some([ERR, low, high]) = packet.get(HEADER_BYTES..HEADER_BYTES + 3) else {
+            return;
+        };
+        match u16::from_le_bytes([*low, *high]) {
+            BAD_HANDSHAKE | OUT_OF_ORDER => self.add(),
+            HOST_IS_BLOCKED => self.blocked(),
+            _ => {}
+        }
+    }
+
+    /// Says once that the server does not let anybody in.
+    fn blocked(&self) {
+        if !self.blocked.swap(true, Ordering::Relaxed) {
+            tracing::error!(
+                "the server refuses everyone behind Headwater (error 1129: max_connect_errors logins broke off). Let them in again with \
+                 FLUSH HOSTS (MySQL: TRUNCATE TABLE performance_schema.host_cache; either: mysqladmin flush-hosts), and raise \
+                 max_connect_errors, or set skip_name_resolve = ON, where it does not count"
+            );
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What all sessions share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::advice::Advice;
+use super::counts::{self, Counts};
+use super::login::Ways;
+use super::login_errors::LoginErrors;
+use crate::binlog::Binlog;
+use crate::catalogue::Catalogue;
+use crate::limits::Limits;
+use crate::shadow::Shadow;
+use crate::tls::{Acceptor, Connector};
+
+/// What all sessions share.
+#[derive(Debug)]
+pub struct Shared {
+    /// Definitions, and what their check on this server said.
+    pub catalogue: Catalogue,
+    /// Bounds.
+    pub limits: Limits,
+    /// How long a right that was seen is taken to be there.
+    pub privileges_ttl: Duration,
+    /// What a session's two connections are made of.
+    pub transport: Transport,
+    /// Memory, where there is a service account to keep it.
+    pub binlog: Option<Arc<Binlog>>,
+    /// The real procedure beside some of the calls, where that is wished for.
+    pub shadow: Option<Arc<Shadow>>,
+    /// False: every call is relayed.
+    pub accelerate: bool,
+    /// Counters.
+    pub counts: Counts,
+    /// What was said of accounts.
+    pub advice: Advice,
+    /// What the server holds against this host.
+    pub login_errors: LoginErrors,
+}
+
+/// What a session's two connections are made of.
+#[derive(Debug)]
+pub struct Transport {
+    /// When there is TLS, and what else may differ between them.
+    pub ways: Ways,
+    /// What clients are shown.
+    pub acceptor: Option<Acceptor>,
+    /// What the server is shown, and has to show.
+    pub connector: Connector,
+}
+
+impl Shared {
+    /// Has definitions be answered again that were relayed for an answer that differed: from memory that is filled anew.
+    /// Returns how many there were.
+    pub fn trust_again(&self) -> usize {
+        let Some(shadow) = self.shadow.as_ref().filter(|shadow| shadow.distrusts_any()) else {
+            return 0;
+        };
+        // First, so that nobody is answered from what was wrong.
+        if let Some(binlog) = &self.binlog {
+            binlog.empty();
+        }
+        shadow.trust_again()
+    }
+
+    /// Every counter as `name=value`, and how fresh answers from memory are.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let mut line = self.counts.summary();
+        if let Some(shadow) = &self.shadow {
+            line = format!("{line} {}", shadow.summary());
+        }
+        if let Some(binlog) = &self.binlog {
+            line = format!("{line} freshness={}", binlog.mode());
+            for (counter, count) in [
+                (counts::UNREADABLE, binlog.unreadable()),
+                (counts::CONTRADICTIONS, binlog.contradictions()),
+            ] {
+                if count > 0 {
+                    line = format!("{line} {}={count}", counter.name);
+                }
+            }
+        }
+        line
+    }
+}

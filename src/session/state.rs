@@ -1,0 +1,162 @@
+//! One session: its two connections, its protocol state, and what is known besides.
+
+use std::cell::RefCell;
+use std::io;
+use std::sync::Arc;
+
+use super::counts::Event;
+use super::machine::{self, Machine};
+use super::ownership::{ProcedurePlace, Want};
+use super::shared::Shared;
+use super::stall::Stall;
+use crate::backend::{AskError, Backend};
+use crate::binlog::{Mark, Place};
+use crate::catalogue::DefinerRights;
+use crate::link::Link;
+use crate::wire::frame::HEADER_BYTES;
+
+/// The end of a row, and of the next one as much as it takes to know that it is long as well.
+const BETWEEN_ROWS_BYTES: usize = 1 + HEADER_BYTES + 1;
+
+/// Why a session ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Ended {
+    /// The client closed its connection, or it failed.
+    #[error("the client left")]
+    Client,
+    /// The server closed its connection, or it failed.
+    #[error("the server closed the connection: {0}")]
+    Server(io::Error),
+    /// The process shuts down.
+    #[error("shutting down")]
+    Drained,
+    /// The client was told why it cannot go on.
+    #[error("the client was refused")]
+    Refused,
+    /// The client did not take what waited for it.
+    #[error("its client did not take what waited for it within limits.{limit} = {limit_ms}")]
+    Stalled {
+        /// The limit.
+        limit: &'static str,
+        /// In milliseconds.
+        limit_ms: u64,
+    },
+}
+
+impl From<AskError> for Ended {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::Lost(source) => Ended::Server(source),
+            other => Ended::Server(io::Error::other(other)),
+        }
+    }
+}
+
+/// What becomes of the bytes that the client sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Inbound {
+    /// They go on to the server.
+    Open,
+    /// The client has closed its side; what it sent before still goes on.
+    Closing,
+    /// The server knows that no more will come; its replies still go to the client.
+    Closed,
+    /// The server takes no more; its last words still go to the client, who sends in vain.
+    Refused {
+        /// The server's side has ended by a reset.
+        reset: bool,
+    },
+}
+
+/// The page that is wanted now, and where.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) place: Arc<Place>,
+    pub(super) want: Want,
+    /// The moment before the answer, if that is to be compared with the procedure's.
+    pub(super) mark: Option<Mark>,
+}
+
+/// How the long rows of a reply go from the server to the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LongRows {
+    /// As all else, until there is one.
+    Read,
+    /// The last one was carried: the next may be as long.
+    Carried,
+    /// These two connections have to be read from.
+    Unfit,
+}
+
+impl LongRows {
+    /// How many bytes are to be read now, if not as many as there are.
+    pub(super) fn room(&mut self) -> Option<usize> {
+        let carried = *self == LongRows::Carried;
+        if carried {
+            *self = LongRows::Read;
+        }
+        carried.then_some(BETWEEN_ROWS_BYTES)
+    }
+}
+
+/// One client connection and its backend connection.
+#[derive(Debug)]
+pub struct Session {
+    pub(super) client: Link,
+    pub(super) backend: Backend,
+    pub(super) machine: Machine,
+    pub(super) shared: Arc<Shared>,
+    /// Client bytes that are not passed on yet.
+    pub(super) client_in: Vec<u8>,
+    pub(super) inbound: Inbound,
+    pub(super) holding: bool,
+    /// The login has not ended, as far as was looked.
+    pub(super) logs_in: bool,
+    pub(super) stall: Stall,
+    pub(super) long_rows: LongRows,
+    /// The server has been asked for something since the last page from memory.
+    pub(super) sent: bool,
+    /// The page that was looked for in memory last.
+    pub(super) wanted: Option<Wanted>,
+    /// What is known of the definers of the procedures that were called last.
+    pub(super) definer_rights: RefCell<Option<Arc<DefinerRights>>>,
+    /// The known procedure of the call that was relayed last.
+    pub(super) relayed: Option<ProcedurePlace>,
+}
+
+impl Session {
+    /// A session whose two connections stand; `client_in` is what its client has said already.
+    #[must_use]
+    pub fn new(client: Link, client_in: Vec<u8>, backend: Backend, shared: Arc<Shared>) -> Self {
+        shared.counts.add(Event::Session);
+        let limits = machine::Limits {
+            statement_bytes: shared.limits.statement_bytes,
+            in_flight: shared.limits.in_flight,
+            prepared_statements: shared.limits.prepared_statements,
+        };
+        let mut ways = shared.transport.ways.clone();
+        // The operating system says the same of this client as of Headwater.
+        if client.is_own_user() {
+            ways.own_user = None;
+        }
+        ways.legs.local_client = client.is_local();
+        ways.legs.local_server = backend.link.is_local();
+        let machine = Machine::new(limits, ways);
+        Session {
+            client,
+            backend,
+            machine,
+            shared,
+            client_in,
+            inbound: Inbound::Open,
+            holding: false,
+            logs_in: true,
+            stall: Stall::default(),
+            long_rows: LongRows::Read,
+            sent: true,
+            wanted: None,
+            definer_rights: RefCell::default(),
+            relayed: None,
+        }
+    }
+}
