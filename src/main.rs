@@ -220,6 +220,7 @@ fn log(log: Log) {
         .with_writer(std::io::stderr);
     match log.format {
         LogFormat::Text => subscriber.init(),
-        LogFormat::Json => subscriber.json().init(),
+        // A session is in one span, which is not within another.
+        LogFormat::Json => subscriber.json().with_span_list(false).init(),
     }
 }

@@ -3,6 +3,7 @@
 mod burst;
 mod counters;
 mod limits;
+mod log;
 mod settings;
 mod signals;
 mod start;

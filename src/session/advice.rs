@@ -5,6 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
+use tracing::Span;
+
+use super::who::log_in;
 
 /// An account is told of again after so long.
 const AGAIN: Duration = Duration::from_secs(60 * 60);
@@ -25,10 +28,12 @@ impl Default for Advice {
 
 impl Advice {
     /// A call of this account is relayed because its session has autocommit off.
-    pub fn autocommit_is_off(&self, account: &[u8]) {
+    pub fn autocommit_is_off(&self, account: &[u8], span: impl FnOnce() -> Span) {
         let account = account.get(..NAME_BYTES).unwrap_or(account);
         if self.is_due(account, Instant::now()) {
-            tracing::warn!(
+            log_in!(
+                span(),
+                WARN,
                 "calls of the account {:?} are relayed, since its sessions have autocommit off: have the app connect with autocommit \
                  (autocommit=True with most Python drivers; docs/connecting.md has each)",
                 String::from_utf8_lossy(account)

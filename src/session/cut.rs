@@ -34,7 +34,7 @@ impl Session {
         };
         if !excused {
             self.shared.counts.add(Event::LoginError);
-            self.shared.login_errors.add();
+            self.shared.login_errors.add(|| self.span());
         }
     }
 

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use super::counts::Event;
 use super::machine::{ClientStep, ServerStep};
 use super::state::{Ended, Inbound, Session};
+use super::who::log_in;
 use crate::link::release;
 use crate::wire::frame::HEADER_BYTES;
 
@@ -95,7 +96,11 @@ impl Session {
                 break ended;
             }
         };
+        let span = tracing::enabled!(tracing::Level::DEBUG).then(|| self.span());
         self.farewell(&ended).await;
+        if let Some(span) = span {
+            log_in!(span, DEBUG, "a session ended: {ended}");
+        }
         ended
     }
 
@@ -386,7 +391,7 @@ impl Session {
             self.logs_in = false;
             self.shared.login_errors.passed();
         } else {
-            self.shared.login_errors.hear(bytes);
+            self.shared.login_errors.hear(bytes, || self.span());
         }
     }
 
@@ -430,7 +435,7 @@ impl Session {
         match by_now {
             Some(ended) => {
                 self.shared.counts.add(Event::ClientStalled);
-                tracing::info!("a session ended: {ended}");
+                log_in!(self.span(), INFO, "a session ended: {ended}");
                 Err(ended)
             }
             None => Ok(()),

@@ -2,6 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use tracing::Span;
+
+use super::who::log_in;
 use crate::wire::frame::HEADER_BYTES;
 
 /// ER_HANDSHAKE_ERROR, ER_NET_PACKETS_OUT_OF_ORDER: the server counts them.
@@ -27,13 +30,15 @@ impl LoginErrors {
     }
 
     /// Counts another one, and warns before there are too many.
-    pub(super) fn add(&self) {
+    pub(super) fn add(&self, span: impl FnOnce() -> Span) {
         let errors = self
             .in_a_row
             .fetch_add(1, Ordering::Relaxed)
             .saturating_add(1);
         if errors.is_multiple_of(WARN_AT) && (errors / WARN_AT).is_power_of_two() {
-            tracing::warn!(
+            log_in!(
+                span(),
+                WARN,
                 "{errors} logins in a row broke off in a way that the server counts as errors of this host: behind max_connect_errors \
                  of them (SHOW VARIABLES says how many) it refuses everyone behind Headwater with error 1129, until FLUSH HOSTS \
                  (MySQL: TRUNCATE TABLE performance_schema.host_cache; either: mysqladmin flush-hosts). Raise max_connect_errors, or set \
@@ -43,22 +48,24 @@ impl LoginErrors {
     }
 
     /// What the server says to somebody who logs in may be of interest to all.
-    pub(super) fn hear(&self, packet: &[u8]) {
+    pub(super) fn hear(&self, packet: &[u8], span: impl FnOnce() -> Span) {
         const ERR: u8 = 0xff;
         let Some([ERR, low, high]) = packet.get(HEADER_BYTES..HEADER_BYTES + 3) else {
             return;
         };
         match u16::from_le_bytes([*low, *high]) {
-            BAD_HANDSHAKE | OUT_OF_ORDER => self.add(),
-            HOST_IS_BLOCKED => self.blocked(),
+            BAD_HANDSHAKE | OUT_OF_ORDER => self.add(span),
+            HOST_IS_BLOCKED => self.blocked(span),
             _ => {}
         }
     }
 
     /// Says once that the server does not let anybody in.
-    fn blocked(&self) {
+    fn blocked(&self, span: impl FnOnce() -> Span) {
         if !self.blocked.swap(true, Ordering::Relaxed) {
-            tracing::error!(
+            log_in!(
+                span(),
+                ERROR,
                 "the server refuses everyone behind Headwater (error 1129: max_connect_errors logins broke off). Let them in again with \
                  FLUSH HOSTS (MySQL: TRUNCATE TABLE performance_schema.host_cache; either: mysqladmin flush-hosts), and raise \
                  max_connect_errors, or set skip_name_resolve = ON, where it does not count"

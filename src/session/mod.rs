@@ -15,5 +15,6 @@ pub mod shared;
 mod stall;
 pub mod state;
 mod tail;
+pub(crate) mod who;
 
 pub use headwater_session::*;

@@ -8,6 +8,7 @@ use super::knowledge::Known;
 use super::ownership::{Answered, Ask, Checked, Input, Need, Ownership, Policy, Relayed, Source};
 use super::reason::Reason;
 use super::state::{Ended, Session};
+use super::who::log_in;
 use crate::backend::Batch;
 use crate::binlog::Likely;
 use crate::catalogue::ServiceError;
@@ -96,7 +97,11 @@ impl Session {
             Err(ServiceError::Slow(_)) => Checked::Slow,
             Err(error) if error.was_said() => Checked::Nobody,
             Err(error) => {
-                tracing::warn!("{error}; a client session is asked instead");
+                log_in!(
+                    self.span(),
+                    WARN,
+                    "{error}; a client session is asked instead"
+                );
                 Checked::Nobody
             }
         }
@@ -142,7 +147,12 @@ impl Session {
     async fn relay_call(&mut self, decision: Ownership, reason: Reason) -> Result<(), Ended> {
         let (asked, payload) = decision.into_asked();
         self.shared.counts.relayed(reason);
-        tracing::debug!(reason = reason.label(), "a call is relayed");
+        log_in!(
+            self.span(),
+            DEBUG,
+            reason = reason.label(),
+            "a call is relayed"
+        );
         self.advise(reason);
         // Its OK packet may count the rows it deletes.
         self.settle(false).await?;
@@ -168,7 +178,9 @@ impl Session {
             && let Some(commands) = self.machine.commands()
             && commands.standing.autocommit_is_off()
         {
-            self.shared.advice.autocommit_is_off(&commands.account);
+            let account = self.machine.account().unwrap_or_default();
+            let advice = &self.shared.advice;
+            advice.autocommit_is_off(account, || self.span());
         }
     }
 

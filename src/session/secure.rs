@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::legs::refusal;
 use super::state::{Ended, Session};
+use super::who::log_in;
 
 impl Session {
     /// Forgets the client's request of so many bytes, and begins TLS: with the client, and with a server that is asked for it by
@@ -22,7 +23,7 @@ impl Session {
             let begun = std::mem::take(&mut self.client_in);
             let done = tokio::time::timeout(limit, self.accept(&begun)).await;
             if let Err(error) = done.map_err(late).and_then(|done| done) {
-                tracing::debug!("no TLS with a client: {error}");
+                log_in!(self.span(), DEBUG, "no TLS with a client: {error}");
                 return Err(Ended::Client);
             }
         }
@@ -33,7 +34,11 @@ impl Session {
         let Err(error) = done.map_err(late).and_then(|done| done) else {
             return Ok(());
         };
-        tracing::warn!("no TLS with the server (upstream_tls): {error}");
+        log_in!(
+            self.span(),
+            WARN,
+            "no TLS with the server (upstream_tls): {error}"
+        );
         let mode = self.shared.transport.connector.mode;
         let why = format!(
             "TLS with the server behind Headwater failed (upstream_tls.mode = {mode}): {error}"

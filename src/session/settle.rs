@@ -8,6 +8,7 @@ use super::ownership::{ASK_LIMITS, INTERRUPTED, utf8_is_an_alias};
 use super::reason::Reason;
 use super::result_table::{Pending, Rows};
 use super::state::{Ended, Session};
+use super::who::log_in;
 use super::write;
 use crate::backend::Batch;
 use crate::sql::holds;
@@ -171,9 +172,14 @@ impl Session {
             return None;
         }
         if failure.is_some() || answers.len() != expected || expected == 0 {
-            tracing::debug!(code = failure, "writing the result table failed");
+            log_in!(
+                self.span(),
+                DEBUG,
+                code = failure,
+                "writing the result table failed"
+            );
             // Once is enough to know: this session's calls are relayed from now on.
-            commands.standing.barred = Some(Reason::WriteDenied);
+            self.machine.commands()?.standing.barred = Some(Reason::WriteDenied);
             return Some(false);
         }
         if let Some(ids) = &pending.ids {

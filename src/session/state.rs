@@ -2,13 +2,17 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
+
+use tracing::Span;
 
 use super::counts::Event;
 use super::machine::{self, Machine};
 use super::ownership::{ProcedurePlace, Want};
 use super::shared::Shared;
 use super::stall::Stall;
+use super::who;
 use crate::backend::{AskError, Backend};
 use crate::binlog::{Mark, Place};
 use crate::catalogue::DefinerRights;
@@ -103,6 +107,8 @@ impl LongRows {
 #[derive(Debug)]
 pub struct Session {
     pub(super) client: Link,
+    /// Its address; `None` at the socket.
+    pub(super) source: Option<SocketAddr>,
     pub(super) backend: Backend,
     pub(super) machine: Machine,
     pub(super) shared: Arc<Shared>,
@@ -125,9 +131,15 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session whose two connections stand; `client_in` is what its client has said already.
+    /// A session whose two connections stand. Its client has that address, if not the socket, and has said `client_in` already.
     #[must_use]
-    pub fn new(client: Link, client_in: Vec<u8>, backend: Backend, shared: Arc<Shared>) -> Self {
+    pub fn new(
+        client: Link,
+        source: Option<SocketAddr>,
+        client_in: Vec<u8>,
+        backend: Backend,
+        shared: Arc<Shared>,
+    ) -> Self {
         shared.counts.add(Event::Session);
         let limits = machine::Limits {
             statement_bytes: shared.limits.statement_bytes,
@@ -144,6 +156,7 @@ impl Session {
         let machine = Machine::new(limits, ways);
         Session {
             client,
+            source,
             backend,
             machine,
             shared,
@@ -158,5 +171,14 @@ impl Session {
             definer_rights: RefCell::default(),
             relayed: None,
         }
+    }
+
+    /// What is known of this session by now, for its log lines. Neither passwords nor statements are.
+    pub(super) fn span(&self) -> Span {
+        who::span(
+            self.source,
+            self.machine.thread_id(),
+            self.machine.account(),
+        )
     }
 }

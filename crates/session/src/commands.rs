@@ -1,18 +1,19 @@
 //! The command phase: what each command may see and change, and which replies are in flight.
 
 mod calls;
+mod in_flight;
 mod numbers;
+mod replies;
 
 use std::collections::VecDeque;
 
 use super::asked::{Asked, Dress, Wanted};
 use super::dump::Dump;
 use super::frames::{Frames, Renumbered};
-use super::legs::{Agreed, refusal};
+use super::legs::Agreed;
 use super::peer::OwnUser;
 use super::prepared::{PreparedCall, Statements, Text};
 use super::result_table::{ResultTables, SPARED_BYTES};
-use super::rights::denies_definer;
 use super::standing::Standing;
 use super::step::{ClientStep, Limits, Server};
 use headwater_statement::{Class, Dynamic, Effects};
@@ -21,9 +22,10 @@ use headwater_wire::command::{self, Command};
 use headwater_wire::frame::{self, HEADER_BYTES, Header, MAX_BODY};
 use headwater_wire::handshake::ChangeUser;
 use headwater_wire::renumber::Renumber;
-use headwater_wire::reply::{Event, LocalData, Outcome, Reply};
-use headwater_wire::status;
+use headwater_wire::reply::{Event, Reply};
 
+pub(super) use in_flight::Served;
+use in_flight::{After, InFlight, Passing};
 use numbers::Answers;
 
 /// A session in its command phase.
@@ -58,79 +60,6 @@ pub struct Commands {
     touching: bool,
     definition_touched: bool,
     definer_denied: bool,
-}
-
-/// A command whose reply has not ended.
-#[derive(Debug)]
-struct InFlight {
-    command: Command,
-    reply: Reply,
-    /// It continues what the client was told of the same command, or the client counts otherwise than the server.
-    renumber: Option<Renumber>,
-    /// It is known by how much the server's numbers are shifted, since it has begun to speak.
-    begun: bool,
-    shifted: u8,
-    /// It continues what the client was told.
-    continues: bool,
-    after: After,
-    client_data: Option<LocalData>,
-    /// What the client says within the reply, where its numbers or the server's are made here.
-    answers: Option<Answers>,
-}
-
-impl InFlight {
-    /// COM_CHANGE_USER: what the client sends meanwhile belongs to its dialogue.
-    fn authenticates(&self) -> bool {
-        self.command == Command::ChangeUser
-    }
-}
-
-/// What becomes of the bytes that wait from the server.
-#[derive(Debug)]
-pub(super) enum Served {
-    /// So many go to the client.
-    Pass(usize),
-    /// The client is told this in their place, and no more.
-    Refuse(Vec<u8>),
-    /// The client gets these in place of the first so many.
-    Replace(usize, Vec<u8>),
-    /// They cannot be followed any more.
-    Unfollowable,
-    /// From here on they are a binary log.
-    Dump(Box<Dump>),
-}
-
-/// What the end of a reply means beyond its flags.
-#[derive(Debug)]
-enum After {
-    Nothing,
-    ProcedureCall,
-    InitDb(Vec<u8>),
-    Login {
-        database: Option<Vec<u8>>,
-        /// `None`: the same as before.
-        account: Option<Vec<u8>>,
-        /// Nothing before could have chosen another database.
-        certain: bool,
-    },
-    /// COM_STMT_PREPARE
-    Prepared(Box<Text>),
-    /// PREPARE name FROM a call
-    Named(String, Box<PreparedCall>),
-    /// COM_SET_OPTION
-    MultiStatements(Option<bool>),
-}
-
-/// A client packet that is passed on in parts.
-#[derive(Debug)]
-struct Passing {
-    left: usize,
-    /// The packet was of the greatest size, so another one continues it.
-    continued: bool,
-    /// The command has a reply.
-    answered: bool,
-    /// Numbers the parts for the server, where the client may count otherwise.
-    renumber: Option<Renumber>,
 }
 
 impl Commands {
@@ -510,156 +439,6 @@ impl Commands {
             }
         }
         passed
-    }
-
-    /// How many of the waiting bytes go to the client.
-    pub(super) fn server(&mut self, input: &[u8]) -> Served {
-        let mut passed = 0;
-        while let Some(rest) = input.get(passed..).filter(|rest| !rest.is_empty()) {
-            if passed > 0 && self.renumbered != Renumbered::Nobodys {
-                break;
-            }
-            let meet = self.frames.meet();
-            let Some(front) = self.in_flight.front_mut() else {
-                // The server speaks unasked only to say good-bye (WIRE: wait_timeout, KILL).
-                return Served::Pass(input.len());
-            };
-            if meet && !front.begun {
-                break;
-            }
-            if front.authenticates() && self.agreed.is_mixed() {
-                let Some(packet) = frame::whole(rest) else {
-                    break;
-                };
-                match self.agreed.obstacle(packet) {
-                    Some(why) if passed == 0 => {
-                        let seq = Header::parse(rest).map_or(2, |header| header.seq);
-                        return Served::Refuse(refusal(front.told_number(seq), why));
-                    }
-                    Some(_) => break,
-                    None => {}
-                }
-            }
-            if front.renumber.is_some() && passed > 0 {
-                break;
-            }
-            let step = front.reply.feed(rest);
-            if let Some(Event::Unfollowable) = step.event
-                && self.renumbered != Renumbered::Nobodys
-            {
-                return front.unfollowable(self.renumbered);
-            }
-            let own = front
-                .renumber
-                .as_mut()
-                .map(|renumber| renumber.renumbered(rest.get(..step.consumed).unwrap_or_default()));
-            passed += step.consumed;
-            front.heard(self.renumbered, step.event.as_ref());
-            match step.event {
-                None if step.consumed == 0 => break,
-                None => {}
-                Some(Event::ClientAuth) => front.begun = false,
-                Some(Event::ClientData) => {
-                    front.client_data = Some(LocalData::new());
-                    front.begun = false;
-                }
-                Some(Event::Done(outcome)) => {
-                    if let Some(ended) = self.in_flight.pop_front() {
-                        self.end(ended.after, outcome);
-                    }
-                }
-                Some(Event::Unfollowable) => return Served::Unfollowable,
-            }
-            if let Some(own) = own.filter(|own| !own.is_empty()) {
-                return Served::Replace(passed, own);
-            }
-        }
-        Served::Pass(passed)
-    }
-
-    /// The reply that comes now, where its bytes go to the client as they are.
-    fn relayed_reply(&mut self) -> Option<&mut Reply> {
-        let front = self.in_flight.front_mut()?;
-        let as_it_is = self.renumbered == Renumbered::Nobodys && front.renumber.is_none();
-        as_it_is.then_some(&mut front.reply)
-    }
-
-    /// How many of the server's next bytes may go to the client unseen.
-    pub fn row_ahead(&mut self) -> usize {
-        self.relayed_reply().map_or(0, |reply| reply.row_ahead())
-    }
-
-    /// So many of them did.
-    pub fn row_passed(&mut self, bytes: usize) {
-        if let Some(reply) = self.relayed_reply() {
-            reply.row_passed(bytes);
-        }
-    }
-
-    /// Takes in how the reply to an own command ended.
-    pub fn observe(&mut self, outcome: &Outcome) {
-        match outcome {
-            Outcome::Ok(ok) => self.standing.observe(ok),
-            Outcome::Err(_) => self.standing.observe_error(),
-            Outcome::Prepared(_) | Outcome::Silent | Outcome::Text => {}
-        }
-    }
-
-    /// True once after a command that may have changed a definition has ended.
-    pub fn take_definition_touched(&mut self) -> bool {
-        std::mem::take(&mut self.definition_touched)
-    }
-
-    /// True once after a relayed call was denied for want of its procedure's definer's rights.
-    pub fn take_definer_denied(&mut self) -> bool {
-        std::mem::take(&mut self.definer_denied)
-    }
-
-    fn end(&mut self, after: After, outcome: Outcome) {
-        self.definition_touched |= std::mem::take(&mut self.touching);
-        match outcome {
-            Outcome::Ok(ok) => {
-                match after {
-                    After::Nothing => {}
-                    After::ProcedureCall if ok.status & status::IN_TRANS == 0 => {
-                        self.standing.one_shot = false;
-                    }
-                    After::ProcedureCall => {}
-                    After::InitDb(database) => self.standing.enter(Some(database)),
-                    After::Login {
-                        database,
-                        account,
-                        certain,
-                    } => {
-                        self.standing = Standing::new(database);
-                        if !certain {
-                            self.standing.doubt_database();
-                        }
-                        if let Some(account) = account {
-                            self.account = account;
-                        }
-                    }
-                    After::Named(name, call) => self.prepared.name(name, *call),
-                    After::MultiStatements(on) => self.multi_statements = on,
-                    After::Prepared(_) => {}
-                }
-                self.standing.observe(&ok);
-            }
-            Outcome::Err(error) => {
-                match after {
-                    After::Login { .. } => self.standing = Standing::new(None),
-                    After::ProcedureCall => self.definer_denied |= denies_definer(error.code),
-                    _ => {}
-                }
-                self.standing.observe_error();
-            }
-            Outcome::Prepared(prepared) => {
-                if let After::Prepared(text) = after {
-                    self.prepared.insert(*text, prepared);
-                }
-            }
-            Outcome::Silent | Outcome::Text => {}
-        }
     }
 }
 

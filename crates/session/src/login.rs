@@ -79,6 +79,14 @@ impl LoggingIn {
         LoggingIn::AwaitingGreeting(Box::new(AwaitingGreeting { ways, limits }))
     }
 
+    /// The number of this session at the server, once it has greeted.
+    pub(super) fn thread_id(&self) -> Option<u32> {
+        match self {
+            LoggingIn::AwaitingResponse(state) => Some(state.thread_id()),
+            LoggingIn::AwaitingGreeting(_) | LoggingIn::Authenticating(_) => None,
+        }
+    }
+
     /// How far it has come.
     pub(super) fn cut(&self) -> Cut {
         match self {

@@ -38,6 +38,7 @@ pub struct Machine {
     phase: Phase,
     /// Whose accounts are not for this session's client: where nobody follows it, it is not heard.
     own_user: Option<OwnUser>,
+    thread_id: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -57,6 +58,7 @@ impl Machine {
             frames: None,
             decided: None,
             own_user: ways.own_user.clone(),
+            thread_id: None,
             phase: Phase::LoggingIn(LoggingIn::new(ways, limits)),
         }
     }
@@ -66,6 +68,21 @@ impl Machine {
         match &mut self.phase {
             Phase::Commands(commands) => Some(commands),
             _ => None,
+        }
+    }
+
+    /// The number of this session at the server, as its greeting said: CONNECTION_ID(), or its lower half where that is larger.
+    #[must_use]
+    pub fn thread_id(&self) -> Option<u32> {
+        self.thread_id
+    }
+
+    /// Whom the client has logged in as, where that was followed.
+    #[must_use]
+    pub fn account(&self) -> Option<&[u8]> {
+        match &self.phase {
+            Phase::Commands(commands) => Some(&commands.account),
+            Phase::LoggingIn(_) | Phase::Pump | Phase::Dump(_) => None,
         }
     }
 
@@ -178,7 +195,10 @@ impl Machine {
 
     fn enter(&mut self, next: Next) {
         self.phase = match next {
-            Next::LoggingIn(login) => Phase::LoggingIn(login),
+            Next::LoggingIn(login) => {
+                self.thread_id = self.thread_id.or(login.thread_id());
+                Phase::LoggingIn(login)
+            }
             Next::In(commands, frames) => {
                 // What waits is read anew, in frames or as commands.
                 self.decided = None;

@@ -34,6 +34,11 @@ struct Asked {
 }
 
 impl AwaitingResponse {
+    /// The number of this session at the server.
+    pub(super) fn thread_id(&self) -> u32 {
+        self.greeting.thread_id
+    }
+
     pub(super) fn new(
         ways: Ways,
         limits: Limits,

@@ -1,5 +1,9 @@
 //! The process: accepts clients, gives each a backend connection, and drains at the end.
 
+mod background;
+mod greeting;
+mod welcome;
+
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,15 +12,18 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, watch};
 
+use self::background::{compare, discover, follow, recheck};
+use self::greeting::introduce;
+pub(crate) use self::greeting::{greet, has_tls, named};
+use self::welcome::{TOO_MANY_CONNECTIONS, ends, refuse, serve, spoken_for};
 use crate::account::{Account, host};
-use crate::backend::Backend;
 use crate::binlog::{Binlog, Inbox};
-use crate::catalogue::{Catalogue, Service, ServiceError};
+use crate::catalogue::{Catalogue, Service};
 use crate::config::{ProxyProtocolSection, Redirects, Settings};
-use crate::link::{Link, Socket, is_path, proxy_header};
+use crate::link::{Link, is_path, proxy_header};
 use crate::listener::{Accepted, Backlog, Listener};
 use crate::reach::Upstream;
-use crate::room::{Room, full_of_files, is_out_of_files};
+use crate::room::Room;
 use crate::session::advice::Advice;
 use crate::session::counts::Counts;
 use crate::session::legs::{Legs, ServerLeg};
@@ -24,22 +31,11 @@ use crate::session::login::Ways;
 use crate::session::login_errors::LoginErrors;
 use crate::session::peer::OwnUser;
 use crate::session::shared::{Shared, Transport};
-use crate::session::state::Session;
+use crate::session::who::{log_in, span};
 use crate::shadow::{self, Shadow};
 use crate::shards::Shards;
-use crate::timeline::check::Verdict;
-use crate::timeline::definition::Definition;
 use crate::tls::{Acceptor, Connector, TlsError, TlsMode};
-use crate::wire::capability::Capabilities;
-use crate::wire::frame;
-use crate::wire::handshake::Greeting;
-use crate::wire::response::ErrPacket;
 
-/// ER_CONNECT_TO_FOREIGN_DATA_SOURCE. Not the 2003 with which clients say the like themselves: MariaDB's take that for no error of a
-/// server, and report a malformed packet.
-const CANNOT_CONNECT: u16 = 1429;
-/// ER_CON_COUNT_ERROR.
-const TOO_MANY_CONNECTIONS: u16 = 1040;
 /// As many as can be counted where all are waited for.
 const MOST_SESSIONS: usize = (u32::MAX >> 4) as usize;
 /// A port that takes nobody is complained of so often.
@@ -319,257 +315,27 @@ impl Server {
         seat.spawn(socket, move |socket| async move {
             let ends = ends(&proxy_protocol, source, &socket);
             let mut client = Link::new(socket);
+            let span = || span(source, None, None);
             let limit = Duration::from_millis(shared.limits.connect_ms);
             let spoken =
                 tokio::time::timeout(limit, spoken_for(&mut client, ends, &proxy_protocol));
             match spoken.await {
                 Ok(Ok((ends, begun))) => {
                     let header = proxy_header::header(proxy_protocol.send, ends);
-                    serve(client, begun, &header, &upstream, shared, draining).await;
+                    let source = ends.map(|(source, _)| source).or(source);
+                    let session = (client, source, begun);
+                    serve(session, &header, &upstream, shared, draining).await;
                 }
                 // A balancer that looks whether somebody is there.
                 Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {}
-                Ok(Err(error)) => tracing::warn!("a client is let go: {error}"),
-                Err(_) => {
-                    tracing::warn!("a client is let go: no PROXY header within limits.connect_ms")
-                }
+                Ok(Err(error)) => log_in!(span(), WARN, "a client is let go: {error}"),
+                Err(_) => log_in!(
+                    span(),
+                    WARN,
+                    "a client is let go: no PROXY header within limits.connect_ms"
+                ),
             }
             drop(permit);
         });
-    }
-}
-
-type Ends = Option<(SocketAddr, SocketAddr)>;
-
-/// Between whom a connection is, where that matters to somebody.
-fn ends(settings: &ProxyProtocolSection, source: Option<SocketAddr>, socket: &Socket) -> Ends {
-    if settings == &ProxyProtocolSection::default() {
-        return None;
-    }
-    Some((source?, socket.local_addr().ok()??))
-}
-
-/// Whom a connection speaks for, and what it has said behind that: who is trusted with it says so first.
-async fn spoken_for(
-    client: &mut Link,
-    ends: Ends,
-    settings: &ProxyProtocolSection,
-) -> io::Result<(Ends, Vec<u8>)> {
-    match ends {
-        Some((source, destination)) if settings.trusts(source.ip()) => {
-            let (told, begun) = proxy_header::read(client).await?;
-            Ok((Some((told.unwrap_or(source), destination)), begun))
-        }
-        _ => Ok((ends, Vec::new())),
-    }
-}
-
-async fn serve(
-    mut client: Link,
-    begun: Vec<u8>,
-    header: &[u8],
-    upstream: &Upstream,
-    shared: Arc<Shared>,
-    draining: watch::Receiver<bool>,
-) {
-    let address = upstream.address.as_str();
-    let limit = Duration::from_millis(shared.limits.connect_ms);
-    let dialled = async {
-        let mut backend = Backend::dial(address, limit).await?;
-        backend.link.send(header)?;
-        Ok::<_, io::Error>(backend)
-    };
-    match dialled.await {
-        Ok(backend) => {
-            upstream.answers();
-            let session = Session::new(client, begun, backend, shared);
-            let ended = Box::pin(session.run(draining)).await;
-            tracing::debug!("a session ended: {ended}");
-        }
-        Err(error) if is_out_of_files(&error) => {
-            let message = full_of_files("now");
-            refuse(&mut client, TOO_MANY_CONNECTIONS, &message).await;
-        }
-        Err(error) => {
-            upstream.refuses(&error);
-            let message =
-                format!("Headwater can't connect to the MySQL server on '{address}' ({error})");
-            refuse(&mut client, CANNOT_CONNECT, &message).await;
-        }
-    }
-}
-
-/// An ERR in place of the greeting. Servers send no SQLSTATE there, since nothing is agreed on yet.
-async fn refuse(client: &mut Link, code: u16, message: &str) {
-    let error = ErrPacket {
-        code,
-        sqlstate: None,
-        message: message.as_bytes().to_vec(),
-    };
-    let mut payload = Vec::new();
-    error.write(&mut payload);
-    let packet = frame::opening(&payload);
-    // A client that does not read is not waited for.
-    let _ = tokio::time::timeout(Duration::from_secs(1), async {
-        let _ = client.send_all(&packet).await;
-        let _ = client.finish().await;
-    })
-    .await;
-}
-
-/// Keeps memory coherent with the server, where there is any.
-async fn follow(shared: Arc<Shared>, inbox: Option<Inbox>) {
-    let (Some(binlog), Some(inbox)) = (&shared.binlog, inbox) else {
-        return;
-    };
-    let changes = async {
-        loop {
-            binlog.changed.notified().await;
-            shared.catalogue.expire();
-            // Before the next call asks for it. What fails is tried again by that.
-            for (definition, database) in shared.catalogue.known() {
-                let _ = shared.catalogue.check_due(definition, &database).await;
-            }
-        }
-    };
-    tokio::join!(Arc::clone(binlog).run(inbox), changes);
-}
-
-/// Has the real procedure run beside a share of the calls, where that is wished for.
-async fn compare(shared: Arc<Shared>, inbox: Option<shadow::Inbox>) {
-    if let (Some(shadow), Some(binlog), Some(inbox)) = (&shared.shadow, &shared.binlog, inbox) {
-        let definitions = shared.catalogue.definitions();
-        shadow::run(Arc::clone(shadow), Arc::clone(binlog), definitions, inbox).await;
-    }
-}
-
-/// Says which server it is and what of the settings it makes void, or that there is none.
-async fn introduce(upstream: &str, shared: &Shared) {
-    let limit = Duration::from_millis(shared.limits.connect_ms);
-    match greet(upstream, limit).await {
-        Ok(greeting) => {
-            tracing::info!("in front of {} at {upstream}", named(&greeting));
-            if let Some(void) = shared.transport.ways.legs.void(has_tls(&greeting)) {
-                tracing::warn!("{void}");
-            }
-        }
-        Err(error) => tracing::warn!(
-            "the server at {} cannot be reached yet: {error} (--upstream, HEADWATER_UPSTREAM, upstream)",
-            upstream
-        ),
-    }
-}
-
-/// True for a server that has TLS.
-pub(crate) fn has_tls(greeting: &Greeting) -> bool {
-    greeting.capabilities.contains(Capabilities::SSL)
-}
-
-/// Product and version of a server.
-pub(crate) fn named(greeting: &Greeting) -> String {
-    let product = if greeting.is_mariadb() {
-        "MariaDB"
-    } else {
-        "MySQL"
-    };
-    let version = String::from_utf8_lossy(&greeting.server_version);
-    format!("{product} {}", version.trim_start_matches("5.5.5-"))
-}
-
-/// Checks every definition in every database that holds its tables.
-async fn discover(shared: &Shared) {
-    let catalogue = &shared.catalogue;
-    let Some(service) = &catalogue.service else {
-        return;
-    };
-    for (number, definition) in catalogue.definitions().iter().enumerate() {
-        let databases = match &definition.database {
-            Some(database) => Ok(vec![database.clone().into_bytes()]),
-            None => service.databases(definition, shared.limits.databases).await,
-        };
-        match databases {
-            Ok(databases) => {
-                if databases.is_empty() {
-                    tracing::warn!(
-                        "definition {}: no database has the tables {} and {}",
-                        definition.name,
-                        definition.follower.table,
-                        definition.message.table
-                    );
-                }
-                for database in databases {
-                    let mut checked = catalogue.check(number, &database).await;
-                    // What held up the database before says nothing about this one.
-                    if matches!(checked, Err(ServiceError::Lately)) {
-                        tokio::time::sleep(ServiceError::RETRY).await;
-                        checked = catalogue.check(number, &database).await;
-                    }
-                    match checked {
-                        Ok(verdict) => preload(shared, number, &database, &verdict),
-                        Err(error) => unchecked(definition, &error),
-                    }
-                }
-            }
-            Err(error) => unchecked(definition, &error),
-        }
-    }
-}
-
-/// Says why a definition is not checked, unless that was said where it happened.
-fn unchecked(definition: &Definition, error: &ServiceError) {
-    if !error.was_said() {
-        tracing::warn!("definition {}: {error}", definition.name);
-    }
-}
-
-/// Has memory filled now, and not with the first calls, where that is wished for.
-fn preload(shared: &Shared, number: usize, database: &[u8], verdict: &Verdict) {
-    if let (Some(binlog), Some(definition), Ok(database), Verdict::Accelerate(_)) = (
-        &shared.binlog,
-        shared.catalogue.definitions().get(number),
-        std::str::from_utf8(database),
-        verdict,
-    ) {
-        binlog.preload(number, definition, database);
-    }
-}
-
-/// Reads a server's greeting, to know it by name.
-pub(crate) async fn greet(upstream: &str, limit: Duration) -> io::Result<Greeting> {
-    let mut backend = Backend::dial(upstream, limit).await?;
-    tokio::time::timeout(limit, async {
-        loop {
-            if let Some(payload) = frame::whole(&backend.inbox) {
-                return Greeting::parse(payload).map_err(io::Error::other);
-            }
-            backend.fill().await?;
-        }
-    })
-    .await
-    .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
-}
-
-/// Checks what is in use again, every `limits.recheck_ms`, where there is a service account.
-async fn recheck(shared: Arc<Shared>) {
-    if shared.catalogue.service.is_none() || !shared.accelerate {
-        return;
-    }
-    let mut rounds =
-        tokio::time::interval(Duration::from_millis(shared.limits.recheck_ms.max(100)));
-    rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    rounds.tick().await;
-    let mut failing = false;
-    loop {
-        rounds.tick().await;
-        for (number, database) in shared.catalogue.known() {
-            match shared.catalogue.check(number, &database).await {
-                Ok(_) => failing = false,
-                Err(error) if !failing && !error.was_said() => {
-                    failing = true;
-                    tracing::warn!("definitions cannot be checked again: {error}");
-                }
-                Err(_) => {}
-            }
-        }
     }
 }

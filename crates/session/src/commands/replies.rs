@@ -1,0 +1,164 @@
+//! The server's replies: how far each has come, and what its end means for what is known of the session.
+
+use headwater_wire::frame::{self, Header};
+use headwater_wire::reply::{Event, LocalData, Outcome, Reply};
+use headwater_wire::status;
+
+use super::Commands;
+use super::in_flight::{After, Served};
+use crate::frames::Renumbered;
+use crate::legs::refusal;
+use crate::rights::denies_definer;
+use crate::standing::Standing;
+
+impl Commands {
+    /// How many of the waiting bytes go to the client.
+    pub(crate) fn server(&mut self, input: &[u8]) -> Served {
+        let mut passed = 0;
+        while let Some(rest) = input.get(passed..).filter(|rest| !rest.is_empty()) {
+            if passed > 0 && self.renumbered != Renumbered::Nobodys {
+                break;
+            }
+            let meet = self.frames.meet();
+            let Some(front) = self.in_flight.front_mut() else {
+                // The server speaks unasked only to say good-bye (WIRE: wait_timeout, KILL).
+                return Served::Pass(input.len());
+            };
+            if meet && !front.begun {
+                break;
+            }
+            if front.authenticates() && self.agreed.is_mixed() {
+                let Some(packet) = frame::whole(rest) else {
+                    break;
+                };
+                match self.agreed.obstacle(packet) {
+                    Some(why) if passed == 0 => {
+                        let seq = Header::parse(rest).map_or(2, |header| header.seq);
+                        return Served::Refuse(refusal(front.told_number(seq), why));
+                    }
+                    Some(_) => break,
+                    None => {}
+                }
+            }
+            if front.renumber.is_some() && passed > 0 {
+                break;
+            }
+            let step = front.reply.feed(rest);
+            if let Some(Event::Unfollowable) = step.event
+                && self.renumbered != Renumbered::Nobodys
+            {
+                return front.unfollowable(self.renumbered);
+            }
+            let own = front
+                .renumber
+                .as_mut()
+                .map(|renumber| renumber.renumbered(rest.get(..step.consumed).unwrap_or_default()));
+            passed += step.consumed;
+            front.heard(self.renumbered, step.event.as_ref());
+            match step.event {
+                None if step.consumed == 0 => break,
+                None => {}
+                Some(Event::ClientAuth) => front.begun = false,
+                Some(Event::ClientData) => {
+                    front.client_data = Some(LocalData::new());
+                    front.begun = false;
+                }
+                Some(Event::Done(outcome)) => {
+                    if let Some(ended) = self.in_flight.pop_front() {
+                        self.end(ended.after, outcome);
+                    }
+                }
+                Some(Event::Unfollowable) => return Served::Unfollowable,
+            }
+            if let Some(own) = own.filter(|own| !own.is_empty()) {
+                return Served::Replace(passed, own);
+            }
+        }
+        Served::Pass(passed)
+    }
+
+    /// The reply that comes now, where its bytes go to the client as they are.
+    fn relayed_reply(&mut self) -> Option<&mut Reply> {
+        let front = self.in_flight.front_mut()?;
+        let as_it_is = self.renumbered == Renumbered::Nobodys && front.renumber.is_none();
+        as_it_is.then_some(&mut front.reply)
+    }
+
+    /// How many of the server's next bytes may go to the client unseen.
+    pub fn row_ahead(&mut self) -> usize {
+        self.relayed_reply().map_or(0, |reply| reply.row_ahead())
+    }
+
+    /// So many of them did.
+    pub fn row_passed(&mut self, bytes: usize) {
+        if let Some(reply) = self.relayed_reply() {
+            reply.row_passed(bytes);
+        }
+    }
+
+    /// Takes in how the reply to an own command ended.
+    pub fn observe(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Ok(ok) => self.standing.observe(ok),
+            Outcome::Err(_) => self.standing.observe_error(),
+            Outcome::Prepared(_) | Outcome::Silent | Outcome::Text => {}
+        }
+    }
+
+    /// True once after a command that may have changed a definition has ended.
+    pub fn take_definition_touched(&mut self) -> bool {
+        std::mem::take(&mut self.definition_touched)
+    }
+
+    /// True once after a relayed call was denied for want of its procedure's definer's rights.
+    pub fn take_definer_denied(&mut self) -> bool {
+        std::mem::take(&mut self.definer_denied)
+    }
+
+    fn end(&mut self, after: After, outcome: Outcome) {
+        self.definition_touched |= std::mem::take(&mut self.touching);
+        match outcome {
+            Outcome::Ok(ok) => {
+                match after {
+                    After::Nothing => {}
+                    After::ProcedureCall if ok.status & status::IN_TRANS == 0 => {
+                        self.standing.one_shot = false;
+                    }
+                    After::ProcedureCall => {}
+                    After::InitDb(database) => self.standing.enter(Some(database)),
+                    After::Login {
+                        database,
+                        account,
+                        certain,
+                    } => {
+                        self.standing = Standing::new(database);
+                        if !certain {
+                            self.standing.doubt_database();
+                        }
+                        if let Some(account) = account {
+                            self.account = account;
+                        }
+                    }
+                    After::Named(name, call) => self.prepared.name(name, *call),
+                    After::MultiStatements(on) => self.multi_statements = on,
+                    After::Prepared(_) => {}
+                }
+                self.standing.observe(&ok);
+            }
+            Outcome::Err(error) => {
+                match after {
+                    After::Login { .. } => self.standing = Standing::new(None),
+                    After::ProcedureCall => self.definer_denied |= denies_definer(error.code),
+                    _ => {}
+                }
+                self.standing.observe_error();
+            }
+            Outcome::Prepared(prepared) => {
+                if let After::Prepared(text) = after {
+                    self.prepared.insert(*text, prepared);
+                }
+            }
+            Outcome::Silent | Outcome::Text => {}
+        }
+    }
+}
