@@ -113,3 +113,12 @@ impl Lookup<'_> {
         Step::Heads(self.heads_query())
     }
 }
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::cast_possible_truncation
+)]
+mod tests;

@@ -3,8 +3,11 @@
 mod rows;
 #[cfg(test)]
 mod tests;
+mod told;
 
 pub use rows::{Row, Rows};
+#[doc(hidden)]
+pub use told::told;
 
 use thiserror::Error;
 

@@ -13,9 +13,8 @@ use headwater_timeline::check::{
 };
 use headwater_timeline::definition::Definition;
 use headwater_wire::capability::Capabilities;
-use headwater_wire::frame;
 use headwater_wire::response::{ErrPacket, OkPacket};
-use headwater_wire::resultset::{Answer, Collector, Limits};
+use headwater_wire::resultset::{Answer, told};
 
 use super::super::*;
 use crate::asked::{Asked, Dress, Wanted};
@@ -304,35 +303,9 @@ pub(super) fn relay() -> Arc<Verdict> {
 
 /// Rows as a server sends them.
 pub(super) fn rows(rows: &[&[Option<&str>]]) -> Answer {
-    let columns = rows.first().map_or(1, |row| row.len());
-    let mut packets: Vec<Vec<u8>> = vec![vec![u8::try_from(columns).unwrap()]];
-    packets.extend((0..columns).map(|_| b"\x03def".to_vec()));
-    for row in rows {
-        let mut packet = Vec::new();
-        for cell in *row {
-            match cell {
-                Some(text) => {
-                    packet.push(u8::try_from(text.len()).unwrap());
-                    packet.extend_from_slice(text.as_bytes());
-                }
-                None => packet.push(0xfb),
-            }
-        }
-        packets.push(packet);
-    }
-    packets.push(b"\xfe\0\0\x02\0\0\0".to_vec());
-    let mut bytes = Vec::new();
-    let mut seq = 1;
-    for packet in packets {
-        seq = frame::encode(seq, &packet, &mut bytes);
-    }
-    let limits = Limits {
-        max_rows: 1_000,
-        max_bytes: 100_000,
-    };
-    let mut collector = Collector::new(Capabilities::DEPRECATE_EOF, limits);
-    collector.feed(&bytes).unwrap();
-    collector.finish().unwrap()
+    let row = |row: &&[Option<&str>]| row.iter().map(|cell| cell.map(str::to_owned)).collect();
+    let rows: Vec<Vec<Option<String>>> = rows.iter().map(row).collect();
+    Answer::Rows(told(&rows))
 }
 
 /// A result set without a row.

@@ -1,0 +1,397 @@
+//! Whole lookups against tables in memory: whatever the hints say, the answer is the procedure's, after a few questions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use headwater_statement::Call;
+use headwater_timeline::check::{Facts, Options, ParseWarnings, Procedure};
+use headwater_timeline::definition::Definition;
+use headwater_timeline::{Head, merge};
+use headwater_wire::resultset::told;
+use proptest::prelude::*;
+
+use super::*;
+use crate::lists::Lists;
+use crate::lookup::Found;
+
+/// More questions one behind the other than any lookup needs: follow list, guess, heads, lists, and those again that proved nothing.
+const MOST_QUESTIONS: usize = 5;
+
+/// The two tables.
+#[derive(Clone, Debug, Default)]
+struct Tables {
+    /// Ids and authors.
+    messages: BTreeMap<u64, u64>,
+    /// Readers and authors.
+    follows: BTreeSet<(u64, u64)>,
+}
+
+/// One row, cell by cell.
+type Row = Vec<Option<String>>;
+
+fn number(number: u64) -> Option<String> {
+    Some(number.to_string())
+}
+
+/// The text between the first `from` and the next `to` behind it.
+fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
+    let (_, behind) = text.split_once(from).unwrap();
+    behind.split_once(to).map_or(behind, |(inside, _)| inside)
+}
+
+fn parsed(text: &str) -> u64 {
+    let end = text.find(|letter: char| !letter.is_ascii_digit());
+    text[..end.unwrap_or(text.len())].parse().unwrap()
+}
+
+fn list(text: &str) -> BTreeSet<u64> {
+    text.split(',').map(parsed).collect()
+}
+
+impl Tables {
+    fn followed(&self, reader: u64) -> BTreeSet<u64> {
+        let own = self.follows.range((reader, 0)..=(reader, u64::MAX));
+        own.map(|(_, author)| *author).collect()
+    }
+
+    /// An author's ids at or below a bound, newest first.
+    fn ids(&self, author: u64, bound: u64, limit: usize) -> Vec<u64> {
+        let below = self.messages.range(..=bound).rev();
+        let own = below.filter(|(_, by)| **by == author);
+        own.map(|(id, _)| *id).take(limit).collect()
+    }
+
+    /// What the procedure finds.
+    fn procedure(&self, call: &Call, n: usize) -> Found {
+        let bound = call.bound.unwrap_or(u64::MAX);
+        let mut heads: Vec<Head> = self
+            .followed(call.reader)
+            .into_iter()
+            .filter_map(|author| {
+                let id = *self.ids(author, bound, 1).first()?;
+                Some(Head { author, id })
+            })
+            .collect();
+        heads.sort_unstable_by_key(|head| std::cmp::Reverse(head.id));
+        let top = heads.iter().take(n);
+        let lists = top.map(|head| self.ids(head.author, bound, n)).collect();
+        Found {
+            ids: match call.form {
+                Form::Heads => Vec::new(),
+                Form::Newest | Form::Bounded => merge::result_set(lists),
+            },
+            heads: match call.form {
+                Form::Newest => Vec::new(),
+                Form::Bounded | Form::Heads => heads,
+            },
+        }
+    }
+
+    /// Answers a statement of a lookup, which it knows by its shape.
+    fn answer(&self, text: &str) -> Rows {
+        let mut rows = if text.starts_with("(SELECT hw_f") {
+            self.each_head(text)
+        } else if text.starts_with("SELECT hw_f") && !text.contains("hw_m") {
+            let own = self.followed(parsed(between(text, "`user_id`=", " LIMIT")));
+            own.into_iter().map(|author| vec![number(author)]).collect()
+        } else if text.contains("FORCE INDEX") {
+            self.in_ranges(text)
+        } else if text.contains("UNION ALL") || text.starts_with("(SELECT ") {
+            self.each_list(text)
+        } else {
+            self.heads(text)
+        };
+        if let Some((_, limit)) = text.rsplit_once(" LIMIT ")
+            && limit.bytes().all(|byte| byte.is_ascii_digit())
+        {
+            rows.truncate(limit.parse().unwrap());
+        }
+        told(&rows)
+    }
+
+    fn each_head(&self, text: &str) -> Vec<Row> {
+        let reader = parsed(between(text, "`user_id`=", " "));
+        let own = self.followed(reader).into_iter();
+        let mut rows: Vec<Row> = own
+            .map(|author| vec![number(author), None, number(1)])
+            .collect();
+        for part in text.split(" UNION ALL ").skip(1) {
+            let author = parsed(between(part, "SELECT ", ","));
+            let bound = parsed(between(part, "<=", " "));
+            let head = self.ids(author, bound, 1).first().copied();
+            rows.push(vec![number(author), head.and_then(number), number(0)]);
+        }
+        rows
+    }
+
+    /// Of each author followed the newest id, and on MySQL the newest n.
+    fn heads(&self, text: &str) -> Vec<Row> {
+        let own = between(text, "FROM `tl`.`follower` hw_f WHERE", "X");
+        let reader = parsed(between(own, "`user_id`=", " "));
+        let bound = match text.contains("<=") && text.contains("hw_m.`id`<=") {
+            true => parsed(between(text, "hw_m.`id`<=", " ")),
+            false => u64::MAX,
+        };
+        let mut heads: Vec<(u64, Option<u64>)> = self
+            .followed(reader)
+            .into_iter()
+            .map(|author| (author, self.ids(author, bound, 1).first().copied()))
+            .collect();
+        heads.sort_unstable_by_key(|(_, head)| std::cmp::Reverse(*head));
+        let lists = text.contains("JSON_ARRAYAGG");
+        let ranked = text.contains("ROW_NUMBER");
+        let n = match lists {
+            true => parsed(between(text, "DESC LIMIT ", ")")) as usize,
+            false => 0,
+        };
+        if lists && !ranked {
+            let outer = text.split("hw_h DESC LIMIT ").nth(1).unwrap();
+            heads.truncate(parsed(outer) as usize);
+        }
+        if ranked {
+            heads.retain(|(_, head)| head.is_some());
+        }
+        let rows = heads.into_iter().enumerate().map(|(rank, (author, head))| {
+            let mut row = vec![number(author), head.and_then(number)];
+            if lists {
+                let ids = self.ids(author, bound, n);
+                let json: Vec<String> = ids.iter().rev().map(u64::to_string).collect();
+                let told = !ids.is_empty() && (!ranked || rank < n);
+                row.push(told.then(|| format!("[{}]", json.join(", "))));
+            }
+            row
+        });
+        rows.collect()
+    }
+
+    /// Ids in ranges: for a guess only if the reader follows the authors that are named.
+    fn in_ranges(&self, text: &str) -> Vec<Row> {
+        let mut condition = between(text, " WHERE ", " LIMIT ");
+        if condition.starts_with("(SELECT COUNT") {
+            let named = list(between(condition, "IN (", ")"));
+            let reader = parsed(between(condition, "`user_id`=", ")"));
+            if self.followed(reader) != named {
+                return Vec::new();
+            }
+            condition = between(condition, ") AND (", "X")
+                .strip_suffix(')')
+                .unwrap();
+        }
+        let parts: Vec<(BTreeSet<u64>, u64, u64)> = condition
+            .split(" OR ")
+            .map(|part| {
+                let authors = list(between(part, "IN (", ")"));
+                let (least, most) = if part.contains("BETWEEN") {
+                    let range = between(part, "BETWEEN ", "X");
+                    (parsed(range), parsed(between(range, " AND ", " ")))
+                } else if part.contains(">=") {
+                    (parsed(between(part, ">=", " ")), u64::MAX)
+                } else if part.contains("<=") {
+                    (0, parsed(between(part, "<=", " ")))
+                } else {
+                    (0, u64::MAX)
+                };
+                (authors, least, most)
+            })
+            .collect();
+        let rows = self.messages.iter().filter(|(id, author)| {
+            let mut parts = parts.iter();
+            parts.any(|(authors, least, most)| {
+                authors.contains(author) && (least..=most).contains(id)
+            })
+        });
+        rows.map(|(id, author)| vec![number(*author), number(*id)])
+            .collect()
+    }
+
+    fn each_list(&self, text: &str) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for part in text.split(" UNION ALL ") {
+            let author = parsed(between(part, "SELECT ", ","));
+            let bound = parsed(between(part, "<=", " "));
+            let limit = parsed(between(part, "LIMIT ", ")"));
+            let ids = self.ids(author, bound, limit as usize);
+            rows.extend(ids.into_iter().map(|id| vec![number(author), number(id)]));
+        }
+        rows
+    }
+}
+
+/// A lookup, question by question. Returns how many times it asked.
+fn look_up(lookup: &Lookup<'_>, tables: &Tables, hints: &mut Hints) -> (Found, usize) {
+    let mut asked = 0;
+    let mut step = lookup.begin(hints);
+    let heads = loop {
+        asked += 1;
+        let rows = tables.answer(step.query());
+        match lookup.go_on(&step, &rows, hints).unwrap() {
+            Next::Ask(next) => step = next,
+            Next::Heads(heads) => break heads,
+        }
+    };
+    let mut lists = Lists::new(lookup, heads, &mut hints.marks);
+    loop {
+        let queries = lists.queries(lookup);
+        if queries.is_empty() {
+            return (lists.found(lookup, &mut hints.marks), asked);
+        }
+        asked += 1;
+        let answers: Vec<Rows> = queries.iter().map(|query| tables.answer(query)).collect();
+        lists.read(lookup, &answers).unwrap();
+    }
+}
+
+fn facts(product: Product, newest_id: u64) -> Facts {
+    Facts {
+        product,
+        version: String::new(),
+        newest: Ok(Procedure::Known),
+        bounded: Ok(Procedure::Known),
+        heads: Ok(Procedure::Known),
+        message_index: "user_id".into(),
+        // Many above a low bound: then it is deep.
+        messages_per_author: Some(40),
+        newest_id: Some(newest_id),
+        no_functions: true,
+        options: std::sync::Arc::new(Options::default()),
+        parse_warnings: ParseWarnings::None,
+        message_rows: None,
+    }
+}
+
+/// What happens between calls, and the calls.
+#[derive(Clone, Debug)]
+enum Event {
+    Post(u64),
+    Remove(usize),
+    /// The newest so many go.
+    Cut(usize),
+    Follow(u64, u64),
+    Unfollow(usize),
+    Call(Form, u64, u64),
+}
+
+fn events() -> impl Strategy<Value = Event> {
+    let form = prop_oneof![Just(Form::Newest), Just(Form::Bounded), Just(Form::Heads)];
+    prop_oneof![
+        6 => (0u64..8).prop_map(Event::Post),
+        1 => (0usize..200).prop_map(Event::Remove),
+        1 => (1usize..12).prop_map(Event::Cut),
+        1 => (0u64..3, 0u64..8).prop_map(|(reader, author)| Event::Follow(reader, author)),
+        1 => (0usize..24).prop_map(Event::Unfollow),
+        3 => (form, 0u64..3, 0u64..220).prop_map(|(form, reader, bound)| Event::Call(form, reader, bound)),
+    ]
+}
+
+fn play(event: Event, tables: &mut Tables, next: &mut u64) -> Option<Call> {
+    match event {
+        Event::Post(author) => {
+            *next += 1;
+            tables.messages.insert(*next, author);
+        }
+        Event::Remove(which) => {
+            let id = tables.messages.keys().nth(which).copied();
+            id.map(|id| tables.messages.remove(&id));
+        }
+        Event::Cut(count) => {
+            for _ in 0..count {
+                tables.messages.pop_last();
+            }
+        }
+        Event::Follow(reader, author) => {
+            tables.follows.insert((reader, author));
+        }
+        Event::Unfollow(which) => {
+            let edge = tables.follows.iter().nth(which).copied();
+            edge.map(|edge| tables.follows.remove(&edge));
+        }
+        Event::Call(form, reader, bound) => {
+            return Some(Call {
+                definition: 0,
+                form,
+                database: None,
+                reader,
+                bound: (form != Form::Newest).then_some(bound),
+            });
+        }
+    }
+    None
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn a_lookup_finds_what_the_procedure_finds_whatever_earlier_ones_saw(
+        n in 1u32..5,
+        follows in proptest::collection::btree_set((0u64..3, 0u64..8), 0..16),
+        events in proptest::collection::vec(events(), 1..120),
+    ) {
+        let definition = Definition { n, ..Definition::classic() };
+        for product in [Product::Mariadb, Product::Mysql] {
+            let mut tables = Tables { follows: follows.clone(), ..Tables::default() };
+            let mut hints = Hints::new(100, 100);
+            let mut next = 0;
+            for event in events.clone() {
+                let Some(call) = play(event, &mut tables, &mut next) else {
+                    continue;
+                };
+                let facts = facts(product, next);
+                let lookup = Lookup {
+                    definition: &definition,
+                    facts: &facts,
+                    database: b"tl",
+                    call: &call,
+                    most: 1_000,
+                };
+                let (found, asked) = look_up(&lookup, &tables, &mut hints);
+                prop_assert_eq!(&found, &tables.procedure(&call, n as usize), "{:?} {:?}", product, &call);
+                prop_assert!(asked <= MOST_QUESTIONS, "{asked} questions for {call:?}");
+            }
+        }
+    }
+}
+
+/// A table of the ways: what is known, and how many questions that takes.
+#[test]
+fn what_is_known_saves_questions() {
+    let mut tables = Tables::default();
+    for id in 1..200 {
+        tables.messages.insert(id, id % 8);
+    }
+    tables.follows.extend((0..6).map(|author| (1, author)));
+    let definition = Definition {
+        n: 3,
+        ..Definition::classic()
+    };
+    for (product, form, bound, first, second) in [
+        // The heads, then the lists; on MySQL both at once.
+        (Product::Mariadb, Form::Newest, None, 2, 2),
+        (Product::Mysql, Form::Newest, None, 2, 1),
+        (Product::Mariadb, Form::Bounded, Some(190), 2, 2),
+        // Far below the newest: the follow list, each head by itself, the lists.
+        (Product::Mysql, Form::Bounded, Some(20), 3, 2),
+        (Product::Mariadb, Form::Heads, Some(20), 2, 1),
+    ] {
+        let call = Call {
+            definition: 0,
+            form,
+            database: None,
+            reader: 1,
+            bound,
+        };
+        let facts = facts(product, 200);
+        let lookup = Lookup {
+            definition: &definition,
+            facts: &facts,
+            database: b"tl",
+            call: &call,
+            most: 1_000,
+        };
+        let mut hints = Hints::new(100, 100);
+        for asked in [first, second] {
+            let (found, questions) = look_up(&lookup, &tables, &mut hints);
+            assert_eq!(found, tables.procedure(&call, 3));
+            assert_eq!(questions, asked, "{product:?} {form:?}");
+        }
+    }
+}
