@@ -6,11 +6,12 @@ use std::net::TcpStream;
 use headwater::lab::private_server::{Kind, PrivateServer};
 
 use super::hostile::packed;
-use crate::kit::proxy::Proxy;
+use crate::kit::database::Database;
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::{Server, on_each_server};
-use crate::kit::wire_client::capability::COMPRESS;
+use crate::kit::wire_client::capability::{COMPRESS, MULTI_STATEMENTS};
 use crate::kit::wire_client::packet::encode;
-use crate::kit::wire_client::{COM_QUERY, Login};
+use crate::kit::wire_client::{COM_QUERY, Login, WireClient};
 
 /// Lengths of a statement, and of the frames that it comes in.
 const COMMANDS: [(usize, usize); 10] = [
@@ -36,7 +37,6 @@ struct Framing {
 
 impl Framing {
     fn login(addr: std::net::SocketAddr, proxy: Option<&Proxy>, algorithm: u64) -> Framing {
-        use crate::kit::wire_client::WireClient;
         let login = Login::default().with(algorithm).database("mysql");
         let client = match proxy {
             Some(proxy) => proxy.login(&login),
@@ -165,6 +165,52 @@ fn a_reply_behind_a_local_file_has_the_numbers_that_it_has_directly() {
                 let [direct, proxied] = told;
                 assert_eq!(proxied, direct, "a file in frames of {length} bytes");
             }
+        }
+    });
+}
+
+/// The numbers of a reply's packets.
+fn told(client: &mut WireClient, text: &str) -> Vec<u8> {
+    let reply = client.query_reply(text).unwrap();
+    reply.packets.iter().map(|packet| packet.seq).collect()
+}
+
+/// Owned calls, and what stands behind them, in frames of any length. The client is strict about the numbers of frames.
+#[test]
+fn owned_answers_have_the_numbers_that_they_have_directly() {
+    on_each_server(|server| {
+        let database = Database::classic(server, "numbers");
+        let mut root = database.connect();
+        root.ok("INSERT INTO follower VALUES (1, 2)");
+        root.ok("INSERT INTO message (user_id, body) VALUES (2, 'a'), (2, 'b'), (2, 'c')");
+        for &algorithm in super::algorithms(server) {
+            let login = || database.login().with(algorithm | MULTI_STATEMENTS);
+            let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
+            let mut direct = WireClient::login(server.addr(), &login());
+            let mut client = proxy.login(&login());
+            for length in [1_000, 40, 7] {
+                direct.stream.cut_frames(length);
+                client.stream.cut_frames(length);
+                for text in [
+                    "CALL fetch_timeline_ids(1)",
+                    super::TAIL,
+                    "CALL fetch_timeline_ids2(1, 10)",
+                    "SELECT COUNT(*) FROM fetch_timeline_tt",
+                    "CALL fetch_timeline_ids(1); SELECT 1, 2; DO 1",
+                    "CALL fetch_timeline_ids(1); CALL fetch_timeline_ids(2)",
+                    "CALL fetch_timeline_ids(1)",
+                    super::TAIL,
+                ] {
+                    let expected = told(&mut direct, text);
+                    assert_eq!(
+                        told(&mut client, text),
+                        expected,
+                        "{text} in {length} bytes"
+                    );
+                }
+            }
+            let counts = proxy.counts();
+            assert!(counts.of("calls_owned") >= 12, "{counts:?}");
         }
     });
 }

@@ -5,8 +5,12 @@ use std::time::Duration;
 
 use super::stage::{CALL, Stage};
 use super::warm;
+use crate::kit::relay::Relay;
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::WireClient;
+
+const TAIL: &str = "SELECT message.id, body FROM message INNER JOIN fetch_timeline_tt USING(id) \
+                    ORDER BY message.id DESC LIMIT 20";
 
 impl Stage {
     /// Statements that the server took while so many calls were answered from memory.
@@ -91,6 +95,36 @@ fn a_session_sees_what_it_wrote_and_what_it_has_read() {
             let statements = stage.statements(500);
             assert!(statements < 100, "{statements}");
             assert!(stage.proxy.counts_line().contains("freshness=session"));
+        },
+    );
+}
+
+/// A tail reads the messages, whatever becomes of the result table before it.
+#[test]
+fn a_session_does_not_see_again_what_its_tail_has_seen_gone() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let road = Relay::start(server.addr());
+            let settings = "[freshness]\nmode = 'session'\n[privileges]\nttl_s = 60\n";
+            let mut stage = Stage::new(road.addr(), &[], settings);
+            for id in 1..=5 {
+                stage.post(id);
+            }
+            assert_eq!(stage.client.column("SELECT MAX(id) FROM message"), ["5"]);
+            for gone in (2..=5).rev() {
+                warm(&stage.proxy, &mut stage.client, CALL);
+                road.hold(true);
+                stage
+                    .root
+                    .ok(&format!("DELETE FROM message WHERE id = {gone}"));
+                let newest = (gone - 1).to_string();
+                assert_eq!(stage.client.column(TAIL)[0], newest);
+                stage.client.ok(CALL);
+                let page = stage.client.column("SELECT MAX(id) FROM fetch_timeline_tt");
+                assert_eq!(page, [newest], "{}", stage.proxy.counts_line());
+                road.hold(false);
+            }
         },
     );
 }

@@ -15,7 +15,7 @@ use crate::account::{AccountError, Conn, Purpose};
 use crate::index::Position;
 use crate::log::evidence::Key;
 use crate::log::following::Generation;
-use crate::log::proof::{Input, Need, Proof};
+use crate::log::proof::{Input, Need, Proof, Seen};
 use crate::log::queue::Question;
 
 /// Proofs under way at a time.
@@ -192,7 +192,7 @@ async fn prove(
         input = match binlog.go_on(generation, &mut proof, input) {
             Need::Look(question) => {
                 let (found, end) = look(binlog, &mut conn, server.status, &question).await?;
-                Input::Seen(question, found, end)
+                Input::Seen(Seen::new(&question, found.as_ref(), end))
             }
             Need::Receive(end) => {
                 binlog.received(generation, end).await;

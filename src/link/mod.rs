@@ -96,6 +96,15 @@ impl Link {
         }
     }
 
+    /// The number of the client's last frame, where both sides speak in frames; else 0.
+    #[must_use]
+    pub fn frames_of(&self, client: &Link) -> u8 {
+        match (&self.compressed, &client.compressed) {
+            (Some(_), Some(client)) => client.seq(),
+            _ => 0,
+        }
+    }
+
     /// The number with which the server would have begun the reply that it begins with this one, had the client's frames come
     /// to it as they are.
     #[must_use]

@@ -368,6 +368,11 @@ impl Session {
         }
     }
 
+    /// How many frames the waiting command has had before its last one, where the server would count them.
+    pub(super) fn frames_before_last(&self) -> u8 {
+        self.backend.link.frames_of(&self.client)
+    }
+
     /// Has all sessions know what a reply tells of the procedures, before its client hears it.
     fn spread(&mut self) {
         let Some(commands) = self.machine.commands() else {

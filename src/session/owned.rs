@@ -129,6 +129,7 @@ impl Session {
             ..OkPacket::default()
         };
         self.client_in.drain(..asked.length);
+        let frames = self.frames_before_last();
         let (mut bytes, mut packet) = (Vec::new(), Vec::new());
         if let Some(commands) = self.machine.commands() {
             commands.tables.pending = Some(Box::new(owned.pending));
@@ -139,7 +140,8 @@ impl Session {
                 self.client_in.splice(..0, frame::opening(&rest));
             }
             ok.write(commands.capabilities, &mut bytes);
-            frame::encode(commands.owned_call(&asked.dress), &bytes, &mut packet);
+            let seq = commands.owned_call(&asked.dress).wrapping_add(frames);
+            frame::encode(seq, &bytes, &mut packet);
         }
         self.tell_client(&packet)
     }
@@ -191,9 +193,10 @@ impl Session {
         let (mut bytes, mut packet) = (Vec::new(), Vec::new());
         error.write(&mut bytes);
         frame::encode(1, &bytes, &mut packet);
+        let frames = self.frames_before_last();
         if let Some(commands) = self.machine.commands() {
             commands.standing.observe_error();
-            commands.numbered(&mut packet);
+            commands.numbered(&mut packet, frames);
         }
         self.tell_client(&packet)
     }

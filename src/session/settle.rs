@@ -74,6 +74,8 @@ impl Session {
             return self.pass_client(length);
         };
         let capabilities = commands.capabilities;
+        self.sent = true;
+        self.backend.link.comes_from(&self.client);
         let answers = self
             .backend
             .ask_before(&batch, &packet, capabilities, ASK_LIMITS)

@@ -18,6 +18,7 @@ impl Session {
             return self.settle_and_pass(length).await;
         };
         let limit = self.shared.limits.tail_bytes;
+        self.sent = true;
         let mut read = self.backend.run(&own.payload, capabilities, limit).await?;
         let reply = own.judge(read.outcome.as_ref(), read.rows, read.bytes.is_some());
         let Some(bytes) = read.bytes.as_mut().filter(|_| reply != TailReply::PutAside) else {
@@ -25,8 +26,9 @@ impl Session {
             return self.settle_and_pass(length).await;
         };
         let text = self.client_in.drain(..length).skip(HEADER_BYTES).collect();
+        let frames = self.frames_before_last();
         if let Some(commands) = self.machine.commands() {
-            commands.numbered(bytes);
+            commands.numbered(bytes, frames);
             match &read.outcome {
                 Some(Outcome::Ok(ok)) => {
                     commands.standing.observe(ok);

@@ -12,7 +12,7 @@ use headwater_timeline::index::Position;
 
 use super::evidence::Key;
 use super::following::{Following, Generation, ProofState, Release};
-use super::queue::Question;
+use super::queue::{Cut, Question};
 
 /// Rows are looked at so often without a pause: what cannot be read yet is readable within microseconds as a rule.
 const LOOKS: u32 = 3;
@@ -41,10 +41,39 @@ pub enum Need {
 pub enum Input {
     /// Nothing yet.
     Begin,
-    /// What was asked, the rows that were found, where they could be read, and the end of the log behind them.
-    Seen(Question, Option<HashMap<Key, u64>>, Position),
+    /// What was asked was seen.
+    Seen(Seen),
     /// It is done, or time has passed.
     Went,
+}
+
+/// What a look at rows tells, by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// Everything up to here had been received when the question was put.
+    received: Position,
+    /// Where the log ended behind the look.
+    end: Position,
+    cut: Option<Cut>,
+    contradiction: Option<Key>,
+}
+
+impl Seen {
+    /// Judges the rows that were found, if they could be read, and the end of the log behind them.
+    #[must_use]
+    pub fn new(question: &Question, found: Option<&HashMap<Key, u64>>, end: Position) -> Seen {
+        let cut = found.and_then(|found| question.judge(found, end));
+        let contradiction = match (cut, found) {
+            (None, Some(found)) => question.contradiction(found, end),
+            _ => None,
+        };
+        Seen {
+            received: question.received(),
+            end,
+            cut,
+            contradiction,
+        }
+    }
 }
 
 /// What is to be done besides.
@@ -98,12 +127,12 @@ impl Proof {
                 let question = following.question(self.generation);
                 return (Need::Look(question), learned);
             }
-            Input::Seen(question, found, end) => {
-                if self.end.is_none() && end < question.received() {
+            Input::Seen(seen) => {
+                if self.end.is_none() && seen.end < seen.received {
                     return (Need::Reset, learned);
                 }
-                self.end.get_or_insert(end);
-                learned = self.learn(found, &question, end, following);
+                self.end.get_or_insert(seen.end);
+                learned = self.learn(seen, following);
                 self.looks += 1;
                 let unknown = self.stands(following) == ProofState::Unknown;
                 if self.looks >= LOOKS && unknown {
@@ -115,29 +144,19 @@ impl Proof {
         (self.go_on(following, now), learned)
     }
 
-    fn learn(
-        &mut self,
-        found: Option<HashMap<Key, u64>>,
-        question: &Question,
-        end: Position,
-        following: &mut Following,
-    ) -> Learned {
-        let Some(found) = found else {
-            self.hidden = None;
-            return Learned::default();
-        };
-        let cut = question.judge(&found, end);
-        self.hidden = cut.and_then(|cut| cut.hidden);
-        match cut {
+    fn learn(&mut self, seen: Seen, following: &mut Following) -> Learned {
+        self.hidden = seen.cut.and_then(|cut| cut.hidden);
+        match seen.cut {
             Some(cut) => Learned {
                 release: following.learn(self.generation, cut),
                 contradiction: None,
             },
             // What is not known to be readable from before, or is another stream's, contradicts nothing.
-            None if !following.is_proven(self.generation) => Learned::default(),
             None => Learned {
                 release: None,
-                contradiction: question.contradiction(&found, end),
+                contradiction: seen
+                    .contradiction
+                    .filter(|_| following.is_proven(self.generation)),
             },
         }
     }

@@ -11,6 +11,8 @@ const LEAST: usize = 50;
 #[derive(Debug)]
 pub(crate) struct Frames {
     zstd: bool,
+    /// Most bytes in one.
+    pub(super) most: usize,
     seq: u8,
     plain: Vec<u8>,
     at: usize,
@@ -22,6 +24,7 @@ impl Frames {
     pub(super) fn new(zstd: bool) -> Frames {
         Frames {
             zstd,
+            most: MOST,
             seq: 0,
             plain: Vec::new(),
             at: 0,
@@ -39,7 +42,7 @@ impl Frames {
     }
 
     pub(super) fn write(&mut self, socket: &mut impl Write, packet: &[u8]) -> io::Result<()> {
-        for body in packet.chunks(MOST) {
+        for body in packet.chunks(self.most) {
             let packed = if body.len() < LEAST {
                 body.to_vec()
             } else if self.zstd {

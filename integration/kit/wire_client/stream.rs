@@ -71,6 +71,13 @@ impl Stream {
         self.frames = Some(Frames::new(zstd));
     }
 
+    /// Makes frames of so many bytes at most.
+    pub(crate) fn cut_frames(&mut self, most: usize) {
+        if let Some(frames) = &mut self.frames {
+            frames.most = most;
+        }
+    }
+
     /// Counts from 0 again.
     pub(crate) fn begin_command(&mut self) {
         if let Some(frames) = &mut self.frames {

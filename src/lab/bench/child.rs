@@ -163,7 +163,8 @@ fn address(log: &Receiver<String>) -> Result<SocketAddr, ProxyError> {
 
 fn listening(line: &str) -> Option<SocketAddr> {
     let (_, behind) = line.split_once(LISTENING)?;
-    behind.split_whitespace().next()?.parse().ok()
+    let address = behind.split([' ', ',']).next()?;
+    address.parse().ok()
 }
 
 /// SIGTERM, and SIGKILL when that is not heard. Does nothing to a process that has been waited for.
@@ -188,7 +189,8 @@ mod tests {
 
     #[test]
     fn the_address_is_found_in_a_log_line() {
-        let line = "2026-11-20T10:00:00Z  INFO listening on 127.0.0.1:40123";
+        let line =
+            "2026-11-20T10:00:00Z  INFO listening on 127.0.0.1:40123, with room for 9000 sessions";
         assert_eq!(
             listening(line),
             Some(SocketAddr::from(([127, 0, 0, 1], 40123)))

@@ -241,7 +241,10 @@ impl World {
                 running.waits = Waits::End(question, found);
                 return self.running.push_back(running);
             }
-            Waits::End(question, found) => Input::Seen(question, found, end_of(self.logged.len())),
+            Waits::End(question, found) => {
+                let end = end_of(self.logged.len());
+                Input::Seen(Seen::new(&question, found.as_ref(), end))
+            }
             Waits::Receive(end)
                 if self.following.is_current(running_generation(&running))
                     && self.following.received() < end =>
@@ -502,7 +505,7 @@ fn a_row_that_is_as_it_cannot_be_is_told() {
         panic!("{need:?}");
     };
     let found = HashMap::from([(Key::message(PLACE, 5), 9)]);
-    let seen = Input::Seen(question, Some(found), end_of(1));
+    let seen = Input::Seen(Seen::new(&question, Some(&found), end_of(1)));
     let (_, learned) = proof.next(seen, &mut following, now);
     assert_eq!(learned.contradiction, Some(Key::message(PLACE, 5)));
 }
@@ -514,7 +517,8 @@ fn a_log_that_ends_before_what_it_has_told_was_begun_anew() {
     let now = start();
     let mut proof = Proof::new(generation, now);
     proof.next(Input::Begin, &mut following, now);
-    let seen = Input::Seen(following.question(generation), None, end_of(3));
+    let seen = Seen::new(&following.question(generation), None, end_of(3));
+    let seen = Input::Seen(seen);
     let (need, _) = proof.next(seen, &mut following, now);
     assert!(matches!(need, Need::Reset));
 }

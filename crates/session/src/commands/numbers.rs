@@ -36,6 +36,8 @@ impl Answers {
 impl InFlight {
     /// The client has said so many of these bytes as a part of the dialogue.
     pub(super) fn say(&mut self, input: &[u8], length: usize) -> ClientStep {
+        // The server's turn comes next.
+        self.begun &= length == 0;
         let Some(answers) = self.answers.as_mut().filter(|_| length > 0) else {
             return ClientStep::pass(length);
         };
@@ -51,6 +53,7 @@ impl InFlight {
     /// The client answers a plugin.
     pub(super) fn answer(&mut self, input: &[u8]) -> ClientStep {
         let Some(answers) = &mut self.answers else {
+            self.begun &= input.is_empty();
             return ClientStep::pass(input.len());
         };
         if answers.splitter.at_boundary() {
@@ -136,9 +139,15 @@ impl Commands {
     /// Where both legs are in frames, and it is the server's turn to speak: the number that it begins with. Nothing of it is taken
     /// before [`Self::count_from`] has told the number that it would have begun with, had the client's frames come to it.
     #[must_use]
-    pub fn begins(&self, input: &[u8]) -> Option<u8> {
-        let front = self.in_flight.front().filter(|_| self.frames.meet())?;
+    pub fn begins(&mut self, input: &[u8]) -> Option<u8> {
+        let alone = self.in_flight.len() == 1;
+        let front = self.in_flight.front_mut().filter(|_| self.frames.meet())?;
         let header = Header::parse(input).filter(|_| !front.begun)?;
+        if !alone {
+            // The frames that are known may be those of a command behind it.
+            front.shift(front.shifted);
+            return None;
+        }
         Some(header.seq)
     }
 
@@ -161,9 +170,13 @@ impl Commands {
         }
     }
 
-    /// The reply to a command that is told to the client here, with the numbers that it has to have.
-    pub fn numbered(&mut self, reply: &mut [u8]) {
-        if let Some(mut renumber) = self.reply_numbers() {
+    /// The reply to a command that is told to the client here, with the numbers that it has to have: behind so many frames of the
+    /// command, where servers count those.
+    pub fn numbered(&mut self, reply: &mut [u8], frames: u8) {
+        let renumber = self.reply_numbers();
+        if renumber.is_some() || frames > 0 {
+            let mut renumber = renumber.unwrap_or(Renumber::plus(0));
+            renumber.shift(frames);
             renumber.apply(reply);
         }
     }

@@ -57,12 +57,8 @@ impl Commands {
             front.heard(self.renumbered, step.event.as_ref());
             match step.event {
                 None if step.consumed == 0 => break,
-                None => {}
-                Some(Event::ClientAuth) => front.begun = false,
-                Some(Event::ClientData) => {
-                    front.client_data = Some(LocalData::new());
-                    front.begun = false;
-                }
+                None | Some(Event::ClientAuth) => {}
+                Some(Event::ClientData) => front.client_data = Some(LocalData::new()),
                 Some(Event::Done(outcome)) => {
                     if let Some(ended) = self.in_flight.pop_front() {
                         self.end(ended.after, outcome);
