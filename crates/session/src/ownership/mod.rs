@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Each stage holds what is known by then, and each says what it needs next ([`Need`]); the driver fetches that, and nothing
-//! else. Whatever cannot be proved ends in [`Need::Relay`]: every [`Reason`] is raised in this folder, and nowhere else.
+//! else. Whatever cannot be proved ends in [`Need::Relay`]: only this folder turns a [`Reason`] into that.
 
 mod bind;
 mod conclude;
