@@ -18,7 +18,7 @@ pub struct Transaction {
     pub before: Position,
     /// Where it ends in the log.
     pub end: Position,
-    /// The place (see [`super::places`]) and what became of a row there.
+    /// The place (its number) and what became of a row there.
     pub changes: Vec<(usize, Change)>,
 }
 

@@ -122,7 +122,7 @@ impl Tables {
         ])
     }
 
-    /// Asks for the follow lists of these readers (see [`super::rows::lists`]), for at most `limit` follows.
+    /// Asks for the follow lists of these readers (pairs, by reader or author), for at most `limit` follows.
     #[must_use]
     pub fn follows_query(&self, readers: &[u64], limit: usize) -> String {
         let follower = &self.names.follower;
@@ -177,7 +177,7 @@ impl Tables {
         format!("SELECT MAX({id}) FROM {table}")
     }
 
-    /// Asks for all ids of these authors from one on, and below another one (see [`super::rows::lists`]), for at most `limit`.
+    /// Asks for all ids of these authors from one on, and below another one (pairs, by reader or author), for at most `limit`.
     /// From 0 on means all there are: ids below 0 have to be noticed.
     #[must_use]
     pub fn range_query(
