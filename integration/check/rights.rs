@@ -120,9 +120,9 @@ fn the_readme_has_the_grants_that_are_printed() {
         let printed = checked.part("To make a service account");
         assert!(printed[0].starts_with("CREATE USER `headwater`@`HOST` IDENTIFIED BY "));
         let other = if server.is_mariadb() {
-            "-- MySQL"
+            "-- MySQL only"
         } else {
-            "-- MariaDB"
+            "-- MariaDB only"
         };
         let own: Vec<String> = of_readme
             .iter()
