@@ -88,7 +88,7 @@ fn places_of_clients_that_never_read_are_given_back() {
 /// the buffers that the system gives the sockets: less is taken by the client's side, and behind more the end is not seen.
 #[test]
 fn a_server_whose_end_is_seen_behind_unread_bytes_is_not_waited_for() {
-    let seen = (60..=200).step_by(20).any(|rows| {
+    let seen = (60..=140).step_by(10).any(|rows| {
         let seen = ends_behind(rows);
         eprintln!("behind {rows} rows of 60,000 bytes: {seen}");
         seen
