@@ -6,7 +6,6 @@ use std::process::{Command, Stdio};
 
 use headwater::lab::demo::dataset::Size;
 use headwater::lab::demo::{accounts, load};
-use headwater::lab::private_server::Kind;
 use mysql_async::{Conn, OptsBuilder};
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
@@ -106,11 +105,7 @@ fn the_demo_shows_a_timeline_stays_until_interrupted_and_leaves_nothing() {
 
 fn load_with_accounts(server: &Server, database: &str, size: Size) {
     let addr = server.addr();
-    let kind = if server.is_mariadb() {
-        Kind::Mariadb
-    } else {
-        Kind::Mysql
-    };
+    let kind = server.kind();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

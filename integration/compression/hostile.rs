@@ -5,14 +5,12 @@ use std::net::{Shutdown, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use flate2::Compression;
-use flate2::read::ZlibEncoder;
-
 use super::algorithms;
 use crate::kit::peer::{OK, Peer, Stage, greeting};
 use crate::kit::proxy::Proxy;
 use crate::kit::servers::on_each_server;
 use crate::kit::wire_client::capability::{COMPRESS, ZSTD_COMPRESSION};
+use crate::kit::wire_client::frames::{self, packed};
 use crate::kit::wire_client::packet::encode;
 use crate::kit::wire_client::{Login, WireClient};
 
@@ -22,21 +20,7 @@ const MOST: usize = 0xff_ffff;
 const MEMORY_KIB: u64 = 8 << 10;
 
 fn frame(plain: usize, body: &[u8]) -> Vec<u8> {
-    let mut frame = body.len().to_le_bytes()[..3].to_vec();
-    frame.push(0);
-    frame.extend(&plain.to_le_bytes()[..3]);
-    frame.extend(body);
-    frame
-}
-
-pub(super) fn packed(plain: &[u8], zstd: bool) -> Vec<u8> {
-    if zstd {
-        return zstd::bulk::compress(plain, 3).unwrap();
-    }
-    let mut packed = Vec::new();
-    let mut encoder = ZlibEncoder::new(plain, Compression::default());
-    encoder.read_to_end(&mut packed).unwrap();
-    packed
+    frames::frame(0, plain, body)
 }
 
 /// No lies yet, or none that Headwater can know of (frames of zstd have no checksum here): what comes behind them is awaited.

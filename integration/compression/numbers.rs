@@ -1,15 +1,15 @@
 //! Numbers of packets and frames where the client's frames are not those in which a command goes on.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
 
-use headwater::lab::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::PrivateServer;
 
-use super::hostile::packed;
 use crate::kit::database::Database;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
-use crate::kit::servers::{Server, on_each_server};
+use crate::kit::servers::on_each_server;
 use crate::kit::wire_client::capability::{COMPRESS, MULTI_STATEMENTS};
+use crate::kit::wire_client::frames::{Frame, framed};
 use crate::kit::wire_client::packet::encode;
 use crate::kit::wire_client::{COM_QUERY, Login, WireClient};
 
@@ -57,15 +57,7 @@ impl Framing {
     fn write(&mut self, bytes: &[u8], length: usize) {
         let mut frames = Vec::new();
         for plain in bytes.chunks(length) {
-            let body = packed(plain, self.zstd);
-            let (body, plain) = match body.len() < plain.len() {
-                true => (&body[..], plain.len()),
-                false => (plain, 0),
-            };
-            frames.extend(&body.len().to_le_bytes()[..3]);
-            frames.push(self.next);
-            frames.extend(&plain.to_le_bytes()[..3]);
-            frames.extend(body);
+            frames.extend(framed(self.next, plain, self.zstd));
             self.next = self.next.wrapping_add(1);
         }
         self.socket.write_all(&frames).unwrap();
@@ -73,24 +65,9 @@ impl Framing {
 
     /// The number of the server's next frame, and its bytes.
     fn frame(&mut self) -> (u8, Vec<u8>) {
-        let mut header = [0; 7];
-        self.socket.read_exact(&mut header).unwrap();
-        let [a, b, c, seq, x, y, z] = header.map(usize::from);
-        let mut body = vec![0; a | b << 8 | c << 16];
-        self.socket.read_exact(&mut body).unwrap();
-        let plain = match x | y << 8 | z << 16 {
-            0 => body,
-            _ if self.zstd => zstd::stream::decode_all(&body[..]).unwrap(),
-            _ => {
-                let mut plain = Vec::new();
-                let mut decoder = flate2::read::ZlibDecoder::new(&body[..]);
-                decoder.read_to_end(&mut plain).unwrap();
-                plain
-            }
-        };
-        let seq = u8::try_from(seq).unwrap();
-        self.next = seq.wrapping_add(1);
-        (seq, plain)
+        let frame = Frame::read(&mut self.socket, self.zstd).unwrap().unwrap();
+        self.next = frame.seq.wrapping_add(1);
+        (frame.seq, frame.plain)
     }
 }
 
@@ -105,19 +82,10 @@ fn numbers(mut packets: &[u8]) -> Vec<(u8, u8)> {
     numbers
 }
 
-fn small_server(server: &Server) -> PrivateServer {
-    let kind = if server.is_mariadb() {
-        Kind::Mariadb
-    } else {
-        Kind::Mysql
-    };
-    PrivateServer::start(kind, &["--max-allowed-packet=1M"]).unwrap()
-}
-
 #[test]
 fn a_reply_has_the_numbers_that_it_has_directly() {
     on_each_server(|server| {
-        let small = small_server(server);
+        let small = PrivateServer::start(server.kind(), &["--max-allowed-packet=1M"]).unwrap();
         let proxy = Proxy::start(small.addr(), &[]);
         for &algorithm in super::algorithms(server) {
             for (length, frames) in COMMANDS {

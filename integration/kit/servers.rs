@@ -25,8 +25,12 @@ const OPTIONS: &[&str] = &[
 pub(crate) struct Server(PrivateServer);
 
 impl Server {
+    pub(crate) fn kind(&self) -> Kind {
+        self.0.kind()
+    }
+
     pub(crate) fn is_mariadb(&self) -> bool {
-        self.0.kind() == Kind::Mariadb
+        self.kind() == Kind::Mariadb
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::{Kind, PrivateServer};
+use headwater::lab::private_server::PrivateServer;
 
 use super::talk::{read_to_end, same_with_and_without};
 use crate::kit::certificates::trust_anyone;
@@ -97,13 +97,8 @@ fn a_command_behind_the_error_that_ended_the_session_fails() {
 
 /// A server with small limits of its own, for what the shared ones never do.
 fn small_server(server: &Server) -> PrivateServer {
-    let kind = if server.is_mariadb() {
-        Kind::Mariadb
-    } else {
-        Kind::Mysql
-    };
     let options = ["--max-allowed-packet=1M", "--max-connections=4"];
-    PrivateServer::start(kind, &options).unwrap()
+    PrivateServer::start(server.kind(), &options).unwrap()
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod capability;
-mod frames;
+pub(crate) mod frames;
 mod login;
 pub(crate) mod packet;
 mod reply;
