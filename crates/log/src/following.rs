@@ -18,7 +18,7 @@ pub struct Generation(u64);
 
 /// Where a stream stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
+enum Phase {
     /// The log is not followed.
     #[default]
     Aside,
@@ -90,12 +90,6 @@ impl Following {
     #[must_use]
     pub fn generation(&self) -> Generation {
         self.generation
-    }
-
-    /// Where the stream stands.
-    #[must_use]
-    pub fn phase(&self) -> Phase {
-        self.phase
     }
 
     /// True while the log is followed, and this is the stream.

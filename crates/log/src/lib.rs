@@ -18,6 +18,8 @@ pub mod proof;
 pub mod queue;
 pub mod recent;
 pub mod routes;
+#[cfg(test)]
+mod script;
 mod statement;
 pub mod tables;
 

@@ -306,6 +306,7 @@ fn seen(found: &HashMap<Key, u64>, key: &Key) -> State {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
+    use crate::script::{Act, Rows, act};
     use proptest::option;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
@@ -381,59 +382,6 @@ mod tests {
         let found = HashMap::from([(Key::follow(0, reader, author), author)]);
         let cut = queue.question().judge(&found, at(30)).unwrap();
         assert_eq!((cut.readable, cut.hidden), (1, None));
-    }
-
-    #[derive(Clone, Debug)]
-    enum Act {
-        /// A message comes or goes.
-        Toggle(u64, Option<u64>),
-        /// A message, if it is there, gets another author, or the same one, or loses it.
-        Move(u64, Option<u64>),
-        Edge(u64),
-    }
-
-    /// What is in the tables: of a message its author, if it has one.
-    type Rows = BTreeMap<Key, Option<u64>>;
-
-    /// Does it, and tells of it as the log does, where the row image is the least it can be (`binlog_row_image`) or all.
-    fn act(act: &Act, minimal: bool, rows: &mut Rows, changes: &mut Vec<(usize, Change)>) {
-        let mut tell = |change| changes.push((0, change));
-        let removed = |before: Option<u64>, id| match before {
-            _ if minimal => Some(Change::Removed { author: None, id }),
-            Some(author) => Some(Change::Removed {
-                author: Some(author),
-                id,
-            }),
-            None => None,
-        };
-        let posted = |now: Option<u64>, id| now.map(|author| Change::Posted { author, id });
-        match *act {
-            Act::Toggle(id, author) => match rows.remove(&Key::message(0, id)) {
-                Some(before) => removed(before, id).into_iter().for_each(tell),
-                None => {
-                    rows.insert(Key::message(0, id), author);
-                    posted(author, id).into_iter().for_each(tell);
-                }
-            },
-            Act::Move(id, author) => {
-                if let Some(row) = rows.get_mut(&Key::message(0, id)) {
-                    if minimal || *row != author {
-                        let told = removed(*row, id).into_iter().chain(posted(author, id));
-                        told.for_each(tell);
-                    }
-                    *row = author;
-                }
-            }
-            Act::Edge(reader) => {
-                let (key, author) = (Key::follow(0, reader, 1), 1);
-                if rows.remove(&key).is_some() {
-                    tell(Change::Unfollowed { reader, author });
-                } else {
-                    rows.insert(key, Some(author));
-                    tell(Change::Followed { reader, author });
-                }
-            }
-        }
     }
 
     /// The rows that the first so many transactions changed.

@@ -1,55 +1,25 @@
 //! Proofs in a scripted world: a server that logs before it commits, a stream that lags, proofs in each other's way. Time passes
 //! where the script says so.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use headwater_timeline::index::Change;
+use proptest::option;
 use proptest::prelude::*;
 
 use super::*;
 use crate::evidence::{State, Table};
 use crate::queue::Cut;
 use crate::routes::{Column, Route, Routes};
+use crate::script::{Act, Rows, act};
 
 const PLACE: usize = 0;
 
-/// Messages with their authors.
-type Rows = BTreeMap<u64, u64>;
-
-/// A transaction: a message comes or goes, or becomes another author's.
-#[derive(Clone, Copy, Debug)]
-enum Act {
-    Toggle(u64, u64),
-    Move(u64, u64),
-    /// It comes and goes at once.
-    Nothing(u64),
-}
-
-/// Does it, and tells of it as the log does, where the row image is the least it can be (`binlog_row_image`), or all.
-fn act(act: Act, minimal: bool, rows: &mut Rows) -> Vec<(usize, Change)> {
-    let removed = |id, author| Change::Removed {
-        author: (!minimal).then_some(author),
-        id,
-    };
-    let changes = match act {
-        Act::Toggle(id, author) => match rows.remove(&id) {
-            Some(before) => vec![removed(id, before)],
-            None => {
-                rows.insert(id, author);
-                vec![Change::Posted { author, id }]
-            }
-        },
-        Act::Move(id, author) => match rows.insert(id, author) {
-            Some(before) => vec![removed(id, before), Change::Posted { author, id }],
-            None => vec![Change::Posted { author, id }],
-        },
-        Act::Nothing(id) => match rows.get(&id).copied() {
-            Some(author) => vec![removed(id, author), Change::Posted { author, id }],
-            None => vec![Change::Posted { author: 1, id }, removed(id, 1)],
-        },
-    };
-    changes.into_iter().map(|change| (PLACE, change)).collect()
+/// What readers can be told: a message without an author is on nobody's page.
+fn readable(rows: &Rows) -> Rows {
+    let told = rows.iter().filter(|(_, author)| author.is_some());
+    told.map(|(key, author)| (*key, *author)).collect()
 }
 
 fn route() -> Route {
@@ -155,19 +125,25 @@ impl World {
         self.delivered = self.logged.len();
         self.begun_at = self.logged.len();
         // A load brings in what could be read once the beginning is.
-        self.applied = self.states[self.begun_at].clone();
+        self.applied = readable(&self.states[self.begun_at]);
         self.releasing = None;
     }
 
     /// A row that is locked is not changed: servers give it back with the commit that makes the change readable.
     fn log(&mut self, what: Act) {
-        let (Act::Toggle(id, _) | Act::Move(id, _) | Act::Nothing(id)) = what;
         let mut open = self.logged[self.readable..].iter().flatten();
-        if open.any(|change| Key::of(change) == Some(Key::message(PLACE, id))) {
+        if open.any(|change| Key::of(change) == Some(what.row())) {
             return;
         }
         let mut rows = self.states.last().unwrap().clone();
-        self.logged.push(act(what, self.minimal, &mut rows));
+        let mut changes = Vec::new();
+        act(&what, self.minimal, &mut rows, &mut changes);
+        if changes.is_empty() {
+            // The log does not tell of it.
+            *self.states.last_mut().unwrap() = rows;
+            return;
+        }
+        self.logged.push(changes);
         self.states.push(rows);
     }
 
@@ -203,13 +179,20 @@ impl World {
         for (_, change) in release.transactions.iter().flat_map(|it| &it.changes) {
             match *change {
                 Change::Posted { author, id } => {
-                    self.applied.insert(id, author);
+                    self.applied.insert(Key::message(PLACE, id), Some(author));
                 }
                 Change::Removed { id, .. } => {
-                    self.applied.remove(&id);
+                    self.applied.remove(&Key::message(PLACE, id));
+                }
+                Change::Followed { reader, author } => {
+                    let key = Key::follow(PLACE, reader, author);
+                    self.applied.insert(key, Some(author));
+                }
+                Change::Unfollowed { reader, author } => {
+                    self.applied.remove(&Key::follow(PLACE, reader, author));
                 }
                 Change::MessagesLost => self.applied.clear(),
-                _ => unreachable!("nobody follows anybody here"),
+                Change::FollowsLost => unreachable!("no table of follows is lost here"),
             }
         }
     }
@@ -235,7 +218,7 @@ impl World {
             Waits::Rows(question) => {
                 let found = (!question.is_empty()).then(|| {
                     let rows = &self.states[self.readable];
-                    let seen = |key: &Key| Some((*key, *rows.get(&key.first)?));
+                    let seen = |key: &Key| Some((*key, (*rows.get(key)?)?));
                     question.keys().filter_map(seen).collect()
                 });
                 running.waits = Waits::End(question, found);
@@ -297,7 +280,7 @@ impl World {
     fn check(&mut self, begun: usize) {
         let moments = &self.states[begun..=self.readable];
         assert!(
-            moments.contains(&self.applied),
+            moments.iter().any(|rows| readable(rows) == self.applied),
             "{:?} is nothing that could be read since: {moments:?}",
             self.applied
         );
@@ -323,8 +306,9 @@ enum Event {
 
 fn events() -> impl Strategy<Value = Event> {
     let act = prop_oneof![
-        (0u64..3, 0u64..3).prop_map(|(id, author)| Act::Toggle(id, author)),
-        (0u64..3, 0u64..3).prop_map(|(id, author)| Act::Move(id, author)),
+        (0u64..3, option::of(0u64..3)).prop_map(|(id, author)| Act::Toggle(id, author)),
+        (0u64..3, option::of(0u64..3)).prop_map(|(id, author)| Act::Move(id, author)),
+        (0u64..2).prop_map(Act::Edge),
         (0u64..3).prop_map(Act::Nothing),
     ];
     prop_oneof![
@@ -383,7 +367,7 @@ proptest! {
         settle(&mut world);
         prop_assert!(world.running.is_empty(), "a proof has no end");
         prop_assert!(world.proved > 0);
-        prop_assert_eq!(&world.applied, world.states.last().unwrap());
+        prop_assert_eq!(&world.applied, &readable(world.states.last().unwrap()));
     }
 }
 
@@ -406,7 +390,7 @@ fn needs(script: &[Event]) -> Vec<&'static str> {
     told
 }
 
-const POST: Event = Event::Log(Act::Toggle(1, 1));
+const POST: Event = Event::Log(Act::Toggle(1, Some(1)));
 const STEP: Event = Event::GoOn(0);
 
 #[test]
