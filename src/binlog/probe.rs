@@ -228,14 +228,16 @@ impl Binlog {
         let mut state = self.state();
         let (mut need, learned) = proof.next(input, &mut state.following, Instant::now());
         let news = learned.release.is_some() || learned.contradiction.is_some();
-        if let Some(release) = learned.release {
-            self.apply(&mut state, &release);
+        let proved = matches!(need, Need::Done(true));
+        match learned.release {
+            Some(release) => self.apply(&mut state, &release),
+            None if proved => self.catch_up(&mut state),
+            None => {}
         }
         if let Some(key) = learned.contradiction {
             self.contradicted(&mut state, key);
         }
-        if let Need::Done(true) = need {
-            self.catch_up(&mut state);
+        if proved {
             // What was applied last may have been an alarm.
             need = Need::Done(state.following.is_proven(generation));
         }

@@ -293,20 +293,11 @@ mod tests {
     fn stands(server: &Server, database: &str, full: bool) -> Vec<Standing> {
         let look = Look {
             verdict: Ok(Verdict::Accelerate(std::sync::Arc::new(check::Facts {
-                product: Product::Mysql,
-                version: String::new(),
-                newest: Ok(Procedure::Known),
                 bounded: Err(Reason::NoHelper {
                     procedure: "helper".into(),
                 }),
                 heads: Ok(Procedure::Absent),
-                message_index: String::new(),
-                messages_per_author: None,
-                newest_id: None,
-                no_functions: true,
-                options: std::sync::Arc::default(),
-                parse_warnings: check::ParseWarnings::None,
-                message_rows: None,
+                ..check::Facts::known(Product::Mysql)
             }))),
             bodies_hidden: false,
             obstacles: Vec::new(),

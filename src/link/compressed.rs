@@ -16,7 +16,8 @@ thread_local! {
 #[derive(Debug)]
 pub(super) struct Compressed {
     unpacker: Unpacker,
-    packer: Packer,
+    /// Makes the frames that are sent.
+    pub(super) packer: Packer,
     /// There may be more to read without the socket: that is known when nothing was found.
     readable: bool,
 }
@@ -62,11 +63,6 @@ impl Compressed {
     /// The number of the last frame that was read.
     pub(super) fn seq(&self) -> u8 {
         self.unpacker.seq()
-    }
-
-    /// Makes the frames that are sent.
-    pub(super) fn packer(&mut self) -> &mut Packer {
-        &mut self.packer
     }
 
     pub(super) fn pack(&mut self, bytes: &[u8]) -> Vec<u8> {

@@ -92,7 +92,7 @@ impl Link {
     /// frames that a command had, which are others here.
     pub fn comes_from(&mut self, client: &Link) {
         if let (Some(server), Some(client)) = (&mut self.compressed, &client.compressed) {
-            server.packer().came_in(client.seq());
+            server.packer.came_in(client.seq());
         }
     }
 
@@ -108,15 +108,15 @@ impl Link {
     /// The number with which the server would have begun the reply that it begins with this one, had the client's frames come
     /// to it as they are.
     #[must_use]
-    pub fn answered(&mut self, seq: u8) -> u8 {
-        let compressed = self.compressed.as_mut();
-        compressed.map_or(seq, |it| it.packer().answered(seq))
+    pub fn answered(&self, seq: u8) -> u8 {
+        let compressed = self.compressed.as_ref();
+        compressed.map_or(seq, |it| it.packer.answered(seq))
     }
 
     /// The next frame has this number.
     pub fn go_on_from(&mut self, seq: u8) {
         if let Some(compressed) = &mut self.compressed {
-            compressed.packer().go_on_from(seq);
+            compressed.packer.go_on_from(seq);
         }
     }
 

@@ -249,6 +249,7 @@ impl Session {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(_) => return Err(Ended::Client),
             };
+            self.backend.link.comes_from(&self.client);
             let bytes = scratch.get(..read).unwrap_or_default();
             if !self.client_in.is_empty() {
                 self.client_in.extend_from_slice(bytes);
@@ -262,7 +263,6 @@ impl Session {
             let (pass, keep) = bytes.split_at(passed);
             self.sent |= passed > 0;
             self.client_in.extend_from_slice(keep);
-            self.backend.link.comes_from(&self.client);
             if let Err(error) = self.backend.link.send(pass) {
                 self.refuse_inbound(&error);
             }
@@ -409,7 +409,6 @@ impl Session {
     pub(super) fn pass_client(&mut self, length: usize) -> Result<(), Ended> {
         self.sent = true;
         let bytes = self.client_in.get(..length).unwrap_or_default();
-        self.backend.link.comes_from(&self.client);
         if let Err(error) = self.backend.link.send(bytes) {
             self.refuse_inbound(&error);
         } else {

@@ -75,7 +75,6 @@ impl Session {
         };
         let capabilities = commands.capabilities;
         self.sent = true;
-        self.backend.link.comes_from(&self.client);
         let answers = self
             .backend
             .ask_before(&batch, &packet, capabilities, ASK_LIMITS)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use headwater_statement::Call;
-use headwater_timeline::check::{Facts, Options, ParseWarnings, Procedure};
+use headwater_timeline::check::Facts;
 use headwater_timeline::definition::Definition;
 use headwater_timeline::{Head, merge};
 use headwater_wire::resultset::told;
@@ -242,19 +242,20 @@ fn look_up(lookup: &Lookup<'_>, tables: &Tables, hints: &mut Hints) -> (Found, u
 
 fn facts(product: Product, newest_id: u64) -> Facts {
     Facts {
-        product,
-        version: String::new(),
-        newest: Ok(Procedure::Known),
-        bounded: Ok(Procedure::Known),
-        heads: Ok(Procedure::Known),
-        message_index: "user_id".into(),
         // Many above a low bound: then it is deep.
         messages_per_author: Some(40),
         newest_id: Some(newest_id),
-        no_functions: true,
-        options: std::sync::Arc::new(Options::default()),
-        parse_warnings: ParseWarnings::None,
-        message_rows: None,
+        ..Facts::known(product)
+    }
+}
+
+fn lookup<'a>(definition: &'a Definition, facts: &'a Facts, call: &'a Call) -> Lookup<'a> {
+    Lookup {
+        definition,
+        facts,
+        database: b"tl",
+        call,
+        most: 1_000,
     }
 }
 
@@ -336,13 +337,7 @@ proptest! {
                     continue;
                 };
                 let facts = facts(product, next);
-                let lookup = Lookup {
-                    definition: &definition,
-                    facts: &facts,
-                    database: b"tl",
-                    call: &call,
-                    most: 1_000,
-                };
+                let lookup = lookup(&definition, &facts, &call);
                 let (found, asked) = look_up(&lookup, &tables, &mut hints);
                 prop_assert_eq!(&found, &tables.procedure(&call, n as usize), "{:?} {:?}", product, &call);
                 prop_assert!(asked <= MOST_QUESTIONS, "{asked} questions for {call:?}");
@@ -380,13 +375,7 @@ fn what_is_known_saves_questions() {
             bound,
         };
         let facts = facts(product, 200);
-        let lookup = Lookup {
-            definition: &definition,
-            facts: &facts,
-            database: b"tl",
-            call: &call,
-            most: 1_000,
-        };
+        let lookup = lookup(&definition, &facts, &call);
         let mut hints = Hints::new(100, 100);
         for asked in [first, second] {
             let (found, questions) = look_up(&lookup, &tables, &mut hints);

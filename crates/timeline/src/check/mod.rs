@@ -64,6 +64,28 @@ pub struct Facts {
     pub message_rows: Option<u64>,
 }
 
+impl Facts {
+    /// A server of this product that has everything as it is known, and says nothing for plans: for tests of those who read facts.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn known(product: Product) -> Facts {
+        Facts {
+            product,
+            version: String::new(),
+            newest: Ok(Procedure::Known),
+            bounded: Ok(Procedure::Known),
+            heads: Ok(Procedure::Known),
+            message_index: "user_id".into(),
+            messages_per_author: None,
+            newest_id: None,
+            no_functions: true,
+            options: Arc::default(),
+            parse_warnings: ParseWarnings::None,
+            message_rows: None,
+        }
+    }
+}
+
 /// Options of the tables that procedures create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {

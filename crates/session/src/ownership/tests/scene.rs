@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 use headwater_lookup::hints::Hints;
 use headwater_statement::{Class, classify};
 use headwater_timeline::Form;
-use headwater_timeline::check::{
-    Facts, Options, ParseWarnings, Procedure, Product, Reason, Verdict,
-};
+use headwater_timeline::check::{Facts, Product, Reason, Verdict};
 use headwater_timeline::definition::Definition;
 use headwater_wire::capability::Capabilities;
 use headwater_wire::response::{ErrPacket, OkPacket};
@@ -274,20 +272,7 @@ fn said(need: &Need) -> String {
 
 /// A server that has the known procedures.
 pub(super) fn accelerate(product: Product) -> Arc<Verdict> {
-    Arc::new(Verdict::Accelerate(Arc::new(Facts {
-        product,
-        version: String::new(),
-        newest: Ok(Procedure::Known),
-        bounded: Ok(Procedure::Known),
-        heads: Ok(Procedure::Known),
-        message_index: "user_id".into(),
-        messages_per_author: None,
-        newest_id: None,
-        no_functions: true,
-        options: Arc::new(Options::default()),
-        parse_warnings: ParseWarnings::None,
-        message_rows: None,
-    })))
+    Arc::new(Verdict::Accelerate(Arc::new(Facts::known(product))))
 }
 
 pub(super) fn no_helper() -> Reason {
