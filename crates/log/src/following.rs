@@ -33,8 +33,8 @@ enum Phase {
 pub enum ProofState {
     /// The index is exact.
     Proved,
-    /// The stream has not told everything up to the position.
-    Behind,
+    /// The stream has not told everything up to the position: it lacks so many bytes of the log at least.
+    Behind(u64),
     /// It is not known what of it can be read.
     Unknown,
     /// The stream was lost meanwhile.
@@ -302,7 +302,7 @@ impl Following {
         if !self.is_current(generation) {
             ProofState::Void
         } else if self.queue.received() < end {
-            ProofState::Behind
+            ProofState::Behind(end.bytes_behind(self.queue.received()))
         } else if self.phase != Phase::Proven {
             ProofState::Unknown
         } else if self.queue.floor() >= end

@@ -17,6 +17,9 @@ use super::queue::{Cut, Question};
 /// Rows are looked at so often without a pause: what cannot be read yet is readable within microseconds as a rule.
 const LOOKS: u32 = 3;
 
+/// A stream that lacks more bytes than that needs milliseconds for them: those who wait are told at once that there is no proof.
+const FAR: u64 = 1 << 20;
+
 /// What a proof needs next.
 #[derive(Debug)]
 pub enum Need {
@@ -177,7 +180,8 @@ impl Proof {
         match self.stands(following) {
             ProofState::Proved => Need::Done(true),
             ProofState::Void => Need::Done(false),
-            ProofState::Behind => Need::Receive(end),
+            ProofState::Behind(bytes) if bytes > FAR => Need::Done(false),
+            ProofState::Behind(_) => Need::Receive(end),
             ProofState::Unknown => {
                 let question = following.question(self.generation);
                 if question.is_empty() || now > self.untold {

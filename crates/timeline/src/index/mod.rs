@@ -49,6 +49,18 @@ pub struct Position {
     pub offset: u64,
 }
 
+impl Position {
+    /// So many bytes are behind an earlier position, at least: how long the files between them are is not known.
+    #[must_use]
+    pub fn bytes_behind(self, earlier: Position) -> u64 {
+        if self.file == earlier.file {
+            self.offset.saturating_sub(earlier.offset)
+        } else {
+            self.offset
+        }
+    }
+}
+
 /// What one row event did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {

@@ -55,3 +55,11 @@ impl Index {
         self.authors.counted() + self.readers.counted() + self.upkeep_bytes()
     }
 }
+
+#[test]
+fn bytes_between_positions_are_counted_as_far_as_they_are_known() {
+    let at = |file, offset| Position { file, offset };
+    assert_eq!(at(2, 900).bytes_behind(at(2, 400)), 500);
+    assert_eq!(at(2, 400).bytes_behind(at(2, 900)), 0);
+    assert_eq!(at(3, 400).bytes_behind(at(2, 900)), 400);
+}
