@@ -69,7 +69,8 @@ impl Session {
 
     /// Which server this session's connection leads to, once it was asked.
     fn server(&mut self) -> Option<Vec<u8>> {
-        self.machine.commands()?.standing.server.clone()
+        let server = self.machine.commands()?.standing.server();
+        server.map(<[u8]>::to_vec)
     }
 
     /// The timeline's place in memory, which is listened to from here on.

@@ -180,7 +180,8 @@ impl Session {
                 "writing the result table failed"
             );
             // Once is enough to know: this session's calls are relayed from now on.
-            self.machine.commands()?.standing.barred = Some(Reason::WriteDenied);
+            let commands = self.machine.commands()?;
+            commands.standing.bar(Reason::WriteDenied);
             return Some(false);
         }
         if let Some(ids) = &pending.ids {

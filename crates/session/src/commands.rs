@@ -14,7 +14,7 @@ use super::legs::Agreed;
 use super::peer::OwnUser;
 use super::prepared::{PreparedCall, Statements, Text};
 use super::result_table::{ResultTables, SPARED_BYTES};
-use super::standing::Standing;
+use super::standing::{Standing, Transaction};
 use super::step::{ClientStep, Limits, Server};
 use headwater_statement::{Class, Dynamic, Effects};
 use headwater_wire::capability::Capabilities;
@@ -102,7 +102,7 @@ impl Commands {
     /// True between commands, outside transactions.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        self.is_idle() && self.told == 0 && !self.standing.in_transaction
+        self.is_idle() && self.told == 0 && self.standing.transaction() == Transaction::None
     }
 
     /// True when the client has said good bye, and all that it asked for before is answered.
@@ -351,14 +351,14 @@ impl Commands {
         // The session stays where it is, wherever that is.
         After::Login {
             certain: self.standing.certain_database().is_some(),
-            database: self.standing.database.take(),
+            database: self.standing.database().map(<[u8]>::to_vec),
             account: None,
         }
     }
 
     /// Whether the last command has ended, and well.
     pub fn succeeded(&self) -> bool {
-        self.is_idle() && self.standing.status.is_some()
+        self.is_idle() && self.standing.flags().is_some()
     }
 
     /// What has to happen before a command goes on while ids are pending; `None` when nothing has to.
@@ -380,7 +380,7 @@ impl Commands {
     }
 
     fn disturb(&mut self, effects: Effects) {
-        self.standing.disturb(effects);
+        self.standing.command_relayed(effects);
         self.touching |= effects.definition;
         if effects.dynamic {
             self.prepared.forget_names();

@@ -6,6 +6,7 @@ pub mod asked;
 pub mod commands;
 mod dump;
 pub mod frames;
+mod known;
 pub mod legs;
 pub mod login;
 pub mod machine;

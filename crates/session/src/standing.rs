@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use super::known::Known;
 use super::prepared::Current;
+use super::probe::Settings;
 use super::reason::Reason;
 use headwater_statement::{Effects, Locks};
 use headwater_timeline::Form;
@@ -11,46 +13,48 @@ use headwater_wire::status;
 
 /// A session as the last replies and commands leave it.
 ///
-/// Nothing here is guessed: what may have changed unseen is *unproven*, and is asked of the server
-/// inside the next owned call (there, and only there, own queries disturb nothing the call itself
-/// would not reset).
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Nothing here is guessed: what may have changed unseen is *stale*, and is asked of the server inside the next owned call (there,
+/// and only there, own queries disturb nothing the call itself would not reset).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// Status flags of the last OK or EOF; `None` after an ERR, which carries none.
-    pub status: Option<u16>,
-    /// A transaction was open when flags were last heard of; an ERR may have ended it, or not.
-    pub in_transaction: bool,
-    /// The current database as last heard of; `None` when there is none, or it is not known.
-    pub database: Option<Vec<u8>>,
-    /// Nothing since could have chosen another one.
-    database_proven: bool,
+    /// Status flags of the last OK or EOF; stale behind an ERR, which carries none.
+    status: Known<u16>,
+    /// The current database.
+    database: Known<Vec<u8>>,
     /// So many commands may have chosen another one.
     database_changes: u64,
-    /// Which server this connection leads to; `None` until it was asked.
-    pub server: Option<Vec<u8>>,
-    /// The server ends the session when it has heard nothing for so long; as it was when the settings were asked for.
-    pub wait_timeout: Duration,
-    /// The settings that matter were asked for, and nothing since could have changed them.
-    pub settings_proven: bool,
+    /// What matters of the session's settings, but for the database.
+    settings: Known<Settings>,
     /// No temporary table hides one of the definition's tables.
-    pub tables_proven: bool,
+    tables: Known<()>,
     /// The procedure that the account was seen to be allowed to execute last.
-    pub may_execute: Option<ExecuteRight>,
+    may_execute: Option<ExecuteRight>,
     /// Where a refused procedure was called, and how many commands may have chosen another database up to its end.
     refused: Option<(Vec<u8>, u64)>,
     /// When this account last looked at a definition and saw too little, and in which database.
-    pub checked_in_vain: Option<(Instant, Vec<u8>)>,
+    checked_in_vain: Option<(Instant, Vec<u8>)>,
     /// The procedures that warn of their texts and were relayed for it: the server has parsed them as they were then.
-    pub parsed: Vec<(usize, Form, u64)>,
+    parsed: Vec<(usize, Form, u64)>,
     /// The last statement may have left warnings or an error, which the replies to some commands count. A call
     /// would have ended them.
-    pub conditions: bool,
+    conditions: bool,
     /// A one-shot `SET TRANSACTION` may be in effect.
-    pub one_shot: bool,
+    one_shot: bool,
     /// The client has locked tables.
-    pub locked: bool,
+    locked: bool,
     /// Calls are relayed until the session is reset.
-    pub barred: Option<Reason>,
+    barred: Option<Reason>,
+}
+
+/// A session's transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transaction {
+    /// None is open.
+    None,
+    /// One is open.
+    Open,
+    /// One was, and an error may have ended it.
+    Perhaps,
 }
 
 /// A right to execute that was seen.
@@ -69,28 +73,14 @@ impl Standing {
     #[must_use]
     pub fn new(database: Option<Vec<u8>>) -> Self {
         Standing {
-            status: None,
-            in_transaction: false,
-            database,
-            database_proven: true,
-            database_changes: 0,
-            server: None,
-            wait_timeout: Duration::MAX,
-            settings_proven: false,
-            tables_proven: true,
-            may_execute: None,
-            refused: None,
-            checked_in_vain: None,
-            parsed: Vec::new(),
-            conditions: false,
-            one_shot: false,
-            locked: false,
-            barred: None,
+            database: Known::from(database),
+            tables: Known::Proven(()),
+            ..Standing::default()
         }
     }
 
-    /// Forgets what a relayed command may have changed.
-    pub fn disturb(&mut self, effects: Effects) {
+    /// A command went on to the server: forgets what it may have changed.
+    pub fn command_relayed(&mut self, effects: Effects) {
         self.one_shot |= effects.one_shot;
         match effects.locks {
             Locks::Taken => self.locked = true,
@@ -101,45 +91,31 @@ impl Standing {
             self.doubt_database();
         }
         if effects.settings || effects.stored_code {
-            self.settings_proven = false;
+            self.settings.doubt();
         }
         // SET ROLE.
         if effects.settings {
             self.may_execute = None;
         }
         if effects.temp_tables || effects.stored_code {
-            self.tables_proven = false;
+            self.tables.doubt();
         }
     }
 
-    /// Another database may have been chosen.
-    pub fn doubt_database(&mut self) {
-        self.database_proven = false;
-        self.database_changes += 1;
+    /// A call went on to a procedure of this database that was refused, or to another one.
+    pub fn procedure_relayed(&mut self, refused: Option<Vec<u8>>) {
+        self.refused = refused.map(|database| (database, self.database_changes));
     }
 
     /// Takes in the flags and the database that a reply's last OK or EOF carries.
     pub fn observe(&mut self, ok: &OkPacket) {
-        self.status = Some(ok.status);
+        self.status = Known::Proven(ok.status);
         self.conditions = ok.warnings != 0;
-        self.in_transaction = ok.status & (status::IN_TRANS | status::IN_TRANS_READONLY) != 0;
         if ok.truncated {
-            self.database = None;
+            self.database = Known::Unknown;
         } else if let Some(schema) = &ok.schema {
             self.enter(Some(schema.clone()));
         }
-    }
-
-    /// This is the current database now, or there is none.
-    pub fn enter(&mut self, database: Option<Vec<u8>>) {
-        self.database = database;
-        self.database_proven = true;
-    }
-
-    /// The current database, where it is certain.
-    #[must_use]
-    pub fn certain_database(&self) -> Option<&[u8]> {
-        self.database.as_deref().filter(|_| self.database_proven)
     }
 
     /// An ERR ended a reply: a transaction may have ended with it, or not; a `LOCK TABLES` may have
@@ -147,12 +123,105 @@ impl Standing {
     pub fn observe_error(&mut self) {
         self.locked = false;
         self.conditions = true;
-        self.status = None;
+        self.status.doubt();
     }
 
-    /// A call went on to a procedure of this database that was refused, or to another one.
-    pub fn procedure_relayed(&mut self, refused: Option<Vec<u8>>) {
-        self.refused = refused.map(|database| (database, self.database_changes));
+    /// An own question ended what the last statement had left, or left warnings itself.
+    pub fn leaves_conditions(&mut self, some: bool) {
+        self.conditions = some;
+    }
+
+    /// A transaction has begun since a one-shot `SET TRANSACTION`, and ended.
+    pub fn one_shot_ended(&mut self) {
+        self.one_shot = false;
+    }
+
+    /// Another database may have been chosen.
+    pub fn doubt_database(&mut self) {
+        self.database.doubt();
+        self.database_changes += 1;
+    }
+
+    /// This is the current database now, or there is none.
+    pub fn enter(&mut self, database: Option<Vec<u8>>) {
+        self.database = Known::from(database);
+    }
+
+    /// The settings were asked for: calls may be owned under them.
+    pub fn settings_proved(&mut self, mut settings: Settings) {
+        self.enter(settings.database.take());
+        self.settings = Known::Proven(settings);
+    }
+
+    /// No temporary table was seen in the definition's way.
+    pub fn tables_proved(&mut self) {
+        self.tables = Known::Proven(());
+    }
+
+    /// The next call has other tables.
+    pub fn tables_change(&mut self) {
+        self.tables.doubt();
+    }
+
+    /// The account was let execute a procedure.
+    pub fn execute_proved(&mut self, right: ExecuteRight) {
+        self.may_execute = Some(right);
+    }
+
+    /// This account looked at a database's definition and saw too little.
+    pub fn check_was_in_vain(&mut self, now: Instant, database: Vec<u8>) {
+        self.checked_in_vain = Some((now, database));
+    }
+
+    /// A procedure that warns of its text is about to be relayed, for the server to say what it says. False where it was already, as
+    /// it is now.
+    pub fn leaves_to_parse(&mut self, definition: usize, form: Form, epoch: u64) -> bool {
+        let this = (definition, form, epoch);
+        if self.parsed.contains(&this) {
+            return false;
+        }
+        self.parsed.retain(|(.., then)| *then == epoch);
+        self.parsed.push(this);
+        true
+    }
+
+    /// The server said what cannot be said again: the next call is relayed for it.
+    pub fn parse_anew(&mut self) {
+        self.parsed.clear();
+    }
+
+    /// Calls are relayed for this reason until the session is reset.
+    pub fn bar(&mut self, reason: Reason) {
+        self.barred = Some(reason);
+    }
+
+    /// The flags that the last reply carried; `None` where it carried none.
+    #[must_use]
+    pub fn flags(&self) -> Option<u16> {
+        self.status.proven().copied()
+    }
+
+    /// Whether a transaction is open.
+    #[must_use]
+    pub fn transaction(&self) -> Transaction {
+        let is_open = |flags: &u16| flags & (status::IN_TRANS | status::IN_TRANS_READONLY) != 0;
+        match &self.status {
+            Known::Proven(flags) if is_open(flags) => Transaction::Open,
+            Known::Stale(flags) if is_open(flags) => Transaction::Perhaps,
+            _ => Transaction::None,
+        }
+    }
+
+    /// The current database as last heard of; `None` when there is none, or it is not known.
+    #[must_use]
+    pub fn database(&self) -> Option<&[u8]> {
+        self.database.last().map(Vec::as_slice)
+    }
+
+    /// The current database, where it is certain.
+    #[must_use]
+    pub fn certain_database(&self) -> Option<&[u8]> {
+        self.database.proven().map(Vec::as_slice)
     }
 
     /// Where a refused procedure was called last, and nothing since but that procedure could have chosen another database.
@@ -178,6 +247,50 @@ impl Standing {
         }
     }
 
+    /// True when the settings were asked for, and nothing since could have changed them.
+    #[must_use]
+    pub fn are_settings_proven(&self) -> bool {
+        self.settings.is_proven()
+    }
+
+    /// True when no temporary table hides one of the definition's tables.
+    #[must_use]
+    pub fn are_tables_proven(&self) -> bool {
+        self.tables.is_proven()
+    }
+
+    /// Which server this connection leads to; `None` until it was asked.
+    #[must_use]
+    pub fn server(&self) -> Option<&[u8]> {
+        self.settings.last().map(|settings| &*settings.server)
+    }
+
+    /// The server ends the session when it has heard nothing for so long, as far as is known.
+    #[must_use]
+    pub fn wait_timeout(&self) -> Duration {
+        let settings = self.settings.last();
+        settings.map_or(Duration::MAX, |settings| settings.wait_timeout)
+    }
+
+    /// The right to execute that was seen last.
+    #[must_use]
+    pub fn may_execute(&self) -> Option<&ExecuteRight> {
+        self.may_execute.as_ref()
+    }
+
+    /// When this account last saw too little of a database's definition.
+    #[must_use]
+    pub fn checked_in_vain(&self, database: &[u8]) -> Option<Instant> {
+        let checked = self.checked_in_vain.as_ref();
+        checked.filter(|(_, of)| of == database).map(|(at, _)| *at)
+    }
+
+    /// True when the last statement may have left warnings or an error.
+    #[must_use]
+    pub fn has_conditions(&self) -> bool {
+        self.conditions
+    }
+
     /// Why no call can be owned now, as far as can be said without asking the server.
     #[must_use]
     pub fn obstacle(&self) -> Option<Reason> {
@@ -190,31 +303,24 @@ impl Standing {
         if self.locked {
             return Some(Reason::TableLocks);
         }
-        if self.status.is_none() && self.in_transaction {
-            // The error may have ended it; what the server has to tell of that belongs to the client's next statement.
-            return Some(Reason::InTransaction);
-        }
-        let flags = self.status?;
-        if flags & (status::IN_TRANS | status::IN_TRANS_READONLY) != 0 {
-            Some(Reason::InTransaction)
-        } else if flags & status::AUTOCOMMIT == 0 {
-            Some(Reason::AutocommitOff)
-        } else {
-            None
+        match self.transaction() {
+            // What the server has to tell of one that an error may have ended belongs to the client's next statement.
+            Transaction::Open | Transaction::Perhaps => Some(Reason::InTransaction),
+            Transaction::None => self.autocommit_is_off().then_some(Reason::AutocommitOff),
         }
     }
 
     /// True when the session was last heard to have autocommit off, whether a transaction is open or not.
     #[must_use]
     pub fn autocommit_is_off(&self) -> bool {
-        self.status
+        self.flags()
             .is_some_and(|flags| flags & status::AUTOCOMMIT == 0)
     }
 
     /// True when an InnoDB read could disturb the session: its flags are not known.
     #[must_use]
     pub fn must_ask_first(&self) -> bool {
-        self.status.is_none() || self.database.is_none()
+        !self.status.is_proven() || self.database.last().is_none()
     }
 }
 
@@ -233,6 +339,14 @@ mod tests {
         let mut standing = Standing::new(Some(b"tl".to_vec()));
         standing.observe(&ok(status::AUTOCOMMIT));
         standing
+    }
+
+    fn prove(standing: &mut Standing) {
+        standing.settings_proved(Settings {
+            database: Some(b"tl".to_vec()),
+            server: b"one".to_vec(),
+            wait_timeout: Duration::from_secs(9),
+        });
     }
 
     #[test]
@@ -254,16 +368,16 @@ mod tests {
     #[test]
     fn warnings_and_errors_stay_until_the_next_statement() {
         let mut standing = idle();
-        assert!(!standing.conditions);
+        assert!(!standing.has_conditions());
         standing.observe(&OkPacket {
             warnings: 1,
             ..ok(2)
         });
-        assert!(standing.conditions);
+        assert!(standing.has_conditions());
         standing.observe(&ok(2));
-        assert!(!standing.conditions);
+        assert!(!standing.has_conditions());
         standing.observe_error();
-        assert!(standing.conditions);
+        assert!(standing.has_conditions());
     }
 
     #[test]
@@ -274,43 +388,83 @@ mod tests {
     }
 
     #[test]
+    fn a_transaction_that_an_error_may_have_ended_is_one_perhaps() {
+        let mut standing = idle();
+        assert_eq!(standing.transaction(), Transaction::None);
+        standing.observe(&ok(status::AUTOCOMMIT | status::IN_TRANS_READONLY));
+        assert_eq!(standing.transaction(), Transaction::Open);
+        standing.observe_error();
+        assert_eq!(standing.transaction(), Transaction::Perhaps);
+        assert_eq!(standing.obstacle(), Some(Reason::InTransaction));
+        standing.observe(&ok(status::AUTOCOMMIT));
+        assert_eq!(standing.transaction(), Transaction::None);
+    }
+
+    #[test]
+    fn which_server_it_is_is_known_when_the_settings_are_stale() {
+        let mut standing = idle();
+        assert_eq!(standing.server(), None);
+        prove(&mut standing);
+        standing.command_relayed(Effects {
+            stored_code: true,
+            database: true,
+            ..Effects::NONE
+        });
+        assert_eq!(standing.server(), Some(&b"one"[..]));
+        assert_eq!(standing.wait_timeout(), Duration::from_secs(9));
+        assert_eq!(standing.database(), Some(&b"tl"[..]));
+        assert_eq!(standing.certain_database(), None);
+    }
+
+    #[test]
+    fn a_text_is_left_to_the_server_once_for_as_long_as_it_stays_as_it_is() {
+        let mut standing = idle();
+        assert!(standing.leaves_to_parse(0, Form::Newest, 1));
+        assert!(!standing.leaves_to_parse(0, Form::Newest, 1));
+        assert!(standing.leaves_to_parse(0, Form::Bounded, 1));
+        assert!(standing.leaves_to_parse(0, Form::Newest, 2));
+        standing.parse_anew();
+        assert!(standing.leaves_to_parse(0, Form::Newest, 2));
+    }
+
+    #[test]
     fn locked_tables_are_in_the_way_until_they_are_given_back() {
         let locks = |locks| Effects {
             locks,
             ..Effects::NONE
         };
         let mut standing = idle();
-        standing.disturb(locks(Locks::Taken));
-        standing.disturb(locks(Locks::Kept));
+        standing.command_relayed(locks(Locks::Taken));
+        standing.command_relayed(locks(Locks::Kept));
         assert_eq!(standing.obstacle(), Some(Reason::TableLocks));
-        standing.disturb(locks(Locks::Released));
+        standing.command_relayed(locks(Locks::Released));
         assert_eq!(standing.obstacle(), None);
     }
 
     #[test]
     fn a_change_of_settings_is_asked_about_and_a_told_database_is_believed() {
         let mut standing = idle();
-        standing.settings_proven = true;
-        standing.disturb(Effects {
+        prove(&mut standing);
+        standing.command_relayed(Effects {
             settings: true,
             ..Effects::NONE
         });
-        assert!(!standing.settings_proven && standing.tables_proven);
+        assert!(!standing.are_settings_proven() && standing.are_tables_proven());
         standing.observe(&OkPacket {
             schema: Some(b"other".to_vec()),
             ..ok(2)
         });
-        assert_eq!(standing.database.as_deref(), Some(&b"other"[..]));
+        assert_eq!(standing.certain_database(), Some(&b"other"[..]));
     }
 
     #[test]
     fn stored_code_may_have_changed_settings_and_tables() {
         let mut standing = idle();
-        standing.settings_proven = true;
-        standing.disturb(Effects {
+        prove(&mut standing);
+        standing.command_relayed(Effects {
             stored_code: true,
             ..Effects::NONE
         });
-        assert!(!standing.settings_proven && !standing.tables_proven);
+        assert!(!standing.are_settings_proven() && !standing.are_tables_proven());
     }
 }

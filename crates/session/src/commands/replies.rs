@@ -118,7 +118,7 @@ impl Commands {
                 match after {
                     After::Nothing => {}
                     After::ProcedureCall if ok.status & status::IN_TRANS == 0 => {
-                        self.standing.one_shot = false;
+                        self.standing.one_shot_ended();
                     }
                     After::ProcedureCall => {}
                     After::InitDb(database) => self.standing.enter(Some(database)),

@@ -257,7 +257,7 @@ fn hold(cut: &mut dyn FnMut(&[u8]) -> Vec<Vec<u8>>) -> World {
     assert!(world.machine.is_at_rest());
     let commands = world.machine.commands().unwrap();
     assert!(commands.is_idle());
-    assert_eq!(commands.standing.database.as_deref(), Some(&b"tl"[..]));
+    assert_eq!(commands.standing.database(), Some(&b"tl"[..]));
     world
 }
 

@@ -78,10 +78,10 @@ impl<K: Knowledge> World<'_, K> {
     /// statement since may have chosen another one: not every client is told which.
     fn may_be_elsewhere(&self, call: &Call) -> bool {
         let standing = &self.session.standing;
-        if standing.settings_proven {
+        if standing.are_settings_proven() {
             return false;
         }
-        let Some(database) = standing.database.as_deref() else {
+        let Some(database) = standing.database() else {
             return false;
         };
         let verdict = call
@@ -93,8 +93,8 @@ impl<K: Knowledge> World<'_, K> {
 
     /// Which definition the call is of, in which database.
     pub(super) fn place(&mut self, call: Call) -> Turn {
-        let database = self.session.standing.database.clone();
-        let database = database.ok_or(Reason::OtherDatabase)?;
+        let database = self.session.standing.database();
+        let database = database.map(<[u8]>::to_vec).ok_or(Reason::OtherDatabase)?;
         // Such a name's bytes depend on the session's character set, and verdicts go by bytes.
         if !database.is_ascii() {
             return Err(Reason::OtherDatabase.into());
@@ -124,7 +124,7 @@ impl<K: Knowledge> World<'_, K> {
     pub(super) fn turn(&mut self, placed: Placed) -> Turn {
         let number = placed.call.definition;
         if self.session.tables.turn_to(number, &placed.database) {
-            self.session.standing.tables_proven = false;
+            self.session.standing.tables_change();
         }
         self.verdict(placed)
     }
@@ -139,10 +139,7 @@ impl<K: Knowledge> World<'_, K> {
         let standing = &mut self.session.standing;
         standing.observe(rows.end());
         let settings = probe::judge_settings(self.session.server.mariadb, rows)?;
-        standing.enter(settings.database);
-        standing.server = Some(settings.server);
-        standing.wait_timeout = settings.wait_timeout;
-        standing.settings_proven = true;
+        standing.settings_proved(settings);
         Ok(())
     }
 }

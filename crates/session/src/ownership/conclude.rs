@@ -116,7 +116,7 @@ impl<K: Knowledge> World<'_, K> {
     /// The status flags of the procedure's OK packet: the session's, and those that its last SELECT leaves.
     fn flags(&self, product: Product) -> u16 {
         const KEPT: u16 = status::AUTOCOMMIT | status::NO_BACKSLASH_ESCAPES | status::ANSI_QUOTES;
-        let flags = self.session.standing.status.unwrap_or(status::AUTOCOMMIT);
+        let flags = self.session.standing.flags().unwrap_or(status::AUTOCOMMIT);
         let noise = match product {
             Product::Mariadb => status::NO_INDEX,
             Product::Mysql => status::NO_INDEX | status::CURSOR_EXISTS | status::LAST_ROW_SENT,

@@ -46,7 +46,7 @@ impl<K: Knowledge> World<'_, K> {
 
     /// Nothing is in the way of an answer from memory, but that it is another server's.
     pub(super) fn remember(&mut self, subject: Subject) -> Turn {
-        match self.session.standing.server {
+        match self.session.standing.server() {
             Some(_) => Ok((Stage::Remembering(subject), Need::Page)),
             None => self.look_up(subject),
         }
@@ -126,7 +126,7 @@ impl<K: Knowledge> World<'_, K> {
             return Ok((Stage::Lists(subject, lists), need));
         }
         let found = lists.found(&lookup, &mut self.known.hints().marks);
-        self.session.standing.conditions = false;
+        self.session.standing.leaves_conditions(false);
         self.found(subject, found, Source::Lookups)
     }
 
@@ -145,7 +145,7 @@ impl<K: Knowledge> World<'_, K> {
 
     pub(super) fn lookup_failed(&mut self, error: &ErrPacket) -> Refusal {
         if DENIED.contains(&error.code) {
-            self.session.standing.barred = Some(Reason::LookupDenied);
+            self.session.standing.bar(Reason::LookupDenied);
             return Reason::LookupDenied.into();
         }
         // What fails now fails at the next call as well, and costs that a second try.
@@ -153,7 +153,7 @@ impl<K: Knowledge> World<'_, K> {
         if !PASSES.contains(&error.code)
             && let Refusal::Relay(reason) = refusal
         {
-            self.session.standing.barred = Some(reason);
+            self.session.standing.bar(reason);
         }
         refusal
     }

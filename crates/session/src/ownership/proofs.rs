@@ -30,9 +30,9 @@ impl<K: Knowledge> World<'_, K> {
         let count_heads = call.form.fills_heads() && unknown(tables.heads);
         let standing = &self.session.standing;
         Plan {
-            settings: !standing.settings_proven,
+            settings: !standing.are_settings_proven(),
             // What is counted must be the temporary table, not a permanent one of its name.
-            tables: !standing.tables_proven || count_result || count_heads,
+            tables: !standing.are_tables_proven() || count_result || count_heads,
             execute: execute && !warns,
             count_result,
             count_heads,
@@ -48,14 +48,14 @@ impl<K: Knowledge> World<'_, K> {
         let lifetime = self
             .policy
             .privileges_ttl
-            .min(standing.wait_timeout / HEARD_OF);
+            .min(standing.wait_timeout() / HEARD_OF);
         let warns = facts.parse_warnings != ParseWarnings::None;
         let holds = |right: &ExecuteRight| {
             right.of == (call.definition, call.form)
                 && self.now.duration_since(right.at) < lifetime
                 && (right.epoch == self.known.epoch() || !warns)
         };
-        !standing.may_execute.as_ref().is_some_and(holds)
+        !standing.may_execute().is_some_and(holds)
     }
 
     /// Takes in the answers to [`Plan::queries`]; those behind them are left.
@@ -67,7 +67,7 @@ impl<K: Knowledge> World<'_, K> {
     ) -> Result<(), Refusal> {
         if plan.settings {
             self.take_settings(answers.next().as_ref())?;
-            if self.session.standing.database.as_deref() != Some(&*subject.database) {
+            if self.session.standing.database() != Some(&*subject.database) {
                 return Err(Reason::OtherDatabase.into());
             }
         }
@@ -84,7 +84,7 @@ impl<K: Knowledge> World<'_, K> {
         if plan.execute {
             self.take_execute(answers.next(), &subject.call, &subject.facts)?;
         }
-        self.session.standing.tables_proven = true;
+        self.session.standing.tables_proved();
         if plan.count_result {
             self.session.tables.result = counted(answers.next(), there.result)?;
         }
@@ -122,7 +122,7 @@ impl<K: Knowledge> World<'_, K> {
 
     /// The server has let this account execute the procedure.
     pub(super) fn may_execute(&mut self, call: &Call) {
-        self.session.standing.may_execute = Some(ExecuteRight {
+        self.session.standing.execute_proved(ExecuteRight {
             of: (call.definition, call.form),
             at: self.now,
             // What changed while it was asked for counts as a change since.

@@ -131,7 +131,7 @@ impl<K: Knowledge> World<'_, K> {
         match ended {
             Some(Answer::Ok(_)) => {
                 self.may_execute(&subject.call);
-                self.session.standing.conditions = false;
+                self.session.standing.leaves_conditions(false);
                 self.put_back(subject, run, left)
             }
             Some(Answer::Err(error)) => self.run_failed(subject, run, &error),

@@ -46,10 +46,10 @@ impl OwnTail {
     ) -> Option<OwnTail> {
         let pending = session.tables.pending.as_deref()?;
         let definition = known.definitions().get(pending.definition)?;
-        if !tail.fits(definition) || !session.standing.settings_proven {
+        if !tail.fits(definition) || !session.standing.are_settings_proven() {
             return None;
         }
-        let database = session.standing.database.as_deref()?;
+        let database = session.standing.database()?;
         let all = pending.ids.as_deref()?;
         // Two ids at least, even for `LIMIT 1`: with a single one the server plans otherwise.
         let ids = newest_ids(all, tail.limit.max(2))?;

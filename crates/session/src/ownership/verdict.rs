@@ -41,16 +41,8 @@ impl<K: Knowledge> World<'_, K> {
 
     /// Checks the definition on this session's connection, with its account's eyes.
     fn check_here(&mut self, placed: Placed) -> Turn {
-        let lately = |(at, database): &(_, Vec<u8>)| {
-            *database == placed.database && self.now.duration_since(*at) < self.policy.recheck
-        };
-        if self
-            .session
-            .standing
-            .checked_in_vain
-            .as_ref()
-            .is_some_and(lately)
-        {
+        let in_vain = self.session.standing.checked_in_vain(&placed.database);
+        if in_vain.is_some_and(|at| self.now.duration_since(at) < self.policy.recheck) {
             return Err(Reason::Unchecked.into());
         }
         let definition = self.definition(placed.call.definition)?;
@@ -73,7 +65,8 @@ impl<K: Knowledge> World<'_, K> {
             // Another account may see more: what this one does not see is no verdict.
             Verdict::Relay(reason) if reason.may_be_blindness() => {
                 self.known.unseen(number, &reason);
-                self.session.standing.checked_in_vain = Some((self.now, placed.database));
+                let standing = &mut self.session.standing;
+                standing.check_was_in_vain(self.now, placed.database);
                 Err(Reason::Unchecked.into())
             }
             verdict => {
@@ -116,7 +109,7 @@ impl<K: Knowledge> World<'_, K> {
     /// Has memory keep the timeline, and asks it for the page.
     pub(super) fn ask_memory(&mut self, subject: Subject) -> Turn {
         // A lookup ends what the last statement left behind, as the procedure would.
-        let want = self.want(&subject, !self.session.standing.conditions)?;
+        let want = self.want(&subject, !self.session.standing.has_conditions())?;
         Ok((Stage::Looking(subject), Need::Memory(want)))
     }
 
@@ -147,14 +140,11 @@ impl<K: Knowledge> World<'_, K> {
             return Ok(());
         }
         let epoch = self.known.epoch();
-        let this = (call.definition, call.form, epoch);
-        let parsed = &mut self.session.standing.parsed;
-        if parsed.contains(&this) {
-            return Ok(());
+        let standing = &mut self.session.standing;
+        match standing.leaves_to_parse(call.definition, call.form, epoch) {
+            true => Err(Reason::ParseWarnings),
+            false => Ok(()),
         }
-        parsed.retain(|(.., then)| *then == epoch);
-        parsed.push(this);
-        Err(Reason::ParseWarnings)
     }
 }
 

@@ -105,10 +105,10 @@ impl<K: Knowledge> World<'_, K> {
         others: bool,
         warnings: u16,
     ) -> (Stage, super::Need) {
-        self.session.standing.conditions = warnings > 0;
+        self.session.standing.leaves_conditions(warnings > 0);
         if others {
             // They cannot be had again: the next call has the server say what it says.
-            self.session.standing.parsed.clear();
+            self.session.standing.parse_anew();
         }
         self.conclude(subject, found, source, warnings)
     }

@@ -11,7 +11,7 @@ mod definer;
 mod proofs;
 mod scene;
 
-use headwater_statement::{Class, Effects, classify};
+use headwater_statement::{Class, Effects, Locks, classify};
 use headwater_timeline::check::{Product, Verdict};
 
 use super::*;
@@ -33,15 +33,15 @@ fn what_the_flags_and_the_settings_say_needs_no_question() {
         (|scene| scene.flags(0), "relay autocommit_off"),
         (|scene| scene.flags(3), "relay in_transaction"),
         (
-            |scene| scene.session.standing.one_shot = true,
+            |scene| scene.relayed(|effects| effects.one_shot = true),
             "relay one_shot_transaction",
         ),
         (
-            |scene| scene.session.standing.locked = true,
+            |scene| scene.relayed(|effects| effects.locks = Locks::Taken),
             "relay table_locks",
         ),
         (
-            |scene| scene.session.standing.barred = Some(Reason::WriteDenied),
+            |scene| scene.session.standing.bar(Reason::WriteDenied),
             "relay write_denied",
         ),
         (

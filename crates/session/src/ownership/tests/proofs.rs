@@ -2,7 +2,7 @@
 
 use headwater_timeline::check::{ParseWarnings, Procedure, Product};
 
-use super::scene::{Scene, error, nothing, ok, rows, settings};
+use super::scene::{self, Scene, error, nothing, ok, rows, settings};
 use super::{CALL, PAGED, answers};
 use crate::ownership::{INTERRUPTED, Input};
 use crate::result_table::Rows;
@@ -19,9 +19,7 @@ const LIKELY: Input = Input::Likely {
 #[test]
 fn a_session_of_which_nothing_is_known_proves_everything_in_one_write() {
     let mut scene = Scene::proven(Product::Mariadb);
-    scene.session.standing.settings_proven = false;
-    scene.session.standing.tables_proven = false;
-    scene.session.standing.may_execute = None;
+    scene.relayed(|effects| (effects.settings, effects.temp_tables) = (true, true));
     scene.session.tables.result = Rows::Unknown;
     let told = scene.play(CALL, vec![LIKELY]);
     let asked: Vec<&str> = told[1].split("; ").collect();
@@ -46,7 +44,8 @@ fn a_session_of_which_nothing_is_known_proves_everything_in_one_write() {
         scene.play(CALL, vec![LIKELY, answers(proved)])[2..],
         ["page"]
     );
-    assert!(scene.session.standing.settings_proven && scene.session.standing.tables_proven);
+    let standing = &scene.session.standing;
+    assert!(standing.are_settings_proven() && standing.are_tables_proven());
     assert_eq!(scene.session.tables.result, Rows::Absent);
     // From here on nothing is asked.
     assert_eq!(scene.play(CALL, vec![LIKELY]), ["memory 7", "page"]);
@@ -62,7 +61,7 @@ fn who_may_not_execute_is_not_answered() {
         (error(1318), "page", 0),
     ] {
         let mut scene = Scene::proven(Product::Mysql);
-        scene.session.standing.may_execute = None;
+        scene.executed_another();
         let told = scene.play(CALL, vec![LIKELY, answers(vec![answer, ok(0)])]);
         assert_eq!(told[1], "ask CALL `tl`.`fetch_timeline_ids`(); DO 0");
         assert_eq!(told[2], expected);
@@ -88,7 +87,8 @@ fn a_right_is_seen_again_after_its_time() {
 #[test]
 fn a_session_that_idles_soon_is_heard_of_sooner() {
     let mut scene = Scene::proven(Product::Mysql);
-    scene.session.standing.wait_timeout = std::time::Duration::from_secs(5);
+    let idles = scene::settings_for(std::time::Duration::from_secs(5));
+    scene.session.standing.settings_proved(idles);
     scene.later(std::time::Duration::from_millis(101));
     assert!(scene.play(CALL, vec![LIKELY])[1].starts_with("ask CALL"));
 }
@@ -117,7 +117,7 @@ fn temporary_tables_that_hide_the_real_ones_are_a_reason() {
         ),
     ] {
         let mut scene = Scene::proven(Product::Mysql);
-        scene.session.standing.tables_proven = false;
+        scene.relayed(|effects| effects.temp_tables = true);
         let told = scene.play(CALL, vec![LIKELY, answers(shadows.to_vec())]);
         assert_eq!(told[2], expected);
     }
@@ -126,7 +126,8 @@ fn temporary_tables_that_hide_the_real_ones_are_a_reason() {
 #[test]
 fn a_database_that_is_another_one_by_now_is_not_answered_for() {
     let mut scene = Scene::proven(Product::Mariadb);
-    scene.session.standing.settings_proven = false;
+    scene.relayed(|effects| effects.stored_code = true);
+    scene.session.standing.tables_proved();
     let told = scene.play(
         CALL,
         vec![LIKELY, answers(vec![settings(Some("other")), ok(0)])],
@@ -138,7 +139,7 @@ fn a_database_that_is_another_one_by_now_is_not_answered_for() {
 fn warnings_of_the_text_are_had_again_behind_all_else() {
     let mut scene = Scene::proven(Product::Mysql);
     scene.facts(|facts| facts.parse_warnings = ParseWarnings::Alias);
-    scene.session.standing.may_execute = None;
+    scene.executed_another();
     let said = rows(&[&[Some("Warning"), Some("3719"), Some("x")]]);
     let told = scene.play(
         CALL,
@@ -159,7 +160,7 @@ fn warnings_of_the_text_are_had_again_behind_all_else() {
         ]
     );
     assert_eq!(scene.answer().owned.pending.warnings, 1);
-    assert!(scene.session.standing.conditions);
+    assert!(scene.session.standing.has_conditions());
 }
 
 #[test]
@@ -183,9 +184,9 @@ fn where_there_is_no_procedure_the_tables_are_asked_and_not_memory() {
 #[test]
 fn what_the_last_statement_left_is_ended_by_a_lookup() {
     let mut scene = Scene::proven(Product::Mariadb);
-    scene.session.standing.conditions = true;
+    scene.session.standing.leaves_conditions(true);
     let told = scene.play(CALL, vec![NO_PAGE, answers(vec![nothing()])]);
     assert_eq!(told[0], "memory 7, not now");
     assert_eq!(told.last().unwrap(), "answer lookups");
-    assert!(!scene.session.standing.conditions);
+    assert!(!scene.session.standing.has_conditions());
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use headwater_lookup::hints::Hints;
-use headwater_statement::{Class, classify};
+use headwater_statement::{Class, Effects, classify};
 use headwater_timeline::Form;
 use headwater_timeline::check::{Facts, Product, Reason, Verdict};
 use headwater_timeline::definition::Definition;
@@ -20,6 +20,7 @@ use crate::commands::Commands;
 use crate::frames::Frames;
 use crate::legs::Legs;
 use crate::machine::{Limits as MachineLimits, Server};
+use crate::probe::Settings;
 use crate::result_table::{Pending, Rows};
 use crate::rights::{Course, DefinerRight};
 use crate::standing::{ExecuteRight, Standing};
@@ -118,9 +119,8 @@ impl Scene {
         let mariadb = product == Product::Mariadb;
         let now = Instant::now();
         let mut standing = Standing::new(Some(b"tl".to_vec()));
-        standing.settings_proven = true;
-        standing.server = Some(IDENTITY.into());
-        standing.may_execute = Some(ExecuteRight {
+        standing.settings_proved(settings_for(Duration::MAX));
+        standing.execute_proved(ExecuteRight {
             of: (0, Form::Newest),
             at: now,
             epoch: 0,
@@ -167,6 +167,22 @@ impl Scene {
         };
         scene.flags(2);
         scene
+    }
+
+    /// A command was relayed that had these effects.
+    pub(super) fn relayed(&mut self, change: impl Fn(&mut Effects)) {
+        let mut effects = Effects::NONE;
+        change(&mut effects);
+        self.session.standing.command_relayed(effects);
+    }
+
+    /// The right to execute is that to another procedure.
+    pub(super) fn executed_another(&mut self) {
+        self.session.standing.execute_proved(ExecuteRight {
+            of: (9, Form::Heads),
+            at: self.now,
+            epoch: 0,
+        });
     }
 
     /// The status flags that the last reply carried.
@@ -267,6 +283,15 @@ fn said(need: &Need) -> String {
         Need::Relay(reason) => format!("relay {}", reason.label()),
         Need::Interrupted(error) => format!("interrupted {}", error.code),
         Need::Answer(answered) => format!("answer {:?}", answered.source).to_lowercase(),
+    }
+}
+
+/// Settings under which calls may be owned, of a session that idles for so long at most.
+pub(super) fn settings_for(wait_timeout: Duration) -> Settings {
+    Settings {
+        database: Some(b"tl".to_vec()),
+        server: IDENTITY.into(),
+        wait_timeout,
     }
 }
 
