@@ -35,13 +35,13 @@ pub use settings::{BinlogLimits, BinlogSection, Freshness, IndexSection, Mode};
 
 use self::load::Load;
 use self::obstacles::ServerFacts;
-use self::place::Want;
 use crate::account::Account;
 use crate::index::Page;
 use crate::log::evidence::Key;
 pub use crate::log::following::Mark;
 use crate::log::following::{Following, Generation, Release};
 use crate::log::queue::Cut;
+use crate::source::backlog::Want;
 use crate::timeline::definition::Definition;
 
 /// Timelines that are kept in memory; calls of others are answered by lookups.

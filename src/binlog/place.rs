@@ -8,6 +8,7 @@ use lru::LruCache;
 
 use crate::index::Index;
 use crate::log::tables::Tables;
+use crate::source::backlog::Want;
 use crate::source::spans::Spans;
 use crate::timeline::definition::Definition;
 
@@ -24,14 +25,6 @@ pub struct Place {
     most_follows: usize,
     /// Readers who were found to have more, and when.
     long: Mutex<LruCache<u64, Instant>>,
-}
-
-/// A page of the `n` newest ids at or below a bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Want {
-    pub(super) reader: u64,
-    pub(super) bound: Option<u64>,
-    pub(super) n: usize,
 }
 
 /// A follow list takes at most this share of the memory: 16 bytes a follow, and a sixteenth of it.

@@ -2,6 +2,7 @@
 //!
 //! No IO: a call and hints in, statements out; rows in, ids out.
 
+pub mod backlog;
 mod by_author;
 mod deep;
 mod guess;

@@ -10,11 +10,12 @@ use std::collections::{BTreeMap, HashMap};
 use crate::account::{AccountError, Conn};
 use crate::binlog::Binlog;
 use crate::binlog::error::BinlogError;
-use crate::binlog::place::{Place, Want};
+use crate::binlog::place::Place;
 use crate::binlog::rows::{all, lists, log_end};
 use crate::index::{AuthorAsk, Index, Position, Ticket};
 use crate::log::events::Lost;
 use crate::log::following::Generation;
+use crate::source::backlog::Want;
 use crate::wire::resultset::Rows;
 
 /// Authors in one statement.

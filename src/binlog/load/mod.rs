@@ -4,9 +4,9 @@
 //! |---|---|
 //! | `schema` | where the columns stand |
 //! | `fill` | one round: follow lists, then messages of the authors on them |
-//! | `backlog` | what is left for quiet moments, and all readers where `index.preload` is set |
+//!
+//! What is left for quiet moments is the [`Backlog`]'s.
 
-mod backlog;
 mod fill;
 mod schema;
 
@@ -16,16 +16,16 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-use self::backlog::Backlog;
 use self::fill::Source;
 use super::Binlog;
 use super::control::Control;
 use super::error::BinlogError;
 use super::obstacles::ServerFacts;
-use super::place::{Place, Want};
+use super::place::Place;
 use crate::account::{Conn, Purpose};
 use crate::binlog::rows::all;
 use crate::log::following::Generation;
+use crate::source::backlog::{Backlog, Progress, Want};
 use crate::source::spans::Spans;
 
 /// What is to be loaded.
@@ -50,6 +50,8 @@ const FEW: usize = 256;
 /// Rounds that a call waits for: follow list and authors, then ids of authors who have few new ones.
 const QUICK_ROUNDS: usize = 3;
 const RETRY: Duration = Duration::from_millis(500);
+/// Readers that are asked for at a time.
+const READERS: usize = 64;
 
 /// Loads for good.
 pub(super) async fn run(binlog: Arc<Binlog>, loads: mpsc::Receiver<Load>) {
@@ -69,7 +71,7 @@ async fn work(binlog: Arc<Binlog>, loads: Arc<Mutex<mpsc::Receiver<Load>>>) {
     loop {
         let mut taken = Vec::new();
         // What is left from before goes on when nobody waits, for half of the time.
-        match loader.backlog.due() {
+        match loader.backlog.due(Instant::now()) {
             None => {
                 if loads.lock().await.recv_many(&mut taken, TAKEN).await == 0 {
                     return;
@@ -187,7 +189,9 @@ impl Loader {
                     .await
                     .map_err(&failed)?;
                 let readers = readers.row(0).and_then(|row| row.u64(0));
-                self.backlog.preload(place.number(), readers.unwrap_or(0));
+                let readers = readers.unwrap_or(0);
+                self.backlog
+                    .preload(place.number(), readers, Instant::now());
             }
         }
         self.control.put_back(self.generation, conn);
@@ -234,7 +238,7 @@ impl Loader {
         };
         if let Some(place) = self.place(number) {
             if !self.binlog.is_followed(&place, None) {
-                self.backlog.wait();
+                self.backlog.wait(Instant::now());
                 return;
             }
             let done = self.go_on(&place).await;
@@ -243,30 +247,39 @@ impl Loader {
             }
             self.complain(&place, done);
         }
-        self.backlog.rest(begun.elapsed());
+        self.backlog.rest(begun.elapsed(), Instant::now());
     }
 
     async fn go_on(&mut self, place: &Place) -> Result<(), BinlogError> {
-        if let Some(query) = self.backlog.more_readers(place)
+        if let Some(behind) = self.backlog.readers_behind(place.number())
             && let Some((_, mut conn)) = self.connection().await?
         {
             let failed = BinlogError::while_doing("the follow table cannot be read");
+            let query = place.tables.readers_query(behind, READERS);
             let readers = conn.rows(&query).await.map_err(&failed)?;
             let readers = all::<1>(&readers).ok_or_else(fill::no_number)?;
             let readers: Vec<u64> = readers.into_iter().flatten().collect();
             self.control.put_back(self.generation, conn);
-            let most = self.binlog.limits.memory_bytes;
-            self.backlog.add_readers(place, &readers, most);
+            let full = place.index().is_nearly_full();
+            let pages = (&*readers, place.tables.n());
+            let progress = self
+                .backlog
+                .add_readers(place.number(), pages, full, Instant::now());
+            if let Some(progress) = progress {
+                let full = full && !readers.is_empty();
+                let memory_bytes = self.binlog.limits.memory_bytes;
+                say(place, progress, full.then_some(memory_bytes));
+            }
         }
         let waiting = self.backlog.next(place.number());
-        let wants: Vec<Want> = waiting.iter().map(|(want, _)| *want).collect();
+        let wants: Vec<Want> = waiting.iter().map(|waiting| waiting.want).collect();
         if self.round(place, &wants, usize::MAX).await?.began {
             self.binlog.prove().await;
         }
         // What does not fit is evicted again: there is no end to that.
         let full = place.index().is_nearly_full();
         for waiting in waiting {
-            let (want, _) = waiting;
+            let want = waiting.want;
             if !full && !place.has(want) && !place.follows_too_many(want.reader) {
                 self.backlog.again(place.number(), waiting);
             }
@@ -323,6 +336,28 @@ impl Loader {
         self.control.put_back(self.generation, conn);
         Ok(left)
     }
+}
+
+/// Says how far a preload has come. `full`: memory was, which is so large.
+fn say(place: &Place, progress: Progress, full: Option<usize>) {
+    let Progress { done, of, took } = progress;
+    let database = place.database();
+    let Some(took) = took else {
+        tracing::info!("preload of {database}: {done} of {of} readers");
+        return;
+    };
+    let [bytes, follows, authors, ids] = {
+        let index = place.index();
+        [index.bytes(), index.edges(), index.authors(), index.ids()]
+    };
+    let end = full.map_or_else(String::new, |bytes| {
+        format!("; then memory was full (index.memory_bytes = {bytes}), of {of} readers")
+    });
+    tracing::info!(
+        "preload of {database}: {done} readers, {follows} follows, {authors} authors, {ids} ids, {:.0} MiB in {:.1} s{end}",
+        bytes as f64 / 1_048_576.0,
+        took.as_secs_f64(),
+    );
 }
 
 /// What a round left undone.
