@@ -39,7 +39,7 @@ enum Command {
     /// prints: the server; how fresh answers are and how much memory there is; the grants that the service account
     /// needs, as statements to paste, with those that are missing marked; every setting of the server that is in the
     /// way, with the way out; and for each call of each definition in each database whether it is answered from memory,
-    /// by lookups (pull) or by the server's procedure (relay), and why.
+    /// by lookups, or by the server's procedure (relay), and why.
     ///
     /// The exit status is for deploy scripts. 0: every call of every definition is answered as well as these
     /// settings allow: from memory; by lookups where memory is switched off or no service account is set; relayed with

@@ -16,7 +16,7 @@ fn a_server_without_a_log_is_told_to_have_one() {
             prepare(server.addr());
             let checked = check(server.addr(), "", ROOT_SERVICE);
             assert_eq!(checked.status, 1);
-            assert_eq!(checked.words(), ["pull"; 3]);
+            assert_eq!(checked.words(), ["lookups"; 3]);
             let found = checked.part(IN_THE_WAY);
             assert_eq!(found.len(), 1, "{found:?}");
             assert!(found[0].starts_with("log_bin = \"OFF\"") && found[0].contains("log_bin"));
@@ -25,7 +25,7 @@ fn a_server_without_a_log_is_told_to_have_one() {
             let flags = [ROOT_SERVICE, &["--index-memory-bytes", "0"]].concat();
             let checked = check(server.addr(), "", &flags);
             assert_eq!(checked.status, 0);
-            assert_eq!(checked.words(), ["pull"; 3]);
+            assert_eq!(checked.words(), ["lookups"; 3]);
             checked.says("index.memory_bytes  0: no memory");
             checked.says("Every call of every timeline is answered by lookups");
         },
@@ -50,7 +50,7 @@ fn everything_in_the_way_is_named_at_once() {
             let login = prepare(server.addr());
             let checked = check(server.addr(), "", ROOT_SERVICE);
             assert_eq!(checked.status, 1);
-            assert_eq!(checked.words(), ["pull"; 3]);
+            assert_eq!(checked.words(), ["lookups"; 3]);
             checked.says("binlog_format = \"MIXED\" on the server");
             checked.says("SET GLOBAL binlog_format = ROW");
             checked.says("the server's log is filtered (binlog_ignore_db = \"elsewhere\")");

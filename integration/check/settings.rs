@@ -18,7 +18,7 @@ fn without_a_service_account_it_says_what_one_would_give_and_how_to_make_it() {
                 .iter()
                 .all(|line| line.contains("`headwater`@`HOST`"))
         );
-        checked.says("definition classic, any database: pull");
+        checked.says("definition classic, any database: lookups");
         checked.says("No service account is set (--service-user");
         checked.says("With one, calls are answered from memory");
         let relayed = check(server.addr(), "", &["--relay-only"]);

@@ -23,7 +23,7 @@ fn each_call_is_told_what_answers_it_and_why() {
         let checked = check(server.addr(), &settings, ROOT_SERVICE);
         assert_eq!(
             (checked.status, checked.words()),
-            (1, vec!["pull", "memory", "memory"])
+            (1, vec!["lookups", "memory", "memory"])
         );
         checked.says("there is no procedure: the definition is served, by lookups");
         root.ok("CREATE PROCEDURE fetch_timeline_ids(IN reader int unsigned) SELECT reader");
@@ -46,7 +46,7 @@ fn each_call_is_told_what_answers_it_and_why() {
         let checked = check(server.addr(), &settings, ROOT_SERVICE);
         assert_eq!(
             (checked.status, checked.words()),
-            (1, vec!["relay", "pull", "pull"])
+            (1, vec!["relay", "lookups", "lookups"])
         );
         checked.says("`of_author` of `message` changes its rows by ON UPDATE CASCADE");
         checked.says("`of_reader` of `follower` changes its rows by ON DELETE CASCADE");

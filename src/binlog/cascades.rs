@@ -1,4 +1,4 @@
-//! Foreign keys that change rows of a timeline's tables by themselves, of which the log does not tell.
+//! Foreign keys that change rows of a timeline's tables by themselves. MariaDB, and MySQL before 9.6, do not log that.
 //!
 //! They are read from SHOW CREATE TABLE, which an account with SELECT may ask for: MariaDB lists a key's rules in
 //! `information_schema` only to accounts with another right on the table.

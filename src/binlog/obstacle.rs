@@ -32,9 +32,9 @@ pub enum Obstacle {
         /// The server's option.
         variable: &'static str,
     },
-    /// A foreign key changes rows of the tables without telling the log.
+    /// A foreign key changes rows of the tables by itself: MariaDB, and MySQL before 9.6, do not log that.
     #[error(
-        "the foreign key `{constraint}` of `{table}` changes its rows by {rule}, of which the log does not tell: \
+        "the foreign key `{constraint}` of `{table}` changes its rows by {rule}, which not every server logs: \
          make it one that restricts, and have the app change the rows"
     )]
     Cascade {

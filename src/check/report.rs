@@ -104,7 +104,7 @@ impl<'a> Report<'a> {
                 |name| format!("database {name}"),
             );
             self.item(&format!(
-                "definition {}, {database}: pull, if the first session whose account may see the procedures finds them \
+                "definition {}, {database}: lookups, if the first session whose account may see the procedures finds them \
                  as known",
                 definition.name
             ));

@@ -51,7 +51,7 @@ impl Standing {
     pub(super) fn word(&self) -> &'static str {
         match self {
             Standing::Memory(_) | Standing::MemoryLater => "memory",
-            Standing::Lookups(_) | Standing::Pull(_) => "pull",
+            Standing::Lookups(_) | Standing::Pull(_) => "lookups",
             Standing::Relay(_) => "relay",
         }
     }
@@ -315,16 +315,22 @@ mod tests {
     #[test]
     fn each_call_has_a_verdict_of_its_own() {
         let fine = server(Vec::new());
-        assert_eq!(words(&fine, "app", false), ["memory", "relay", "pull"]);
-        assert_eq!(words(&fine, "app", true), ["pull", "relay", "pull"]);
+        assert_eq!(words(&fine, "app", false), ["memory", "relay", "lookups"]);
+        assert_eq!(words(&fine, "app", true), ["lookups", "relay", "lookups"]);
         assert_eq!(words(&fine, "für", false), ["relay"; 3]);
         let unfollowed = server(vec![Obstacle::Right(Right::FollowLog)]);
-        assert_eq!(words(&unfollowed, "app", false), ["pull", "relay", "pull"]);
+        assert_eq!(
+            words(&unfollowed, "app", false),
+            ["lookups", "relay", "lookups"]
+        );
         let lookups = Server {
             goal: Goal::Lookups,
             ..server(Vec::new())
         };
-        assert_eq!(words(&lookups, "app", false), ["pull", "relay", "pull"]);
+        assert_eq!(
+            words(&lookups, "app", false),
+            ["lookups", "relay", "lookups"]
+        );
         let odd = Server {
             sessions: vec![("sql_safe_updates", "1".into())],
             ..server(Vec::new())
