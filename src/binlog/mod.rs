@@ -36,13 +36,13 @@ pub use settings::{BinlogLimits, BinlogSection, Freshness, IndexSection, Mode};
 use self::load::Load;
 use self::obstacles::ServerFacts;
 use crate::account::Account;
-use crate::index::Page;
+use crate::index::{Page, PlaceId};
 use crate::log::evidence::Key;
 pub use crate::log::following::Mark;
 use crate::log::following::{Following, Generation, Release};
 use crate::log::queue::Cut;
 use crate::source::backlog::Want;
-use crate::timeline::definition::Definition;
+use crate::timeline::definition::{Definition, DefinitionId};
 
 /// Timelines that are kept in memory; calls of others are answered by lookups.
 pub const MOST_PLACES: usize = 64;
@@ -175,7 +175,7 @@ impl Binlog {
     /// kept in memory.
     pub fn place(
         &self,
-        definition: usize,
+        definition: DefinitionId,
         names: &Definition,
         database: &str,
     ) -> Option<Arc<Place>> {
@@ -197,7 +197,7 @@ impl Binlog {
             return None;
         }
         let place = Arc::new(Place::new(
-            places.len(),
+            PlaceId(places.len()),
             definition,
             names,
             database,
@@ -222,7 +222,7 @@ impl Binlog {
     }
 
     /// Has a timeline loaded from the start, where that is set (`index.preload`).
-    pub fn preload(&self, definition: usize, names: &Definition, database: &str) {
+    pub fn preload(&self, definition: DefinitionId, names: &Definition, database: &str) {
         if self.limits.preload && self.place(definition, names, database).is_none() {
             tracing::warn!(
                 "{database} is not loaded: {MOST_PLACES} timelines are in memory already"
@@ -415,7 +415,7 @@ impl Binlog {
     /// A row is as it cannot be by what the log tells.
     fn contradicted(&self, state: &mut State, key: Key) {
         let places = self.places();
-        let database = places.get(key.place).map_or("", |place| place.database());
+        let database = places.get(key.place.0).map_or("", |place| place.database());
         let (table, first, second) = (key.table, key.first, key.second);
         let row = format!(
             "{database}: {table:?} row {first}, {second}, is neither as before nor as after a change"

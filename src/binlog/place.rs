@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
-use crate::index::Index;
+use crate::index::{Index, PlaceId};
 use crate::log::tables::Tables;
 use crate::source::backlog::Want;
 use crate::source::spans::Spans;
-use crate::timeline::definition::Definition;
+use crate::timeline::definition::{Definition, DefinitionId};
 
 /// A timeline's index, and where its rows come from.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct Place {
     /// Where its rows come from.
     pub(super) tables: Tables,
     /// The definition's place in the catalogue.
-    pub(super) definition: usize,
+    pub(super) definition: DefinitionId,
     index: RwLock<Index>,
     spans: Mutex<Spans>,
     /// So many follows are kept of a reader at most.
@@ -36,8 +36,8 @@ const LONG_FOR: Duration = Duration::from_secs(60);
 
 impl Place {
     pub(super) fn new(
-        number: usize,
-        definition: usize,
+        number: PlaceId,
+        definition: DefinitionId,
         names: &Definition,
         database: &str,
         memory_bytes: usize,
@@ -57,13 +57,13 @@ impl Place {
     }
 
     /// Its number among the places.
-    pub(super) fn number(&self) -> usize {
+    pub(super) fn number(&self) -> PlaceId {
         self.tables.place
     }
 
     /// True for the place of this definition in this database.
     #[must_use]
-    pub fn is_of(&self, definition: usize, database: &[u8]) -> bool {
+    pub fn is_of(&self, definition: DefinitionId, database: &[u8]) -> bool {
         self.definition == definition && self.database().as_bytes() == database
     }
 

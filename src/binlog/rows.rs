@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::obstacle::Obstacle;
 use crate::account::{AccountError, Conn};
-use crate::index::Position;
+use crate::index::{PlaceId, Position};
 use crate::log::events::file_number;
 use crate::log::evidence::{Key, Table};
 use crate::wire::resultset::{Row, Rows};
@@ -65,7 +65,7 @@ pub(super) fn found(rows: &Rows) -> Option<HashMap<Key, u64>> {
         .into_iter()
         .map(|[place, table, first, second, author]| {
             let key = Key {
-                place: usize::try_from(place).ok()?,
+                place: PlaceId(usize::try_from(place).ok()?),
                 table: if table == 0 {
                     Table::Message
                 } else {

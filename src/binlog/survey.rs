@@ -8,8 +8,9 @@ use super::right::Right;
 use super::rows::text;
 use crate::account::log::Request;
 use crate::account::{Account, AccountError, Conn, Purpose};
+use crate::index::PlaceId;
 use crate::log::event::Keep;
-use crate::timeline::definition::Definition;
+use crate::timeline::definition::{Definition, DefinitionId};
 
 /// Where a log's first event stands.
 const FIRST_OFFSET: u64 = 4;
@@ -47,7 +48,7 @@ pub async fn timeline(
     definition: &Definition,
     database: &str,
 ) -> Result<Vec<Obstacle>, AccountError> {
-    let place = Place::new(0, 0, definition, database, 0);
+    let place = Place::new(PlaceId(0), DefinitionId(0), definition, database, 0);
     let mut found = Vec::new();
     for (table, query) in [
         (&definition.follower.table, place.tables.follow_query(0, 1)),

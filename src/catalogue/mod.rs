@@ -17,7 +17,7 @@ use crate::limits::Limits;
 use crate::source::hints::Hints;
 use crate::statement::{Class, Classes};
 use crate::timeline::check::{Reason, Verdict};
-use crate::timeline::definition::Definition;
+use crate::timeline::definition::{Definition, DefinitionId};
 
 /// Definitions and verdicts, shared by all sessions.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub struct Catalogue {
 }
 
 /// By definition and database.
-type PerDatabase<T> = LruCache<(usize, Vec<u8>), T>;
+type PerDatabase<T> = LruCache<(DefinitionId, Vec<u8>), T>;
 
 #[derive(Debug)]
 struct Entry {
@@ -124,13 +124,17 @@ impl Catalogue {
 
     /// The verdict on a definition in a database; `None` when a check is due.
     #[must_use]
-    pub fn verdict(&self, number: usize, database: &[u8]) -> Option<Arc<Verdict>> {
+    pub fn verdict(&self, number: DefinitionId, database: &[u8]) -> Option<Arc<Verdict>> {
         let (verdict, fresh) = self.last_verdict(number, database)?;
         fresh.then_some(verdict)
     }
 
     /// The verdict that was found last, and whether it still counts.
-    pub fn last_verdict(&self, number: usize, database: &[u8]) -> Option<(Arc<Verdict>, bool)> {
+    pub fn last_verdict(
+        &self,
+        number: DefinitionId,
+        database: &[u8],
+    ) -> Option<(Arc<Verdict>, bool)> {
         let mut verdicts = lock(&self.verdicts);
         let entry = verdicts.get(&(number, database.to_vec()))?;
         let fresh = self.is_fresh(entry.checked, entry.epoch);
@@ -139,7 +143,7 @@ impl Catalogue {
 
     /// What is known of the rights of the definers of a definition's procedures in a database.
     #[must_use]
-    pub fn definer_rights(&self, number: usize, database: &[u8]) -> Arc<DefinerRights> {
+    pub fn definer_rights(&self, number: DefinitionId, database: &[u8]) -> Arc<DefinerRights> {
         let mut all = lock(&self.rights);
         let new = || Arc::new(DefinerRights::new(number, database));
         Arc::clone(all.get_or_insert((number, database.to_vec()), new))
@@ -155,7 +159,7 @@ impl Catalogue {
     /// Takes in a verdict, and says so in the log when it is new or another than before.
     pub fn record(
         &self,
-        number: usize,
+        number: DefinitionId,
         database: &[u8],
         verdict: Verdict,
         epoch: Epoch,
@@ -171,7 +175,7 @@ impl Catalogue {
         }
         let before = lock(&self.verdicts).put((number, database.to_vec()), entry);
         let changed = before.is_none_or(|before| !before.verdict.is_alike(&verdict));
-        if let (true, Some(definition)) = (changed, self.definitions.get(number)) {
+        if let (true, Some(definition)) = (changed, number.of(&self.definitions)) {
             let name = &definition.name;
             let database = String::from_utf8_lossy(database);
             match &*verdict {
@@ -194,13 +198,12 @@ impl Catalogue {
     }
 
     /// Says once that a client's account sees too little of a definition to check it.
-    pub fn say_unseen(&self, number: usize, reason: &Reason) {
+    pub fn say_unseen(&self, number: DefinitionId, reason: &Reason) {
         if self.said_unseen.swap(true, Ordering::Relaxed) {
             return;
         }
-        let name = self
-            .definitions
-            .get(number)
+        let name = number
+            .of(&self.definitions)
             .map_or("", |definition| &definition.name);
         tracing::warn!(
             "definition {name}: a client's account cannot check it, its calls are relayed: {reason} \
@@ -216,7 +219,7 @@ impl Catalogue {
 
     /// The definitions and databases that have a verdict.
     #[must_use]
-    pub fn known(&self) -> Vec<(usize, Vec<u8>)> {
+    pub fn known(&self) -> Vec<(DefinitionId, Vec<u8>)> {
         lock(&self.verdicts)
             .iter()
             .map(|(key, _)| key.clone())
@@ -230,7 +233,7 @@ impl Catalogue {
     /// As [`Self::check`].
     pub async fn check_due(
         &self,
-        number: usize,
+        number: DefinitionId,
         database: &[u8],
     ) -> Result<Arc<Verdict>, ServiceError> {
         let _turn = self.due.lock().await;
@@ -246,11 +249,11 @@ impl Catalogue {
     /// When there is no service account, or it cannot ask.
     pub async fn check(
         &self,
-        number: usize,
+        number: DefinitionId,
         database: &[u8],
     ) -> Result<Arc<Verdict>, ServiceError> {
         let service = self.service.as_ref().ok_or(ServiceError::None)?;
-        let definition = self.definitions.get(number).ok_or(ServiceError::None)?;
+        let definition = number.of(&self.definitions).ok_or(ServiceError::None)?;
         let epoch = self.epoch();
         let verdict = service.check(definition, database).await?;
         Ok(self.record(number, database, verdict, epoch))
@@ -266,6 +269,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
+    const CLASSIC: DefinitionId = DefinitionId(0);
+
     #[test]
     fn a_verdict_that_was_asked_for_before_a_change_is_due_again() {
         let limits = Limits::default();
@@ -276,14 +281,14 @@ mod tests {
             })
         };
         let asked = catalogue.epoch();
-        catalogue.record(0, b"tl", refused(), asked);
-        assert!(catalogue.verdict(0, b"tl").is_some());
+        catalogue.record(CLASSIC, b"tl", refused(), asked);
+        assert!(catalogue.verdict(CLASSIC, b"tl").is_some());
         catalogue.expire();
-        assert!(catalogue.verdict(0, b"tl").is_none());
+        assert!(catalogue.verdict(CLASSIC, b"tl").is_none());
         // The change came while the check was under way: what it saw may be the state before.
-        catalogue.record(0, b"tl", refused(), asked);
-        assert!(catalogue.verdict(0, b"tl").is_none());
-        catalogue.record(0, b"tl", refused(), catalogue.epoch());
-        assert!(catalogue.verdict(0, b"tl").is_some());
+        catalogue.record(CLASSIC, b"tl", refused(), asked);
+        assert!(catalogue.verdict(CLASSIC, b"tl").is_none());
+        catalogue.record(CLASSIC, b"tl", refused(), catalogue.epoch());
+        assert!(catalogue.verdict(CLASSIC, b"tl").is_some());
     }
 }

@@ -5,19 +5,19 @@ use std::time::{Duration, Instant};
 
 use super::lock;
 use crate::session::rights::{Course, DefinerRight};
-use crate::timeline::Form;
+use crate::timeline::{DefinitionId, Form};
 
 /// A definition's procedures in one database.
 #[derive(Debug)]
 pub struct DefinerRights {
-    definition: usize,
+    definition: DefinitionId,
     database: Vec<u8>,
     beginning: Instant,
     forms: Mutex<[DefinerRight; Form::ALL.len()]>,
 }
 
 impl DefinerRights {
-    pub(super) fn new(definition: usize, database: &[u8]) -> DefinerRights {
+    pub(super) fn new(definition: DefinitionId, database: &[u8]) -> DefinerRights {
         DefinerRights {
             definition,
             database: database.to_vec(),
@@ -28,7 +28,7 @@ impl DefinerRights {
 
     /// True for those of this definition in this database.
     #[must_use]
-    pub fn is_of(&self, definition: usize, database: &[u8]) -> bool {
+    pub fn is_of(&self, definition: DefinitionId, database: &[u8]) -> bool {
         self.definition == definition && self.database == database
     }
 

@@ -8,7 +8,7 @@ use crate::catalogue::ServiceError;
 use crate::session::shared::Shared;
 use crate::shadow;
 use crate::timeline::check::Verdict;
-use crate::timeline::definition::Definition;
+use crate::timeline::definition::{Definition, DefinitionId};
 
 /// Keeps memory coherent with the server, where there is any.
 pub(super) async fn follow(shared: Arc<Shared>, inbox: Option<Inbox>) {
@@ -42,7 +42,7 @@ pub(super) async fn discover(shared: &Shared) {
     let Some(service) = &catalogue.service else {
         return;
     };
-    for (number, definition) in catalogue.definitions().iter().enumerate() {
+    for (number, definition) in (0..).map(DefinitionId).zip(catalogue.definitions()) {
         let databases = match &definition.database {
             Some(database) => Ok(vec![database.clone().into_bytes()]),
             None => service.databases(definition, shared.limits.databases).await,
@@ -83,10 +83,10 @@ fn unchecked(definition: &Definition, error: &ServiceError) {
 }
 
 /// Has memory filled now, and not with the first calls, where that is wished for.
-fn preload(shared: &Shared, number: usize, database: &[u8], verdict: &Verdict) {
+fn preload(shared: &Shared, number: DefinitionId, database: &[u8], verdict: &Verdict) {
     if let (Some(binlog), Some(definition), Ok(database), Verdict::Accelerate(_)) = (
         &shared.binlog,
-        shared.catalogue.definitions().get(number),
+        number.of(shared.catalogue.definitions()),
         std::str::from_utf8(database),
         verdict,
     ) {

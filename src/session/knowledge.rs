@@ -12,7 +12,7 @@ use crate::catalogue::{DefinerRights, Epoch};
 use crate::source::hints::Hints;
 use crate::timeline::Form;
 use crate::timeline::check::{Reason, Verdict};
-use crate::timeline::definition::Definition;
+use crate::timeline::definition::{Definition, DefinitionId};
 
 /// What all sessions share, and a session's own way to what is known of its procedures' definers.
 pub(super) struct Known<'a> {
@@ -25,7 +25,7 @@ impl<'a> Known<'a> {
         Known { shared, rights }
     }
 
-    fn rights(&self, definition: usize, database: &[u8]) -> Arc<DefinerRights> {
+    fn rights(&self, definition: DefinitionId, database: &[u8]) -> Arc<DefinerRights> {
         let mut last = self.rights.borrow_mut();
         match &*last {
             Some(rights) if rights.is_of(definition, database) => Arc::clone(rights),
@@ -42,17 +42,21 @@ impl Knowledge for Known<'_> {
         self.shared.catalogue.definitions()
     }
 
-    fn verdict(&self, definition: usize, database: &[u8]) -> Option<Arc<Verdict>> {
+    fn verdict(&self, definition: DefinitionId, database: &[u8]) -> Option<Arc<Verdict>> {
         self.shared.catalogue.verdict(definition, database)
     }
 
-    fn last_verdict(&self, definition: usize, database: &[u8]) -> Option<(Arc<Verdict>, bool)> {
+    fn last_verdict(
+        &self,
+        definition: DefinitionId,
+        database: &[u8],
+    ) -> Option<(Arc<Verdict>, bool)> {
         self.shared.catalogue.last_verdict(definition, database)
     }
 
     fn record(
         &self,
-        definition: usize,
+        definition: DefinitionId,
         database: &[u8],
         verdict: Verdict,
         epoch: u64,
@@ -63,7 +67,7 @@ impl Knowledge for Known<'_> {
             .record(definition, database, verdict, epoch)
     }
 
-    fn unseen(&self, definition: usize, reason: &Reason) {
+    fn unseen(&self, definition: DefinitionId, reason: &Reason) {
         self.shared.catalogue.say_unseen(definition, reason);
     }
 
@@ -75,21 +79,27 @@ impl Knowledge for Known<'_> {
         self.shared.catalogue.expire();
     }
 
-    fn distrusts(&self, definition: usize) -> bool {
+    fn distrusts(&self, definition: DefinitionId) -> bool {
         let shadow = self.shared.shadow.as_ref();
         shadow.is_some_and(|shadow| shadow.distrusts(definition))
     }
 
-    fn course(&self, definition: usize, database: &[u8], form: Form, now: Instant) -> Course {
+    fn course(
+        &self,
+        definition: DefinitionId,
+        database: &[u8],
+        form: Form,
+        now: Instant,
+    ) -> Course {
         let ttl = self.shared.privileges_ttl;
         self.rights(definition, database).call_came(form, now, ttl)
     }
 
-    fn run_succeeded(&self, definition: usize, database: &[u8], form: Form, sent: Instant) {
+    fn run_succeeded(&self, definition: DefinitionId, database: &[u8], form: Form, sent: Instant) {
         self.rights(definition, database).run_succeeded(form, sent);
     }
 
-    fn run_was_denied(&self, definition: usize, database: &[u8], form: Form) {
+    fn run_was_denied(&self, definition: DefinitionId, database: &[u8], form: Form) {
         self.rights(definition, database).run_was_denied(form);
     }
 

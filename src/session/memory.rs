@@ -81,7 +81,7 @@ impl Session {
             return Some(Arc::clone(place));
         }
         let database = std::str::from_utf8(&want.database).ok()?;
-        let names = self.shared.catalogue.definitions().get(want.definition)?;
+        let names = want.definition.of(self.shared.catalogue.definitions())?;
         let binlog = self.shared.binlog.as_ref()?;
         binlog.place(want.definition, names, database)
     }

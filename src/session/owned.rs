@@ -87,7 +87,11 @@ impl Session {
     }
 
     /// Has the service account check a definition, where there is one that can.
-    async fn check(&mut self, definition: usize, database: &[u8]) -> Checked {
+    async fn check(
+        &mut self,
+        definition: crate::timeline::DefinitionId,
+        database: &[u8],
+    ) -> Checked {
         let catalogue = &self.shared.catalogue;
         if catalogue.service.is_none() {
             return Checked::Nobody;

@@ -134,7 +134,7 @@ impl Session {
         };
         let mut batch = Batch::new(commands.capabilities);
         let tables = &commands.tables;
-        let Some(definition) = self.shared.catalogue.definitions().get(pending.definition) else {
+        let Some(definition) = pending.definition.of(self.shared.catalogue.definitions()) else {
             return batch;
         };
         for statement in write::statements(definition, pending, tables.result, tables.heads) {

@@ -17,7 +17,7 @@ use crate::account::{Account, AccountError, Conn, Purpose};
 use crate::binlog::{Binlog, Likely, Mark, Place};
 use crate::session::counts::COMPARED;
 use crate::source::lookup::Found;
-use crate::timeline::definition::{Definition, Form};
+use crate::timeline::definition::{Definition, DefinitionId, Form};
 
 /// Comparisons that wait; calls beyond them are not compared.
 const WAITING: usize = 1_000;
@@ -47,7 +47,7 @@ struct Counts {
 #[derive(Debug)]
 pub struct Compared {
     /// The definition's number.
-    pub definition: usize,
+    pub definition: DefinitionId,
     /// Where its memory is.
     pub place: Arc<Place>,
     /// Which procedure.
@@ -102,8 +102,8 @@ impl Shadow {
 
     /// True once an answer to a call of this definition was wrong.
     #[must_use]
-    pub fn distrusts(&self, definition: usize) -> bool {
-        let flag = self.distrusted.get(definition);
+    pub fn distrusts(&self, definition: DefinitionId) -> bool {
+        let flag = self.distrusted.get(definition.0);
         flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
@@ -150,7 +150,7 @@ pub async fn run(
     let mut kept = None;
     let mut said = None;
     while let Some(compared) = inbox.asked.recv().await {
-        let Some(definition) = definitions.get(compared.definition) else {
+        let Some(definition) = compared.definition.of(definitions) else {
             continue;
         };
         if shadow.distrusts(compared.definition) {
@@ -172,7 +172,7 @@ pub async fn run(
                      calls answered again",
                     definition.name
                 );
-                if let Some(flag) = shadow.distrusted.get(number) {
+                if let Some(flag) = shadow.distrusted.get(number.0) {
                     flag.store(true, Ordering::Relaxed);
                 }
                 &shadow.counts.different

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use headwater_timeline::index::Change;
+use headwater_timeline::index::{Change, PlaceId};
 
 /// One of a timeline's two tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,7 +17,7 @@ pub enum Table {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The place's number.
-    pub place: usize,
+    pub place: PlaceId,
     /// Which of its tables.
     pub table: Table,
     /// The message's id, or the reader.
@@ -40,7 +40,7 @@ pub enum State {
 impl Key {
     /// A message's.
     #[must_use]
-    pub fn message(place: usize, id: u64) -> Key {
+    pub fn message(place: PlaceId, id: u64) -> Key {
         Key {
             place,
             table: Table::Message,
@@ -51,7 +51,7 @@ impl Key {
 
     /// A follow's.
     #[must_use]
-    pub fn follow(place: usize, reader: u64, author: u64) -> Key {
+    pub fn follow(place: PlaceId, reader: u64, author: u64) -> Key {
         Key {
             place,
             table: Table::Follower,
@@ -61,7 +61,7 @@ impl Key {
     }
 
     /// True when a change of the whole table takes this row with it.
-    pub fn is_lost_with(&self, (place, change): &(usize, Change)) -> bool {
+    pub fn is_lost_with(&self, (place, change): &(PlaceId, Change)) -> bool {
         let table = match change {
             Change::MessagesLost => Table::Message,
             Change::FollowsLost => Table::Follower,
@@ -71,7 +71,7 @@ impl Key {
     }
 
     /// The row that a change is about; `None` where it is about a whole table.
-    pub fn of((place, change): &(usize, Change)) -> Option<Key> {
+    pub fn of((place, change): &(PlaceId, Change)) -> Option<Key> {
         match *change {
             Change::Posted { id, .. } | Change::Removed { id, .. } => {
                 Some(Key::message(*place, id))

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use headwater_timeline::index::{Change, Position};
+use headwater_timeline::index::{Change, PlaceId, Position};
 
 use super::queue::{Cut, Question, Queue, Transaction};
 use super::recent::Recent;
@@ -112,25 +112,25 @@ impl Following {
 
     /// True when a place's rows are told by the stream.
     #[must_use]
-    pub fn tells_of(&self, place: usize) -> bool {
+    pub fn tells_of(&self, place: PlaceId) -> bool {
         self.base(place).is_some()
     }
 
     /// From which position on a place's rows are told.
     #[must_use]
-    pub fn base(&self, place: usize) -> Option<Position> {
-        self.bases.get(place).copied().flatten()
+    pub fn base(&self, place: PlaceId) -> Option<Position> {
+        self.bases.get(place.0).copied().flatten()
     }
 
     /// True when pages of a place may be answered, once freshness is proved.
     #[must_use]
-    pub fn may_answer(&self, place: usize) -> bool {
+    pub fn may_answer(&self, place: PlaceId) -> bool {
         self.phase == Phase::Proven && !self.suspect && self.tells_of(place)
     }
 
     /// From when on a load of this place's rows can be begun: everything that is committed behind it is told by this stream.
     #[must_use]
-    pub fn loads_from(&self, generation: Generation, place: usize) -> Option<Position> {
+    pub fn loads_from(&self, generation: Generation, place: PlaceId) -> Option<Position> {
         self.base(place).filter(|_| self.is_proven(generation))
     }
 
@@ -205,7 +205,7 @@ impl Following {
     pub fn learn_columns(
         &mut self,
         generation: Generation,
-        place: usize,
+        place: PlaceId,
         routes: impl IntoIterator<Item = Route>,
     ) -> bool {
         if self.generation != generation {
@@ -223,7 +223,7 @@ impl Following {
     pub fn adopt_routes(&mut self) -> Arc<Routes> {
         let received = self.queue.received();
         for route in &self.routes.routes {
-            if let (Some(_), Some(base)) = (route.columns, self.bases.get_mut(route.place)) {
+            if let (Some(_), Some(base)) = (route.columns, self.bases.get_mut(route.place.0)) {
                 base.get_or_insert(received);
             }
         }
@@ -231,7 +231,7 @@ impl Following {
     }
 
     /// The stream has told of a transaction.
-    pub fn push(&mut self, end: Position, changes: Vec<(usize, Change)>) {
+    pub fn push(&mut self, end: Position, changes: Vec<(PlaceId, Change)>) {
         self.queue.push(end, changes);
     }
 
@@ -367,7 +367,7 @@ impl Following {
 
     /// True if no change that was applied since then was about a reader's timeline. `follows`: whom they follow, where that is known.
     #[must_use]
-    pub fn spared(&self, mark: Mark, place: usize, reader: u64, follows: Option<&[u64]>) -> bool {
+    pub fn spared(&self, mark: Mark, place: PlaceId, reader: u64, follows: Option<&[u64]>) -> bool {
         self.is_proven(mark.generation)
             && self
                 .recent

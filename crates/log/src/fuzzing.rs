@@ -5,7 +5,7 @@ use super::routes::Routes;
 use super::tables::Tables;
 use crate::event::{Event, Keep};
 use headwater_timeline::Definition;
-use headwater_timeline::index::Position;
+use headwater_timeline::index::{PlaceId, Position};
 
 /// Row changes of a transaction, at most.
 const MOST: usize = 1_000;
@@ -14,7 +14,7 @@ const MOST: usize = 1_000;
 /// transaction grows beyond its limit.
 pub fn events(data: &[u8]) {
     let tables = Tables {
-        place: 0,
+        place: PlaceId(0),
         database: "tl".to_owned(),
         names: Definition::classic(),
     };

@@ -9,7 +9,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use super::evidence::{History, Key, State, Table, cuts};
-use headwater_timeline::index::{Change, Position};
+use headwater_timeline::index::{Change, PlaceId, Position};
 
 /// One transaction as the log tells it, with what it did to the tables of timelines.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Transaction {
     /// Where it ends in the log.
     pub end: Position,
     /// The place (its number) and what became of a row there.
-    pub changes: Vec<(usize, Change)>,
+    pub changes: Vec<(PlaceId, Change)>,
 }
 
 /// What was received, and what of it waits.
@@ -33,7 +33,7 @@ pub struct Queue {
     /// Every row that what waits has changed.
     rows: HashMap<Key, History>,
     /// Tables of which every row may have become anything, and by which transaction.
-    lost: VecDeque<(u64, (usize, Change))>,
+    lost: VecDeque<(u64, (PlaceId, Change))>,
 }
 
 /// Rows to look at, and what they were after each transaction that waits.
@@ -99,7 +99,7 @@ impl Queue {
     }
 
     /// A transaction was received that ends here.
-    pub fn push(&mut self, end: Position, changes: Vec<(usize, Change)>) {
+    pub fn push(&mut self, end: Position, changes: Vec<(PlaceId, Change)>) {
         self.changes += changes.len();
         let number = self.end();
         for change in &changes {
@@ -320,7 +320,10 @@ mod tests {
         let mut queue = Queue::starting_at(at(4));
         queue.pass(at(10));
         assert_eq!(queue.floor(), at(10));
-        queue.push(at(20), vec![(0, Change::Posted { author: 1, id: 1 })]);
+        queue.push(
+            at(20),
+            vec![(PlaceId(0), Change::Posted { author: 1, id: 1 })],
+        );
         queue.pass(at(30));
         assert_eq!((queue.floor(), queue.received()), (at(10), at(30)));
         assert_eq!(queue.take(1).len(), 1);
@@ -331,11 +334,16 @@ mod tests {
     fn a_message_that_is_there_proves_its_transaction_and_those_before() {
         let mut queue = Queue::starting_at(at(4));
         for id in 1..=3 {
-            queue.push(at(10 * id), vec![(0, Change::Posted { author: 7, id })]);
+            queue.push(
+                at(10 * id),
+                vec![(PlaceId(0), Change::Posted { author: 7, id })],
+            );
         }
         let question = queue.question();
         let found = |ids: &[u64]| -> HashMap<Key, u64> {
-            ids.iter().map(|id| (Key::message(0, *id), 7)).collect()
+            ids.iter()
+                .map(|id| (Key::message(PlaceId(0), *id), 7))
+                .collect()
         };
         let cut = |found| {
             question
@@ -356,10 +364,16 @@ mod tests {
     #[test]
     fn a_row_that_is_neither_as_before_nor_as_after_is_a_contradiction() {
         let mut queue = Queue::starting_at(at(4));
-        queue.push(at(10), vec![(0, Change::Posted { author: 7, id: 1 })]);
-        queue.push(at(20), vec![(0, Change::Posted { author: 7, id: 2 })]);
+        queue.push(
+            at(10),
+            vec![(PlaceId(0), Change::Posted { author: 7, id: 1 })],
+        );
+        queue.push(
+            at(20),
+            vec![(PlaceId(0), Change::Posted { author: 7, id: 2 })],
+        );
         let question = queue.question();
-        let key = |id| Key::message(0, id);
+        let key = |id| Key::message(PlaceId(0), id);
         let told = |rows: &[(u64, u64)], end| {
             let found = rows.iter().map(|(id, author)| (key(*id), *author));
             question.contradiction(&found.collect(), at(end))
@@ -376,16 +390,25 @@ mod tests {
     fn a_follow_that_came_and_went_and_came_proves_its_first_coming_only() {
         let mut queue = Queue::starting_at(at(4));
         let (reader, author) = (1, 2);
-        queue.push(at(10), vec![(0, Change::Followed { reader, author })]);
-        queue.push(at(20), vec![(0, Change::Unfollowed { reader, author })]);
-        queue.push(at(30), vec![(0, Change::Followed { reader, author })]);
-        let found = HashMap::from([(Key::follow(0, reader, author), author)]);
+        queue.push(
+            at(10),
+            vec![(PlaceId(0), Change::Followed { reader, author })],
+        );
+        queue.push(
+            at(20),
+            vec![(PlaceId(0), Change::Unfollowed { reader, author })],
+        );
+        queue.push(
+            at(30),
+            vec![(PlaceId(0), Change::Followed { reader, author })],
+        );
+        let found = HashMap::from([(Key::follow(PlaceId(0), reader, author), author)]);
         let cut = queue.question().judge(&found, at(30)).unwrap();
         assert_eq!((cut.readable, cut.hidden), (1, None));
     }
 
     /// The rows that the first so many transactions changed.
-    fn told_rows(all: &[Vec<(usize, Change)>], count: usize) -> BTreeSet<Key> {
+    fn told_rows(all: &[Vec<(PlaceId, Change)>], count: usize) -> BTreeSet<Key> {
         all.iter()
             .take(count)
             .flatten()
@@ -402,10 +425,10 @@ mod tests {
             Change::Removed { author: None, id },
             Change::Posted { author, id },
         ];
-        queue.push(at(10), moved.map(|change| (0, change)).to_vec());
+        queue.push(at(10), moved.map(|change| (PlaceId(0), change)).to_vec());
         let question = queue.question();
         let seen = |author| {
-            let found = HashMap::from([(Key::message(0, id), author)]);
+            let found = HashMap::from([(Key::message(PlaceId(0), id), author)]);
             let cut = question.judge(&found, at(10)).unwrap();
             (cut.readable, cut.alike, cut.hidden)
         };

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::queue::Transaction;
-use headwater_timeline::index::Change;
+use headwater_timeline::index::{Change, PlaceId};
 
 /// Changes that are remembered; a comparison that takes longer is not sure.
 const MOST: usize = 100_000;
@@ -12,7 +12,7 @@ const MOST: usize = 100_000;
 #[derive(Debug, Default)]
 pub struct Recent {
     next: u64,
-    changes: VecDeque<(usize, Touched)>,
+    changes: VecDeque<(PlaceId, Touched)>,
 }
 
 /// Whose rows a change touched.
@@ -53,7 +53,7 @@ impl Recent {
     }
 
     /// True if no change from this number on was about a reader's timeline. `follows`: whom they follow, where that is known.
-    pub fn spared(&self, since: u64, place: usize, reader: u64, follows: Option<&[u64]>) -> bool {
+    pub fn spared(&self, since: u64, place: PlaceId, reader: u64, follows: Option<&[u64]>) -> bool {
         let Ok(count) = usize::try_from(self.next.saturating_sub(since)) else {
             return false;
         };
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use headwater_timeline::index::Position;
 
-    fn transaction(place: usize, change: Change) -> Transaction {
+    fn transaction(place: PlaceId, change: Change) -> Transaction {
         Transaction {
             before: Position::default(),
             end: Position::default(),
@@ -90,46 +90,46 @@ mod tests {
         let mut recent = Recent::default();
         let since = recent.next();
         recent.note(&[
-            transaction(0, Change::Posted { author: 5, id: 1 }),
+            transaction(PlaceId(0), Change::Posted { author: 5, id: 1 }),
             transaction(
-                0,
+                PlaceId(0),
                 Change::Followed {
                     reader: 8,
                     author: 3,
                 },
             ),
-            transaction(1, Change::Posted { author: 3, id: 2 }),
+            transaction(PlaceId(1), Change::Posted { author: 3, id: 2 }),
         ]);
-        assert!(recent.spared(since, 0, 7, Some(&[3, 4])));
-        assert!(!recent.spared(since, 0, 7, Some(&[3, 5])));
-        assert!(!recent.spared(since, 0, 7, None));
-        assert!(!recent.spared(since, 0, 8, Some(&[3, 4])));
-        assert!(!recent.spared(since, 1, 7, Some(&[3, 4])));
-        assert!(recent.spared(recent.next(), 0, 8, None));
+        assert!(recent.spared(since, PlaceId(0), 7, Some(&[3, 4])));
+        assert!(!recent.spared(since, PlaceId(0), 7, Some(&[3, 5])));
+        assert!(!recent.spared(since, PlaceId(0), 7, None));
+        assert!(!recent.spared(since, PlaceId(0), 8, Some(&[3, 4])));
+        assert!(!recent.spared(since, PlaceId(1), 7, Some(&[3, 4])));
+        assert!(recent.spared(recent.next(), PlaceId(0), 8, None));
     }
 
     #[test]
     fn a_removal_that_does_not_say_whose_it_was_may_be_anyones() {
         let mut recent = Recent::default();
         recent.note(&[transaction(
-            0,
+            PlaceId(0),
             Change::Removed {
                 author: None,
                 id: 1,
             },
         )]);
-        assert!(!recent.spared(0, 0, 7, Some(&[3])));
+        assert!(!recent.spared(0, PlaceId(0), 7, Some(&[3])));
     }
 
     #[test]
     fn what_was_forgotten_is_not_taken_for_nothing() {
         let mut recent = Recent::default();
-        let change = transaction(1, Change::Posted { author: 5, id: 1 });
+        let change = transaction(PlaceId(1), Change::Posted { author: 5, id: 1 });
         for _ in 0..=MOST {
             recent.note(std::slice::from_ref(&change));
         }
         assert_eq!(recent.changes.len(), MOST);
-        assert!(!recent.spared(0, 0, 7, Some(&[])));
-        assert!(recent.spared(1, 0, 7, Some(&[])));
+        assert!(!recent.spared(0, PlaceId(0), 7, Some(&[])));
+        assert!(recent.spared(1, PlaceId(0), 7, Some(&[])));
     }
 }

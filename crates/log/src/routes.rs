@@ -2,12 +2,13 @@
 
 use super::evidence::Table;
 use headwater_timeline::definition::IntType;
+use headwater_timeline::index::PlaceId;
 
 /// A table that is listened to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The number of the place that it belongs to.
-    pub place: usize,
+    pub place: PlaceId,
     /// Which of the two it is.
     pub table: Table,
     /// The database that it is in.

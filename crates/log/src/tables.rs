@@ -1,5 +1,6 @@
 //! A timeline's two tables in one database: where the log tells of their rows, and the questions about them.
 
+use headwater_timeline::index::PlaceId;
 use std::fmt::Write as _;
 
 use headwater_sql::{hex, quoted};
@@ -12,7 +13,7 @@ use super::routes::{Column, Route};
 #[derive(Clone, Debug)]
 pub struct Tables {
     /// The number of the place that they belong to.
-    pub place: usize,
+    pub place: PlaceId,
     /// The database that they are in.
     pub database: String,
     /// Their names, and those of their columns.
@@ -217,7 +218,7 @@ impl Tables {
     #[must_use]
     pub fn evidence_query(&self, keys: &[Key]) -> Vec<String> {
         let mut queries = Vec::new();
-        let number = self.place;
+        let number = self.place.0;
         let messages: Vec<u64> = keys
             .iter()
             .filter(|key| key.table == Table::Message)

@@ -1,5 +1,6 @@
 //! Pages that are left to be loaded in quiet moments, and all readers' pages where that is wished for.
 
+use headwater_timeline::index::PlaceId;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -36,9 +37,9 @@ pub struct Waiting {
 /// What waits, a place after the other.
 #[derive(Debug, Default)]
 pub struct Backlog {
-    waiting: VecDeque<(usize, Waiting)>,
-    known: HashSet<(usize, Want)>,
-    preloads: HashMap<usize, Preload>,
+    waiting: VecDeque<(PlaceId, Waiting)>,
+    known: HashSet<(PlaceId, Want)>,
+    preloads: HashMap<PlaceId, Preload>,
     /// Not before.
     due: Option<Instant>,
 }
@@ -83,7 +84,7 @@ impl Backlog {
     }
 
     /// A page for later, if it is not there already.
-    pub fn push(&mut self, place: usize, want: Want) {
+    pub fn push(&mut self, place: PlaceId, want: Want) {
         if self.waiting.len() < MOST && self.known.insert((place, want)) {
             self.waiting.push_back((place, Waiting { want, rounds: 0 }));
         }
@@ -91,13 +92,13 @@ impl Backlog {
 
     /// Whose turn it is.
     #[must_use]
-    pub fn place(&self) -> Option<usize> {
+    pub fn place(&self) -> Option<PlaceId> {
         let front = self.waiting.front().map(|(place, _)| *place);
         front.or_else(|| self.preloads.keys().next().copied())
     }
 
     /// Pages of a place, the oldest ones.
-    pub fn next(&mut self, place: usize) -> Vec<Waiting> {
+    pub fn next(&mut self, place: PlaceId) -> Vec<Waiting> {
         let mut taken = Vec::new();
         while taken.len() < AT_A_TIME
             && self.waiting.front().is_some_and(|(own, _)| *own == place)
@@ -110,7 +111,7 @@ impl Backlog {
     }
 
     /// A page that still lacks something.
-    pub fn again(&mut self, place: usize, Waiting { want, rounds }: Waiting) {
+    pub fn again(&mut self, place: PlaceId, Waiting { want, rounds }: Waiting) {
         if rounds < ROUNDS && self.known.insert((place, want)) {
             let rounds = rounds + 1;
             self.waiting.push_front((place, Waiting { want, rounds }));
@@ -118,13 +119,13 @@ impl Backlog {
     }
 
     /// Something fails: calls will ask again.
-    pub fn give_up(&mut self, place: usize) {
+    pub fn give_up(&mut self, place: PlaceId) {
         self.waiting.retain(|(own, _)| *own != place);
         self.known.retain(|(own, _)| *own != place);
     }
 
     /// Has the pages of so many readers loaded: all of them.
-    pub fn preload(&mut self, place: usize, readers: u64, now: Instant) {
+    pub fn preload(&mut self, place: PlaceId, readers: u64, now: Instant) {
         self.preloads.insert(
             place,
             Preload {
@@ -139,7 +140,7 @@ impl Backlog {
 
     /// When it is time for more readers of a place: those behind this one, or from the first on.
     #[must_use]
-    pub fn readers_behind(&self, place: usize) -> Option<Option<u64>> {
+    pub fn readers_behind(&self, place: PlaceId) -> Option<Option<u64>> {
         let preload = self.preloads.get(&place)?;
         let none = !self.waiting.iter().any(|(own, _)| *own == place);
         none.then_some(preload.behind)
@@ -148,7 +149,7 @@ impl Backlog {
     /// More readers, and how long their pages are; none: that was all. Ends when memory is full. Says now and then how far it has come.
     pub fn add_readers(
         &mut self,
-        place: usize,
+        place: PlaceId,
         (readers, n): (&[u64], usize),
         full: bool,
         now: Instant,
@@ -190,6 +191,9 @@ impl Backlog {
 mod tests {
     use super::*;
 
+    const ONE: PlaceId = PlaceId(0);
+    const OTHER: PlaceId = PlaceId(1);
+
     fn page(reader: u64) -> Want {
         Want {
             reader,
@@ -212,24 +216,24 @@ mod tests {
     fn a_page_waits_once_and_places_take_turns() {
         let mut backlog = Backlog::default();
         assert_eq!(backlog.due(start()), None);
-        for (place, reader) in [(0, 1), (0, 1), (1, 1), (0, 2)] {
+        for (place, reader) in [(ONE, 1), (ONE, 1), (OTHER, 1), (ONE, 2)] {
             backlog.push(place, page(reader));
         }
         let mut turns = Vec::new();
         while let Some(place) = backlog.place() {
             turns.push((place, readers(&backlog.next(place))));
         }
-        assert_eq!(turns, [(0, vec![1]), (1, vec![1]), (0, vec![2])]);
+        assert_eq!(turns, [(ONE, vec![1]), (OTHER, vec![1]), (ONE, vec![2])]);
         // It was taken, so it may be asked for again.
-        backlog.push(0, page(1));
-        assert_eq!(readers(&backlog.next(0)), [1]);
+        backlog.push(ONE, page(1));
+        assert_eq!(readers(&backlog.next(ONE)), [1]);
     }
 
     #[test]
     fn a_round_is_a_few_pages_and_the_rest_keeps_its_order() {
         let mut backlog = Backlog::default();
-        (0..40).for_each(|reader| backlog.push(0, page(reader)));
-        let rounds: Vec<_> = (0..4).map(|_| readers(&backlog.next(0))).collect();
+        (0..40).for_each(|reader| backlog.push(ONE, page(reader)));
+        let rounds: Vec<_> = (0..4).map(|_| readers(&backlog.next(ONE))).collect();
         assert_eq!(
             rounds.iter().map(Vec::len).collect::<Vec<_>>(),
             [16, 16, 8, 0]
@@ -240,10 +244,10 @@ mod tests {
     #[test]
     fn more_than_fits_is_left_to_the_calls() {
         let mut backlog = Backlog::default();
-        (0..MOST as u64 + 5).for_each(|reader| backlog.push(0, page(reader)));
+        (0..MOST as u64 + 5).for_each(|reader| backlog.push(ONE, page(reader)));
         let mut taken = 0;
         while backlog.place().is_some() {
-            taken += backlog.next(0).len();
+            taken += backlog.next(ONE).len();
         }
         assert_eq!(taken, MOST);
     }
@@ -251,41 +255,41 @@ mod tests {
     #[test]
     fn a_page_that_never_comes_is_tried_first_and_given_up_in_the_end() {
         let mut backlog = Backlog::default();
-        backlog.push(0, page(1));
+        backlog.push(ONE, page(1));
         let mut rounds = 0;
         loop {
-            let taken = backlog.next(0);
+            let taken = backlog.next(ONE);
             let Some(first) = taken.first() else { break };
             assert_eq!(first.want, page(1), "it goes on before others");
             rounds += 1;
-            backlog.push(0, page(2));
-            backlog.again(0, *first);
+            backlog.push(ONE, page(2));
+            backlog.again(ONE, *first);
             let others = taken.iter().skip(1);
-            others.for_each(|other| backlog.again(0, *other));
+            others.for_each(|other| backlog.again(ONE, *other));
             if rounds > ROUNDS {
                 break;
             }
         }
         assert_eq!(rounds, ROUNDS + 1);
-        assert_eq!(readers(&backlog.next(0)), [2]);
+        assert_eq!(readers(&backlog.next(ONE)), [2]);
     }
 
     #[test]
     fn what_fails_is_given_up_for_its_place_alone() {
         let mut backlog = Backlog::default();
-        backlog.push(0, page(1));
-        backlog.push(1, page(2));
-        backlog.give_up(0);
-        assert_eq!(backlog.place(), Some(1));
+        backlog.push(ONE, page(1));
+        backlog.push(OTHER, page(2));
+        backlog.give_up(ONE);
+        assert_eq!(backlog.place(), Some(OTHER));
         // A call asks again.
-        backlog.push(0, page(1));
-        assert_eq!((backlog.next(1).len(), backlog.next(0).len()), (1, 1));
+        backlog.push(ONE, page(1));
+        assert_eq!((backlog.next(OTHER).len(), backlog.next(ONE).len()), (1, 1));
     }
 
     #[test]
     fn the_server_rests_as_long_as_it_was_busy() {
         let (mut backlog, now) = (Backlog::default(), start());
-        backlog.push(0, page(1));
+        backlog.push(ONE, page(1));
         assert_eq!(backlog.due(now), Some(now));
         backlog.rest(Duration::from_millis(300), now);
         assert_eq!(backlog.due(now), Some(now + Duration::from_millis(300)));
@@ -296,20 +300,22 @@ mod tests {
     #[test]
     fn a_preload_asks_for_readers_behind_the_last_when_nothing_waits_and_says_how_far_it_is() {
         let (mut backlog, now) = (Backlog::default(), start());
-        assert_eq!(backlog.readers_behind(0), None);
-        backlog.preload(0, 5, now);
-        assert_eq!(backlog.place(), Some(0));
-        assert_eq!(backlog.readers_behind(0), Some(None));
-        assert_eq!(backlog.add_readers(0, (&[1, 2, 3], 20), false, now), None);
-        assert_eq!(backlog.readers_behind(0), None, "their pages wait");
-        assert_eq!(readers(&backlog.next(0)), [1, 2, 3]);
-        assert_eq!(backlog.readers_behind(0), Some(Some(3)));
+        assert_eq!(backlog.readers_behind(ONE), None);
+        backlog.preload(ONE, 5, now);
+        assert_eq!(backlog.place(), Some(ONE));
+        assert_eq!(backlog.readers_behind(ONE), Some(None));
+        assert_eq!(backlog.add_readers(ONE, (&[1, 2, 3], 20), false, now), None);
+        assert_eq!(backlog.readers_behind(ONE), None, "their pages wait");
+        assert_eq!(readers(&backlog.next(ONE)), [1, 2, 3]);
+        assert_eq!(backlog.readers_behind(ONE), Some(Some(3)));
         let later = now + SAID;
-        let said = backlog.add_readers(0, (&[7, 9], 20), false, later).unwrap();
+        let said = backlog
+            .add_readers(ONE, (&[7, 9], 20), false, later)
+            .unwrap();
         assert_eq!((said.done, said.of, said.took), (3, 5, None));
-        assert_eq!(backlog.next(0).len(), 2);
-        assert_eq!(backlog.readers_behind(0), Some(Some(9)));
-        let end = backlog.add_readers(0, (&[], 20), false, later).unwrap();
+        assert_eq!(backlog.next(ONE).len(), 2);
+        assert_eq!(backlog.readers_behind(ONE), Some(Some(9)));
+        let end = backlog.add_readers(ONE, (&[], 20), false, later).unwrap();
         assert_eq!((end.done, end.of, end.took), (5, 5, Some(SAID)));
         assert_eq!((backlog.place(), backlog.due(later)), (None, None));
     }
@@ -317,8 +323,8 @@ mod tests {
     #[test]
     fn a_preload_ends_where_memory_is_full() {
         let (mut backlog, now) = (Backlog::default(), start());
-        backlog.preload(0, 5, now);
-        let end = backlog.add_readers(0, (&[1], 20), true, now).unwrap();
+        backlog.preload(ONE, 5, now);
+        let end = backlog.add_readers(ONE, (&[1], 20), true, now).unwrap();
         assert_eq!((end.done, end.took), (0, Some(Duration::ZERO)));
         assert_eq!(backlog.place(), None);
     }

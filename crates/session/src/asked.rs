@@ -1,7 +1,7 @@
 //! A call as the client asked for it, in whatever form.
 
 use headwater_statement::{Call, CallStatement, Effects};
-use headwater_timeline::{Definition, Form};
+use headwater_timeline::{Definition, DefinitionId, Form};
 
 /// A call whose packet waits.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl Wanted {
         &'a self,
         definitions: &[Definition],
         current: Option<&'a [u8]>,
-    ) -> Option<(usize, Form, &'a [u8])> {
+    ) -> Option<(DefinitionId, Form, &'a [u8])> {
         let in_front = |name: &'a Option<String>| name.as_ref().map(String::as_bytes).or(current);
         match self {
             Wanted::Call(call) => {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use headwater_timeline::check::Options;
-use headwater_timeline::{Form, Head};
+use headwater_timeline::{DefinitionId, Form, Head};
 
 /// Ids that an owned call produced, and that the server's temporary tables may not hold yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
     /// Which definition the call belongs to (its place in the catalogue).
-    pub definition: usize,
+    pub definition: DefinitionId,
     /// What the procedures create their tables with.
     pub options: Arc<Options>,
     /// Which of its procedures was called.
@@ -148,7 +148,7 @@ pub struct ResultTables {
     /// What an owned call left, to be written before anything else may look.
     pub pending: Option<Box<Pending>>,
     /// The definition and the database whose tables these are; `None` while there are none.
-    place: Option<(usize, Vec<u8>)>,
+    place: Option<(DefinitionId, Vec<u8>)>,
 }
 
 impl ResultTables {
@@ -164,8 +164,9 @@ impl ResultTables {
     }
 
     /// Turns to a definition's tables in a database. True when those may be other ones than before.
-    pub fn turn_to(&mut self, definition: usize, database: &[u8]) -> bool {
-        let same = |(number, name): &(usize, Vec<u8>)| *number == definition && name == database;
+    pub fn turn_to(&mut self, definition: DefinitionId, database: &[u8]) -> bool {
+        let same =
+            |(number, name): &(DefinitionId, Vec<u8>)| *number == definition && name == database;
         let moved = self.place.as_ref().is_some_and(|place| !same(place));
         if moved {
             self.disturb();
@@ -193,7 +194,7 @@ mod tests {
         let mut before = Vec::new();
         for form in calls {
             let pending = Pending {
-                definition: 0,
+                definition: DefinitionId(0),
                 options: Arc::default(),
                 form: *form,
                 call: Vec::new(),

@@ -7,7 +7,7 @@ use super::prepared::Current;
 use super::probe::Settings;
 use super::reason::Reason;
 use headwater_statement::{Effects, Locks};
-use headwater_timeline::Form;
+use headwater_timeline::{DefinitionId, Form};
 use headwater_wire::response::OkPacket;
 use headwater_wire::status;
 
@@ -34,7 +34,7 @@ pub struct Standing {
     /// When this account last looked at a definition and saw too little, and in which database.
     checked_in_vain: Option<(Instant, Vec<u8>)>,
     /// The procedures that warn of their texts and were relayed for it: the server has parsed them as they were then.
-    parsed: Vec<(usize, Form, u64)>,
+    parsed: Vec<(DefinitionId, Form, u64)>,
     /// The last statement may have left warnings or an error, which the replies to some commands count. A call
     /// would have ended them.
     conditions: bool,
@@ -61,7 +61,7 @@ pub enum Transaction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecuteRight {
     /// A definition's procedure, in one of its forms.
-    pub of: (usize, Form),
+    pub of: (DefinitionId, Form),
     /// When it was seen.
     pub at: Instant,
     /// How often definitions may have changed by then.
@@ -175,7 +175,7 @@ impl Standing {
 
     /// A procedure that warns of its text is about to be relayed, for the server to say what it says. False where it was already, as
     /// it is now.
-    pub fn leaves_to_parse(&mut self, definition: usize, form: Form, epoch: u64) -> bool {
+    pub fn leaves_to_parse(&mut self, definition: DefinitionId, form: Form, epoch: u64) -> bool {
         let this = (definition, form, epoch);
         if self.parsed.contains(&this) {
             return false;
@@ -419,12 +419,12 @@ mod tests {
     #[test]
     fn a_text_is_left_to_the_server_once_for_as_long_as_it_stays_as_it_is() {
         let mut standing = idle();
-        assert!(standing.leaves_to_parse(0, Form::Newest, 1));
-        assert!(!standing.leaves_to_parse(0, Form::Newest, 1));
-        assert!(standing.leaves_to_parse(0, Form::Bounded, 1));
-        assert!(standing.leaves_to_parse(0, Form::Newest, 2));
+        assert!(standing.leaves_to_parse(DefinitionId(0), Form::Newest, 1));
+        assert!(!standing.leaves_to_parse(DefinitionId(0), Form::Newest, 1));
+        assert!(standing.leaves_to_parse(DefinitionId(0), Form::Bounded, 1));
+        assert!(standing.leaves_to_parse(DefinitionId(0), Form::Newest, 2));
         standing.parse_anew();
-        assert!(standing.leaves_to_parse(0, Form::Newest, 2));
+        assert!(standing.leaves_to_parse(DefinitionId(0), Form::Newest, 2));
     }
 
     #[test]

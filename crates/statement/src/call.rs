@@ -3,14 +3,14 @@
 use headwater_sql::keyword::is_keyword;
 use headwater_sql::lexer::{Kind, Lexer, Token, end_of_statement};
 use headwater_sql::variable::variable;
-use headwater_timeline::{Definition, Form};
+use headwater_timeline::{Definition, DefinitionId, Form};
 use headwater_wire::command::digits;
 
 /// A call of a known timeline procedure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// The first definition with such a procedure; [`Call::definition_in`] says which one it is in a database.
-    pub definition: usize,
+    pub definition: DefinitionId,
     /// Which procedure.
     pub form: Form,
     /// The database in front of the name, if there is one.
@@ -55,9 +55,13 @@ impl Call {
     /// The definition that answers it where the procedure is in `database`: the qualifier's, or else the current one.
     ///
     /// `None`: none is served there, or this call's arguments are not of its types.
-    pub fn definition_in(&self, definitions: &[Definition], database: &[u8]) -> Option<usize> {
+    pub fn definition_in(
+        &self,
+        definitions: &[Definition],
+        database: &[u8],
+    ) -> Option<DefinitionId> {
         let found = self.procedure_in(definitions, database)?;
-        let types = definitions.get(found)?;
+        let types = found.of(definitions)?;
         let held = types.user_type.holds(self.reader)
             && self.bound.is_none_or(|bound| types.id_type.holds(bound));
         held.then_some(found)
@@ -65,8 +69,12 @@ impl Call {
 
     /// The definition that has such a procedure in `database`, whatever its types.
     #[must_use]
-    pub fn procedure_in(&self, definitions: &[Definition], database: &[u8]) -> Option<usize> {
-        let procedure = definitions.get(self.definition)?.procedure(self.form);
+    pub fn procedure_in(
+        &self,
+        definitions: &[Definition],
+        database: &[u8],
+    ) -> Option<DefinitionId> {
+        let procedure = self.definition.of(definitions)?.procedure(self.form);
         procedure_in(definitions, self.form, procedure, database)
     }
 
@@ -74,7 +82,7 @@ impl Call {
     #[must_use]
     pub fn written_out(&self, definitions: &[Definition]) -> Option<String> {
         let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
-        let procedure = quoted(definitions.get(self.definition)?.procedure(self.form));
+        let procedure = quoted(self.definition.of(definitions)?.procedure(self.form));
         let database = self.database.as_deref();
         let database = database.map_or_else(String::new, |name| format!("{}.", quoted(name)));
         let bound = self.bound.map_or_else(String::new, |id| format!(",{id}"));
@@ -152,7 +160,7 @@ impl CallStatement {
                 && bound.is_none_or(|bound| definition.id_type.holds(bound))
         })?;
         Some(Call {
-            definition,
+            definition: DefinitionId(definition),
             form: self.form,
             database: self.database.clone(),
             reader,
@@ -185,7 +193,11 @@ impl CallStatement {
 
     /// The definition that has such a procedure in `database`, whatever its types.
     #[must_use]
-    pub fn procedure_in(&self, definitions: &[Definition], database: &[u8]) -> Option<usize> {
+    pub fn procedure_in(
+        &self,
+        definitions: &[Definition],
+        database: &[u8],
+    ) -> Option<DefinitionId> {
         procedure_in(definitions, self.form, &self.procedure, database)
     }
 
@@ -204,10 +216,11 @@ fn procedure_in(
     form: Form,
     procedure: &str,
     database: &[u8],
-) -> Option<usize> {
-    definitions.iter().position(|definition| {
+) -> Option<DefinitionId> {
+    let found = definitions.iter().position(|definition| {
         definition.procedure(form).eq_ignore_ascii_case(procedure) && definition.serves(database)
-    })
+    });
+    found.map(DefinitionId)
 }
 
 fn procedure_name(lexer: &mut Lexer<'_>) -> Option<(Option<String>, String)> {
@@ -337,7 +350,10 @@ mod tests {
         assert_eq!(parse(call, &definitions[..1]).unwrap().form, Form::Heads);
         assert_eq!(parse(call, &definitions[1..]).unwrap().form, Form::Bounded);
         let helper = parse("CALL HELPER(1, 9)", &definitions).unwrap();
-        assert_eq!((helper.definition, helper.form), (1, Form::Heads));
+        assert_eq!(
+            (helper.definition, helper.form),
+            (DefinitionId(1), Form::Heads)
+        );
         assert_eq!(
             helper.written_out(&definitions).unwrap(),
             "CALL `helper`(1,9)"
@@ -351,10 +367,13 @@ mod tests {
             ..Definition::classic()
         });
         let call = Call::parse(b"CALL fetch_timeline_ids(1)", &definitions).unwrap();
-        assert_eq!(call.definition_in(&definitions, b"b"), Some(1));
+        assert_eq!(
+            call.definition_in(&definitions, b"b"),
+            Some(DefinitionId(1))
+        );
         assert_eq!(call.definition_in(&definitions, b"B"), None);
         let qualified = Call::parse(b"CALL b . fetch_timeline_ids(1)", &definitions).unwrap();
-        assert_eq!(qualified.definition, 1);
+        assert_eq!(qualified.definition, DefinitionId(1));
         assert!(Call::parse(b"CALL c.fetch_timeline_ids(1)", &definitions).is_none());
     }
 }

@@ -4,6 +4,18 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// Which one of the definitions that the settings name: by its number among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DefinitionId(pub usize);
+
+impl DefinitionId {
+    /// The definition itself.
+    #[must_use]
+    pub fn of(self, definitions: &[Definition]) -> Option<&Definition> {
+        definitions.get(self.0)
+    }
+}
+
 /// The names, types and page size of one timeline.
 ///
 /// [`Definition::classic`] is the one of 2008; each key left out of a file has its value there.

@@ -11,5 +11,5 @@ pub mod merge;
 pub mod procedures;
 
 pub use body::Routine;
-pub use definition::{Definition, Form, IntType};
+pub use definition::{Definition, DefinitionId, Form, IntType};
 pub use head::Head;

@@ -10,6 +10,7 @@
 mod fill;
 mod schema;
 
+use crate::index::PlaceId;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,10 +33,10 @@ use crate::source::spans::Spans;
 #[derive(Debug)]
 pub(super) enum Load {
     /// The columns of a place's tables.
-    Schema(usize),
+    Schema(PlaceId),
     /// All that a page needs. Told to `done`: whether it is there now.
     Page {
-        place: usize,
+        place: PlaceId,
         want: Want,
         done: oneshot::Sender<bool>,
     },
@@ -104,7 +105,7 @@ type Waiting = HashMap<Want, Vec<oneshot::Sender<bool>>>;
 
 impl Loader {
     async fn take(&mut self, taken: Vec<Load>) {
-        let mut pages: HashMap<usize, Waiting> = HashMap::new();
+        let mut pages: HashMap<PlaceId, Waiting> = HashMap::new();
         for load in taken {
             match load {
                 Load::Schema(place) => self.schema(place).await,
@@ -122,13 +123,13 @@ impl Loader {
         }
     }
 
-    fn place(&mut self, number: usize) -> Option<Arc<Place>> {
+    fn place(&mut self, number: PlaceId) -> Option<Arc<Place>> {
         let generation = self.binlog.state().following.generation();
         if self.generation != generation {
             self.generation = generation;
             self.backlog = Backlog::default();
         }
-        self.binlog.places().get(number).map(Arc::clone)
+        self.binlog.places().get(number.0).map(Arc::clone)
     }
 
     fn complain(&mut self, place: &Place, done: Result<(), BinlogError>) {
@@ -155,7 +156,7 @@ impl Loader {
         Ok(Some((Arc::clone(&server), conn.await?)))
     }
 
-    async fn schema(&mut self, number: usize) {
+    async fn schema(&mut self, number: PlaceId) {
         let Some(place) = self.place(number) else {
             return;
         };

@@ -3,7 +3,7 @@
 use super::rows::{Cell, Row};
 use crate::evidence::Table;
 use crate::routes::Route;
-use headwater_timeline::index::Change;
+use headwater_timeline::index::{Change, PlaceId};
 
 /// Something became of the table.
 pub(crate) fn lost(route: &Route) -> Change {
@@ -18,7 +18,7 @@ pub(crate) fn note(
     route: &Route,
     old: Option<Row>,
     new: Option<Row>,
-    changes: &mut Vec<(usize, Change)>,
+    changes: &mut Vec<(PlaceId, Change)>,
 ) {
     // In an update, what the after-image leaves out has not changed.
     let new = match (old, new) {

@@ -25,7 +25,7 @@ use self::two_phase::{Prepared, Verb};
 use super::routes::Routes;
 use super::statement::{Statement, Text};
 use crate::event::{EVENT_BYTES, Event, Keep};
-use headwater_timeline::index::{Change, Position};
+use headwater_timeline::index::{Change, PlaceId, Position};
 use headwater_wire::cursor::{self, Cursor};
 
 /// Events of which the first bytes decide how much of them is kept.
@@ -117,7 +117,7 @@ pub enum Heard {
     /// Nothing that matters, up to here.
     Passed(Position),
     /// A transaction that changed rows of the tables ended here.
-    Transaction(Position, Vec<(usize, Change)>),
+    Transaction(Position, Vec<(PlaceId, Change)>),
 }
 
 /// Follows a stream of events from a position on.
@@ -134,7 +134,7 @@ pub struct Events {
     unpacking: bool,
     /// The tables that the transaction has described so far.
     tables: HashMap<u64, Described>,
-    changes: Vec<(usize, Change)>,
+    changes: Vec<(PlaceId, Change)>,
     prepared: Prepared,
     /// Since this was asked last, a statement has changed rights, views or stored programs.
     redefined: bool,

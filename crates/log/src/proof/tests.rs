@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use headwater_timeline::index::Change;
+use headwater_timeline::index::{Change, PlaceId};
 use proptest::option;
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ use crate::queue::Cut;
 use crate::routes::{Column, Route, Routes};
 use crate::script::{Act, Rows, act};
 
-const PLACE: usize = 0;
+const PLACE: PlaceId = PlaceId(0);
 
 /// What readers can be told: a message without an author is on nobody's page.
 fn readable(rows: &Rows) -> Rows {
@@ -61,7 +61,7 @@ struct World {
     minimal: bool,
     now: Instant,
     /// Each transaction that was logged, and the rows behind it.
-    logged: Vec<Vec<(usize, Change)>>,
+    logged: Vec<Vec<(PlaceId, Change)>>,
     states: Vec<Rows>,
     readable: usize,
     delivered: usize,
@@ -538,7 +538,7 @@ fn freshness_is_of_its_stream_and_of_its_time() {
         "nothing is known of what was before"
     );
     assert!(following.begin_is_readable(generation));
-    assert!(following.may_answer(PLACE) && !following.may_answer(1));
+    assert!(following.may_answer(PLACE) && !following.may_answer(PlaceId(1)));
     let now = start();
     assert!(following.proof_ended(generation, now, false));
     assert!(!following.may_answer(PLACE), "the last proof failed");

@@ -64,11 +64,13 @@ fn cost(authors: &[u64]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use headwater_timeline::DefinitionId;
+
     use super::*;
 
     #[test]
     fn the_lists_seen_longest_ago_make_room() {
-        let scope = Scope::new(0, b"tl");
+        let scope = Scope::new(DefinitionId(0), b"tl");
         let mut follows = Follows::new(100);
         for reader in 1..=3 {
             follows.remember(scope, reader, Arc::from(vec![reader; 30]));
@@ -87,8 +89,8 @@ mod tests {
     #[test]
     fn a_database_has_lists_of_its_own() {
         let mut follows = Follows::new(100);
-        follows.remember(Scope::new(0, b"a"), 1, Arc::from([7]));
-        assert_eq!(follows.get(Scope::new(0, b"b"), 1), None);
-        assert_eq!(follows.get(Scope::new(1, b"a"), 1), None);
+        follows.remember(Scope::new(DefinitionId(0), b"a"), 1, Arc::from([7]));
+        assert_eq!(follows.get(Scope::new(DefinitionId(0), b"b"), 1), None);
+        assert_eq!(follows.get(Scope::new(DefinitionId(1), b"a"), 1), None);
     }
 }

@@ -7,6 +7,8 @@ mod marks;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
 
+use headwater_timeline::DefinitionId;
+
 pub use follows::Follows;
 pub use marks::{Mark, Marks};
 
@@ -17,7 +19,7 @@ pub struct Scope(u64);
 impl Scope {
     /// Two places may get the same scope: then their hints mislead each other, which costs time.
     #[must_use]
-    pub fn new(definition: usize, database: &[u8]) -> Self {
+    pub fn new(definition: DefinitionId, database: &[u8]) -> Self {
         let mut hasher = DefaultHasher::new();
         (definition, database).hash(&mut hasher);
         Scope(hasher.finish())

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use headwater_statement::Call;
 use headwater_timeline::check::Facts;
 use headwater_timeline::definition::Definition;
-use headwater_timeline::{Head, merge};
+use headwater_timeline::{DefinitionId, Head, merge};
 use headwater_wire::resultset::told;
 use proptest::prelude::*;
 
@@ -307,7 +307,7 @@ fn play(event: Event, tables: &mut Tables, next: &mut u64) -> Option<Call> {
         }
         Event::Call(form, reader, bound) => {
             return Some(Call {
-                definition: 0,
+                definition: DefinitionId(0),
                 form,
                 database: None,
                 reader,
@@ -368,7 +368,7 @@ fn what_is_known_saves_questions() {
         (Product::Mariadb, Form::Heads, Some(20), 2, 1),
     ] {
         let call = Call {
-            definition: 0,
+            definition: DefinitionId(0),
             form,
             database: None,
             reader: 1,

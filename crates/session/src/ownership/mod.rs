@@ -32,7 +32,7 @@ use headwater_lookup::lookup::Found;
 use headwater_statement::Call;
 use headwater_timeline::Form;
 use headwater_timeline::check::{self, Verdict};
-use headwater_timeline::definition::Definition;
+use headwater_timeline::definition::{Definition, DefinitionId};
 use headwater_timeline::index::Page;
 use headwater_wire::response::ErrPacket;
 use headwater_wire::resultset::{Answer, Limits};
@@ -67,7 +67,7 @@ pub enum Need {
     /// Have the service account check the definition: [`Input::Checked`].
     Check {
         /// Its number.
-        definition: usize,
+        definition: DefinitionId,
         /// Where.
         database: Vec<u8>,
     },
@@ -98,7 +98,7 @@ pub struct Ask {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Want {
     /// The definition's number.
-    pub definition: usize,
+    pub definition: DefinitionId,
     /// The database of its tables.
     pub database: Vec<u8>,
     /// Whose page.
@@ -175,31 +175,36 @@ pub trait Knowledge {
     /// Every definition.
     fn definitions(&self) -> &[Definition];
     /// The verdict on a definition in a database, while it counts.
-    fn verdict(&self, definition: usize, database: &[u8]) -> Option<Arc<Verdict>>;
+    fn verdict(&self, definition: DefinitionId, database: &[u8]) -> Option<Arc<Verdict>>;
     /// The verdict that was found last, and whether it still counts.
-    fn last_verdict(&self, definition: usize, database: &[u8]) -> Option<(Arc<Verdict>, bool)>;
+    fn last_verdict(
+        &self,
+        definition: DefinitionId,
+        database: &[u8],
+    ) -> Option<(Arc<Verdict>, bool)>;
     /// Takes in a verdict whose questions were asked at this epoch.
     fn record(
         &self,
-        definition: usize,
+        definition: DefinitionId,
         database: &[u8],
         verdict: Verdict,
         epoch: u64,
     ) -> Arc<Verdict>;
     /// A client's account sees too little of a definition to check it.
-    fn unseen(&self, definition: usize, reason: &check::Reason);
+    fn unseen(&self, definition: DefinitionId, reason: &check::Reason);
     /// Counts what may have changed definitions.
     fn epoch(&self) -> u64;
     /// Makes every check due.
     fn expire(&self);
     /// An answer to a call of this definition was wrong.
-    fn distrusts(&self, definition: usize) -> bool;
+    fn distrusts(&self, definition: DefinitionId) -> bool;
     /// What a call is to do about the rights of its procedure's definer.
-    fn course(&self, definition: usize, database: &[u8], form: Form, now: Instant) -> Course;
+    fn course(&self, definition: DefinitionId, database: &[u8], form: Form, now: Instant)
+    -> Course;
     /// A run of the procedure that was sent then has read both tables.
-    fn run_succeeded(&self, definition: usize, database: &[u8], form: Form, sent: Instant);
+    fn run_succeeded(&self, definition: DefinitionId, database: &[u8], form: Form, sent: Instant);
     /// A run of the procedure was denied.
-    fn run_was_denied(&self, definition: usize, database: &[u8], form: Form);
+    fn run_was_denied(&self, definition: DefinitionId, database: &[u8], form: Form);
     /// What earlier lookups saw.
     fn hints(&self) -> impl DerefMut<Target = Hints>;
 }

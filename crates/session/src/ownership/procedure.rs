@@ -1,8 +1,8 @@
 //! What is known of a procedure that is called by a name of ours, and runs on the server.
 
 use headwater_statement::Effects;
-use headwater_timeline::Form;
 use headwater_timeline::check::Verdict;
+use headwater_timeline::{DefinitionId, Form};
 
 use super::Knowledge;
 use crate::asked::Wanted;
@@ -13,7 +13,7 @@ use crate::standing::Standing;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcedurePlace {
     /// The definition's number.
-    pub definition: usize,
+    pub definition: DefinitionId,
     /// Which of its procedures.
     pub form: Form,
     /// Where.

@@ -9,7 +9,7 @@ use headwater_lookup::lookup::{Found, Lookup};
 use headwater_lookup::plan::Step;
 use headwater_statement::{Call, CallStatement};
 use headwater_timeline::check::Facts;
-use headwater_timeline::definition::Definition;
+use headwater_timeline::definition::{Definition, DefinitionId};
 use headwater_wire::response::ErrPacket;
 use headwater_wire::resultset::Answer;
 
@@ -127,8 +127,8 @@ pub(super) struct World<'a, K> {
 }
 
 impl<K: Knowledge> World<'_, K> {
-    pub(super) fn definition(&self, number: usize) -> Result<&Definition, Refusal> {
-        let definition = self.known.definitions().get(number);
+    pub(super) fn definition(&self, number: DefinitionId) -> Result<&Definition, Refusal> {
+        let definition = number.of(self.known.definitions());
         definition.ok_or_else(|| Reason::OtherDatabase.into())
     }
 

@@ -45,7 +45,7 @@ impl OwnTail {
         known: &impl Knowledge,
     ) -> Option<OwnTail> {
         let pending = session.tables.pending.as_deref()?;
-        let definition = known.definitions().get(pending.definition)?;
+        let definition = pending.definition.of(known.definitions())?;
         if !tail.fits(definition) || !session.standing.are_settings_proven() {
             return None;
         }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::{Call, Class, Effects, classify};
 use headwater_sql::lexer::{Kind, Lexer, Token};
-use headwater_timeline::{Definition, Form};
+use headwater_timeline::{Definition, DefinitionId, Form};
 
 const BLANKS: &[&str] = &[
     " ",
@@ -131,7 +131,7 @@ proptest! {
     fn dress_does_not_change_a_call((parts, reader, bound, database) in call(), blanks in prop::collection::vec(blank(), 12), end in prop::sample::select(&["", ";", "; \n", " ;\t"][..])) {
         let text = dressed(&parts, &blanks) + end;
         let form = if bound.is_some() { Form::Bounded } else { Form::Newest };
-        let expected = Call { definition: 0, form, database, reader, bound };
+        let expected = Call { definition: DefinitionId(0), form, database, reader, bound };
         prop_assert_eq!(classify(text.as_bytes(), &[Definition::classic()], false), Class::Call(expected), "{}", text);
     }
 

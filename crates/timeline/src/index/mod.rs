@@ -40,6 +40,10 @@ use tombstones::Tombstones;
 use upkeep::{Pace, Sweep};
 use window::Window;
 
+/// Which of the timelines in memory: a definition in a database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PlaceId(pub usize);
+
 /// A place in the server's binary log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {

@@ -3,9 +3,9 @@
 use super::log::{Log, routes};
 use crate::EventError;
 use crate::events::{Events, Heard, Lost};
-use headwater_timeline::index::{Change, Position};
+use headwater_timeline::index::{Change, PlaceId, Position};
 
-pub(crate) fn told(changes: &[(usize, Change)]) -> Vec<String> {
+pub(crate) fn told(changes: &[(PlaceId, Change)]) -> Vec<String> {
     let told = changes.iter().map(|(_, change)| match *change {
         Change::Posted { author, id } => format!("posted {author} {id}"),
         Change::Removed { author: None, id } => format!("removed ? {id}"),

@@ -9,7 +9,7 @@ use crate::events::Events;
 use crate::evidence::Table;
 use crate::routes::{Column, Route, Routes};
 use headwater_timeline::definition::IntType;
-use headwater_timeline::index::Position;
+use headwater_timeline::index::{PlaceId, Position};
 
 /// Bytes of an event that the stories hold at most.
 const MOST: usize = 1 << 20;
@@ -126,7 +126,7 @@ pub(crate) fn routes() -> Routes {
 /// The same with other types of ids and users.
 pub(crate) fn typed(id: IntType, user: IntType) -> Routes {
     let route = |table, name: &str, columns, first| Route {
-        place: 0,
+        place: PlaceId(0),
         table,
         database: "tl".into(),
         name: name.into(),

@@ -1,8 +1,8 @@
 //! Ids from memory or by lookups, and what the client is told with them.
 
-use headwater_timeline::Head;
 use headwater_timeline::check::Product;
 use headwater_timeline::index::Page;
+use headwater_timeline::{DefinitionId, Head};
 
 use super::scene::{Scene, error, nothing, ok, rows};
 use super::{CALL, PAGED, answers};
@@ -49,7 +49,7 @@ fn mariadb_counts_what_the_procedure_would_delete() {
     scene.session.tables.result = Rows::Counted(5);
     scene.play(CALL, vec![LIKELY, Input::Page(Some(page()))]);
     assert_eq!(scene.answer().owned.affected_rows, 8);
-    scene.pending(0, vec![1, 2]);
+    scene.pending(DefinitionId(0), vec![1, 2]);
     scene.play(CALL, vec![LIKELY, Input::Page(Some(page()))]);
     assert_eq!(scene.answer().owned.affected_rows, 5);
 }

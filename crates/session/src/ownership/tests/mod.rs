@@ -208,7 +208,7 @@ fn a_form_that_is_refused_is_relayed_and_the_other_is_not() {
 #[test]
 fn what_is_pending_for_other_tables_is_written_first() {
     let mut scene = Scene::proven(Product::Mariadb);
-    scene.pending(9, vec![1]);
+    scene.pending(DefinitionId(9), vec![1]);
     assert_eq!(
         scene.play(CALL, vec![Input::Settled]),
         ["settle", "memory 7"]

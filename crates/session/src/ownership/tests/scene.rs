@@ -9,7 +9,7 @@ use headwater_lookup::hints::Hints;
 use headwater_statement::{Class, Effects, classify};
 use headwater_timeline::Form;
 use headwater_timeline::check::{Facts, Product, Reason, Verdict};
-use headwater_timeline::definition::Definition;
+use headwater_timeline::definition::{Definition, DefinitionId};
 use headwater_wire::capability::Capabilities;
 use headwater_wire::response::{ErrPacket, OkPacket};
 use headwater_wire::resultset::{Answer, told};
@@ -49,12 +49,12 @@ impl Knowledge for Known {
         &self.definitions
     }
 
-    fn verdict(&self, _: usize, database: &[u8]) -> Option<Arc<Verdict>> {
+    fn verdict(&self, _: DefinitionId, database: &[u8]) -> Option<Arc<Verdict>> {
         let counts = database == b"tl" && !self.stale.get();
         self.verdict.borrow().clone().filter(|_| counts)
     }
 
-    fn last_verdict(&self, _: usize, database: &[u8]) -> Option<(Arc<Verdict>, bool)> {
+    fn last_verdict(&self, _: DefinitionId, database: &[u8]) -> Option<(Arc<Verdict>, bool)> {
         let verdict = self
             .verdict
             .borrow()
@@ -63,11 +63,11 @@ impl Knowledge for Known {
         Some((verdict, !self.stale.get()))
     }
 
-    fn record(&self, _: usize, _: &[u8], verdict: Verdict, _: u64) -> Arc<Verdict> {
+    fn record(&self, _: DefinitionId, _: &[u8], verdict: Verdict, _: u64) -> Arc<Verdict> {
         Arc::new(verdict)
     }
 
-    fn unseen(&self, _: usize, _: &Reason) {
+    fn unseen(&self, _: DefinitionId, _: &Reason) {
         self.unseen.set(self.unseen.get() + 1);
     }
 
@@ -79,22 +79,22 @@ impl Knowledge for Known {
         self.expired.set(self.expired.get() + 1);
     }
 
-    fn distrusts(&self, _: usize) -> bool {
+    fn distrusts(&self, _: DefinitionId) -> bool {
         self.distrusted.get()
     }
 
-    fn course(&self, _: usize, _: &[u8], _: Form, now: Instant) -> Course {
+    fn course(&self, _: DefinitionId, _: &[u8], _: Form, now: Instant) -> Course {
         let now = now.duration_since(self.beginning);
         let mut right = self.right.borrow_mut();
         right.call_came(now, self.ttl)
     }
 
-    fn run_succeeded(&self, _: usize, _: &[u8], _: Form, sent: Instant) {
+    fn run_succeeded(&self, _: DefinitionId, _: &[u8], _: Form, sent: Instant) {
         let sent = sent.duration_since(self.beginning);
         self.right.borrow_mut().run_succeeded(sent);
     }
 
-    fn run_was_denied(&self, _: usize, _: &[u8], _: Form) {
+    fn run_was_denied(&self, _: DefinitionId, _: &[u8], _: Form) {
         self.right.borrow_mut().run_was_denied(Duration::ZERO);
     }
 
@@ -121,7 +121,7 @@ impl Scene {
         let mut standing = Standing::new(Some(b"tl".to_vec()));
         standing.settings_proved(settings_for(Duration::MAX));
         standing.execute_proved(ExecuteRight {
-            of: (0, Form::Newest),
+            of: (DefinitionId(0), Form::Newest),
             at: now,
             epoch: 0,
         });
@@ -179,7 +179,7 @@ impl Scene {
     /// The right to execute is that to another procedure.
     pub(super) fn executed_another(&mut self) {
         self.session.standing.execute_proved(ExecuteRight {
-            of: (9, Form::Heads),
+            of: (DefinitionId(9), Form::Heads),
             at: self.now,
             epoch: 0,
         });
@@ -209,7 +209,7 @@ impl Scene {
     }
 
     /// Ids of another call that are not on the server yet.
-    pub(super) fn pending(&mut self, definition: usize, ids: Vec<u64>) {
+    pub(super) fn pending(&mut self, definition: DefinitionId, ids: Vec<u64>) {
         self.session.tables.pending = Some(Box::new(Pending {
             definition,
             options: Arc::default(),
