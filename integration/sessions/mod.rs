@@ -21,4 +21,5 @@ mod spellings;
 mod stage;
 mod tables;
 mod transactions;
+mod transcripts;
 mod variables;
