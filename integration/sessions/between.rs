@@ -4,60 +4,25 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::stage::{TAIL, on_each_stage};
+use super::transcripts::stories;
 use crate::kit::wire_client::{
-    Answer, COM_DEBUG, COM_INIT_DB, COM_PING, COM_RESET_CONNECTION, COM_SET_OPTION, COM_STATISTICS,
-    COM_STMT_RESET, Login, capability,
+    Answer, COM_DEBUG, COM_PING, COM_SET_OPTION, COM_STATISTICS, COM_STMT_RESET,
 };
+
+stories!(
+    "between":
+    a_tail_may_be_asked_twice_or_late,
+    a_call_reaches_the_database_that_it_names,
+    the_database_may_be_chosen_by_command,
+    a_reset_or_a_change_of_user_forgets_the_result_table,
+    on_mysql_the_result_table_is_of_the_calls_time_whoever_writes_meanwhile,
+    a_tail_of_another_shape_gets_its_own_answer,
+);
 
 const CALLS: [&str; 2] = [
     "CALL fetch_timeline_ids(1)",
     "CALL fetch_timeline_ids2(1, 300)",
 ];
-
-#[test]
-fn a_tail_may_be_asked_twice_or_late() {
-    on_each_stage(|stage| {
-        let mut twin = stage.twin();
-        for between in [
-            TAIL,
-            "SELECT 1",
-            "SET @x = 1",
-            "SET NAMES utf8mb4",
-            "DO SLEEP(0)",
-            "INSERT INTO note (body) VALUES ('x')",
-            "UPDATE message SET body = CONCAT(body, '!') WHERE id = 400",
-            "SELECT nothing",
-            "this is no SQL",
-            "",
-            "USE mysql",
-            "USE {db}",
-            "SHOW STATUS LIKE 'Uptime_since'",
-            "FLUSH TABLES",
-            "OPTIMIZE TABLE note",
-            "CREATE TABLE another (id int)",
-            "DROP TABLE another",
-            "KILL QUERY CONNECTION_ID()",
-            "CALL fetch_timeline_ids(999)",
-            "HANDLER message OPEN",
-            "HANDLER message CLOSE",
-        ] {
-            for call in CALLS {
-                twin.run(call);
-                if between.starts_with("KILL") {
-                    // The first statement after it may be the one that it meets.
-                    twin.run("SELECT 2");
-                }
-                twin.run(between);
-                twin.run(TAIL);
-                twin.run("USE {db}");
-                twin.run(TAIL);
-                twin.run(TAIL);
-            }
-        }
-        let counts = stage.proxy.counts();
-        assert!(counts.of("calls_owned") >= 25, "{counts:?}");
-    });
-}
 
 /// Each sets the row count in a way of its own.
 #[test]
@@ -105,83 +70,6 @@ fn commands_that_are_no_statements_leave_their_counts_behind() {
                 }
             }
         }
-    });
-}
-
-#[test]
-fn a_call_reaches_the_database_that_it_names() {
-    on_each_stage(|stage| {
-        let mut twin = stage.twin();
-        twin.run("USE information_schema");
-        twin.run("CALL {db}.fetch_timeline_ids(1)");
-        twin.run(TAIL);
-        twin.run("SELECT COUNT(*) FROM {db}.fetch_timeline_tt");
-        twin.run("CALL fetch_timeline_ids(1)");
-        twin.run("USE {db}");
-        // A procedure that is not the known one may have set a one-shot transaction.
-        twin.run("CALL {db}.fetch_timeline_ids(1)");
-        twin.run("CALL {db}.fetch_timeline_ids(1)");
-        twin.run("USE mysql");
-        twin.run(TAIL);
-        twin.run("SELECT COUNT(*) FROM {db}.fetch_timeline_tt");
-        twin.run("SELECT COUNT(*) FROM {db}.message JOIN {db}.fetch_timeline_tt USING(id)");
-        let counts = stage.proxy.counts();
-        assert!(counts.of("calls_owned") >= 1, "{counts:?}");
-    });
-}
-
-#[test]
-fn the_database_may_be_chosen_by_command() {
-    on_each_stage(|stage| {
-        let login = Login::default().with(capability::SESSION_TRACK);
-        for login in [Login::default(), login] {
-            let mut twin = stage.twin_of(&login);
-            twin.run(CALLS[0]);
-            twin.command(&[&[COM_INIT_DB], &b"mysql"[..]].concat());
-            twin.run(TAIL);
-            twin.run("SELECT COUNT(*) FROM {db}.fetch_timeline_tt");
-            twin.run(CALLS[0]);
-            twin.command(&[&[COM_INIT_DB], &b"no_such_database"[..]].concat());
-            twin.run("USE {db}");
-            // A procedure that is not the known one may have set a one-shot transaction.
-            twin.run(CALLS[1]);
-            twin.run(CALLS[1]);
-            twin.run(TAIL);
-            twin.run("DROP DATABASE IF EXISTS hw_no_such_database");
-            twin.run(CALLS[1]);
-            twin.run(TAIL);
-        }
-        let counts = stage.proxy.counts();
-        assert!(counts.of("calls_owned") >= 6, "{counts:?}");
-    });
-}
-
-#[test]
-fn a_reset_or_a_change_of_user_forgets_the_result_table() {
-    on_each_stage(|stage| {
-        let mut twin = stage.twin();
-        for call in CALLS {
-            twin.run(call);
-            twin.command(&[COM_PING]);
-            twin.run(TAIL);
-            twin.run(call);
-            twin.command(&[COM_RESET_CONNECTION]);
-            assert_eq!(twin.error(TAIL), 1146);
-            twin.run(call);
-            twin.run(TAIL);
-            twin.run("SET autocommit = 0, sql_safe_updates = 1");
-            twin.command(&[COM_RESET_CONNECTION]);
-            twin.run(call);
-            twin.run(TAIL);
-            twin.run(call);
-            twin.change_to_root();
-            twin.run("SELECT COUNT(*) FROM {db}.fetch_timeline_tt");
-            twin.run("USE {db}");
-            assert_eq!(twin.error(TAIL), 1146);
-            twin.run(call);
-            twin.run(TAIL);
-        }
-        stage.owned(12);
     });
 }
 
@@ -302,29 +190,6 @@ fn a_message_deleted_between_call_and_tail_makes_room_for_the_next() {
     });
 }
 
-/// On MariaDB an owned call fetches the page alone; the rest is read when it is looked at.
-#[test]
-fn on_mysql_the_result_table_is_of_the_calls_time_whoever_writes_meanwhile() {
-    on_each_stage(|stage| {
-        if stage.server.is_mariadb() {
-            return;
-        }
-        let mut twin = stage.twin();
-        for call in CALLS {
-            twin.run(call);
-            stage.aside("DELETE FROM {db}.message WHERE id IN (50, 110, 210, 300)");
-            stage.aside(
-                "INSERT INTO {db}.message VALUES (51, 2, 'late'), (301, 5, 'late'), (299, 2, 'late')",
-            );
-            twin.run("SELECT COUNT(*) FROM fetch_timeline_tt");
-            twin.run_unordered("SELECT id FROM fetch_timeline_tt");
-            twin.run_unordered("SELECT * FROM max_ids_of_followers");
-            stage.aside("DELETE FROM {db}.message WHERE id IN (51, 301, 299)");
-            twin.run("CALL fetch_timeline_ids(2)");
-        }
-    });
-}
-
 #[test]
 fn two_sessions_have_a_timeline_each() {
     on_each_stage(|stage| {
@@ -357,40 +222,6 @@ fn a_writers_next_call_shows_what_it_wrote() {
         twin.run("CALL fetch_timeline_ids(3)");
         assert_eq!(twin.rows(TAIL).len(), 0);
         stage.owned(32);
-    });
-}
-
-#[test]
-fn a_tail_of_another_shape_gets_its_own_answer() {
-    on_each_stage(|stage| {
-        let mut twin = stage.twin();
-        for (from, to) in [
-            ("LIMIT 20", "LIMIT 5,5"),
-            ("LIMIT 20", "LIMIT 40"),
-            ("LIMIT 20", ""),
-            ("DESC", "ASC"),
-            ("message.id,", "id,"),
-            ("message.id,", "fetch_timeline_tt.id,"),
-            ("SELECT", "SELECT SQL_CALC_FOUND_ROWS"),
-            ("SELECT", "SELECT DISTINCT"),
-            ("USING(id)", "ON message.id = fetch_timeline_tt.id"),
-            ("USING(id)", "USING(id) WHERE user_id = 2"),
-            (
-                "USING(id)",
-                "USING(id) JOIN follower ON follower.follower_id = message.user_id",
-            ),
-            ("SELECT", "CREATE TEMPORARY TABLE page AS SELECT"),
-            ("SELECT", "EXPLAIN SELECT"),
-            ("SELECT", "SELECT SQL_SMALL_RESULT"),
-            ("SELECT", "SELECT @a := 1,"),
-            ("LIMIT 20", "LIMIT 20 OFFSET 3"),
-            ("LIMIT 20", "LIMIT 20 UNION ALL SELECT 1,2,3"),
-            ("body FROM", "body INTO @a, @b, @c FROM"),
-        ] {
-            twin.run(CALLS[0]);
-            twin.run(&TAIL.replacen(from, to, 1));
-            twin.run(TAIL);
-        }
     });
 }
 

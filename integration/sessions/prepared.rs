@@ -2,12 +2,23 @@
 //! server's in every other case.
 
 use super::stage::{Stage, TAIL, look, on_each_stage, on_each_stage_with};
+use super::transcripts::stories;
 use crate::kit::proxy::settings_file;
 use crate::kit::twin::Twin;
 use crate::kit::wire_client::{
     COM_INIT_DB, COM_RESET_CONNECTION, COM_STMT_CLOSE, COM_STMT_EXECUTE, COM_STMT_FETCH,
     COM_STMT_PREPARE, COM_STMT_RESET, COM_STMT_SEND_LONG_DATA, Login, Param, Reply, capability,
 };
+
+stories!(
+    "prepared":
+    types_that_came_once_hold_for_later_executions_owned_or_not,
+    an_execution_without_types_is_refused_as_the_server_refuses_it,
+    a_cursor_changes_nothing,
+    what_a_prepared_call_leaves_behind_is_what_the_real_one_leaves,
+    a_name_means_what_it_meant_where_it_was_prepared,
+    a_prepared_statement_that_is_no_call_has_the_effects_of_its_own_text,
+);
 
 const UNSIGNED: u8 = 0x80;
 
@@ -120,47 +131,6 @@ fn whatever_is_no_number_is_the_servers() {
 }
 
 #[test]
-fn types_that_came_once_hold_for_later_executions_owned_or_not() {
-    on_each_stage(|stage| {
-        let mut twin = stage.twin();
-        let call = twin.prepare("CALL fetch_timeline_ids2(?,?)");
-        let values = |reader, bound| [Param::long(reader), Param::long(bound)];
-        twin.execute_with(call, &values(1, 300), 0, true);
-        twin.execute_with(call, &values(2, 200), 0, false);
-        look(&mut twin);
-        // The server has never seen the types: it is told them with the first call that is its own.
-        twin.run("BEGIN");
-        twin.execute_with(call, &values(1, 250), 0, false);
-        look(&mut twin);
-        twin.execute_with(call, &values(2, 250), 0, false);
-        twin.run("COMMIT");
-        twin.execute_with(call, &values(1, 100), 0, false);
-        look(&mut twin);
-        // Other types, seen by the server, and once more by Headwater alone.
-        let text = |reader, bound| [Param::text(Some(reader)), Param::text(Some(bound))];
-        twin.run("BEGIN");
-        twin.execute_with(call, &text("1", "240"), 0, true);
-        twin.run("COMMIT");
-        twin.execute_with(call, &text("2", "240"), 0, false);
-        look(&mut twin);
-        twin.execute_with(call, &values(1, 230), 0, true);
-        twin.execute_with(call, &values(-1, 230), 0, false);
-        look(&mut twin);
-        stage.owned(5);
-    });
-}
-
-#[test]
-fn an_execution_without_types_is_refused_as_the_server_refuses_it() {
-    on_each_stage(|stage| {
-        let mut twin = stage.twin();
-        let call = twin.prepare("CALL fetch_timeline_ids(?)");
-        twin.execute_with(call, &[Param::long(1)], 0, false);
-        stage.owned(0);
-    });
-}
-
-#[test]
 fn long_data_belongs_to_one_execution() {
     on_each_stage(|stage| {
         let mut twin = stage.twin();
@@ -182,69 +152,6 @@ fn long_data_belongs_to_one_execution() {
         twin.execute_with(call, &absent, 0, true);
         look(&mut twin);
         stage.owned(2);
-    });
-}
-
-#[test]
-fn a_cursor_changes_nothing() {
-    on_each_stage(|stage| {
-        let mut twin = stage.twin();
-        let call = twin.prepare("CALL fetch_timeline_ids(?)");
-        for cursor in [1, 0, 1] {
-            twin.execute_with(call, &[Param::long(1)], cursor, true);
-            look(&mut twin);
-        }
-        let whole = twin.prepare("CALL fetch_timeline_ids(2)");
-        twin.execute_with(whole, &[], 0, false);
-        look(&mut twin);
-        stage.owned(4);
-    });
-}
-
-#[test]
-fn what_a_prepared_call_leaves_behind_is_what_the_real_one_leaves() {
-    on_each_stage(|stage| {
-        for question in [
-            "SHOW WARNINGS",
-            "SHOW ERRORS",
-            "SHOW COUNT(*) WARNINGS",
-            "SELECT @@warning_count, @@error_count",
-            "SELECT ROW_COUNT()",
-            "SELECT FOUND_ROWS()",
-            "SELECT LAST_INSERT_ID()",
-            "SHOW CREATE TABLE fetch_timeline_tt",
-            "SELECT MIN(max_id), COUNT(*) FROM max_ids_of_followers",
-        ] {
-            let mut twin = stage.twin();
-            twin.run("INSERT INTO note (body) VALUES ('x'), ('y')");
-            let call = twin.prepare("CALL fetch_timeline_ids2(?,?)");
-            twin.run("SELECT 1/0, 'a'+1");
-            twin.execute_with(call, &[Param::long(1), Param::long(300)], 0, true);
-            twin.run(question);
-            twin.run(question);
-        }
-        stage.owned(9);
-    });
-}
-
-#[test]
-fn a_name_means_what_it_meant_where_it_was_prepared() {
-    on_each_stage(|stage| {
-        let mut twin = stage.twin();
-        let here = twin.prepare("CALL fetch_timeline_ids(?)");
-        let named = twin.prepare("CALL {db}.fetch_timeline_ids(?)");
-        let one = [Param::long(1)];
-        twin.execute_with(here, &one, 0, true);
-        twin.execute_with(named, &one, 0, true);
-        look(&mut twin);
-        twin.run("USE information_schema");
-        twin.execute_with(here, &one, 0, true);
-        twin.execute_with(named, &one, 0, true);
-        twin.run("SELECT COUNT(*) FROM {db}.fetch_timeline_tt");
-        twin.run("USE {db}");
-        twin.execute_with(here, &one, 0, true);
-        look(&mut twin);
-        stage.owned(3);
     });
 }
 
@@ -428,43 +335,6 @@ fn bits_that_mean_nothing_in_a_type_are_the_servers_to_judge() {
             twin.execute_with(call, &one(UNSIGNED), 0, true);
             look(&mut twin);
         }
-    });
-}
-
-#[test]
-fn a_prepared_statement_that_is_no_call_has_the_effects_of_its_own_text() {
-    on_each_stage(|stage| {
-        let mut twin = stage.twin();
-        let note = twin.prepare("SELECT body FROM note WHERE id = ?");
-        let insert = twin.prepare("INSERT INTO note (body) VALUES (?)");
-        let isolation = twin.prepare(if stage.server.is_mariadb() {
-            "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
-        } else {
-            "SET @@transaction_isolation = 'READ-COMMITTED'"
-        });
-        let count = twin.prepare("SELECT ROW_COUNT()");
-        twin.run("CALL fetch_timeline_ids(1)");
-        let tail = twin.prepare(TAIL);
-        for _ in 0..3 {
-            twin.run("CALL fetch_timeline_ids(1)");
-            twin.execute(note, &[Some("1")]);
-            twin.run(TAIL);
-            twin.run("CALL fetch_timeline_ids(2)");
-            twin.execute(insert, &[Some("x")]);
-            twin.run("SELECT ROW_COUNT()");
-            twin.run("CALL fetch_timeline_ids2(1, 300)");
-            twin.execute(tail, &[]);
-            twin.execute_with(tail, &[], 1, false);
-            twin.run("CALL fetch_timeline_ids(1)");
-            twin.execute(count, &[]);
-        }
-        stage.owned(13);
-        // Only what may have set a one-shot transaction has the next call relayed.
-        twin.execute(isolation, &[]);
-        twin.run("CALL fetch_timeline_ids(1)");
-        twin.run("CALL fetch_timeline_ids(1)");
-        look(&mut twin);
-        stage.owned(14);
     });
 }
 

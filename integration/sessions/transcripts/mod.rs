@@ -33,7 +33,14 @@ macro_rules! stories {
 pub(super) use stories;
 
 /// The files, each with the stories that have a test.
-const FILES: &[(&str, &[&str])] = &[("leftovers", super::leftovers::STORIES)];
+const FILES: &[(&str, &[&str])] = &[
+    ("between", super::between::STORIES),
+    ("leftovers", super::leftovers::STORIES),
+    ("prepared", super::prepared::STORIES),
+    ("several", super::several::STORIES),
+    ("spellings", super::spellings::STORIES),
+    ("variables", super::variables::STORIES),
+];
 
 /// Plays a story of a file on each stage.
 #[track_caller]
