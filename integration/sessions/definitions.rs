@@ -1,11 +1,19 @@
 //! Procedures that are not, or not any more, those that Headwater knows.
 
 use super::stage::{TAIL, on_each_stage, on_each_stage_with};
+use super::transcripts::stories;
 use crate::kit::database::Database;
 use crate::kit::proxy::Proxy;
 use crate::kit::servers::on_each_server;
 use crate::kit::timeline::{Timeline, insert};
 use crate::kit::twin::Twin;
+
+stories!(
+    "definitions":
+    an_index_dropped_through_headwater_changes_no_answer,
+    a_table_changed_past_headwater_changes_no_answer,
+    a_database_made_anew_has_new_procedures,
+);
 
 const CALL: &str = "CALL fetch_timeline_ids(1)";
 
@@ -62,58 +70,6 @@ fn a_procedure_altered_through_headwater_is_relayed_from_the_next_call_on() {
         // Where the altered one ran, it may have set a one-shot transaction: then the next call is relayed too.
         let owned = stage.proxy.counts().of("calls_owned");
         assert!((4..=5).contains(&owned), "{owned}");
-    });
-}
-
-#[test]
-fn an_index_dropped_through_headwater_changes_no_answer() {
-    on_each_stage(|stage| {
-        let mut twin = stage.twin();
-        twin.run(CALL);
-        twin.run("ALTER TABLE message DROP KEY user_id_id");
-        twin.run(CALL);
-        twin.run(TAIL);
-        twin.run("CALL fetch_timeline_ids2(1, 300)");
-        twin.run(TAIL);
-        twin.run("ALTER TABLE message ADD KEY user_id_id (user_id, id)");
-        twin.run(CALL);
-        twin.run(TAIL);
-    });
-}
-
-#[test]
-fn a_table_changed_past_headwater_changes_no_answer() {
-    on_each_stage(|stage| {
-        let mut twin = stage.twin();
-        twin.run(CALL);
-        stage.aside("ALTER TABLE {db}.message RENAME KEY user_id_id TO another_name");
-        twin.run(CALL);
-        twin.run(TAIL);
-        twin.run("SELECT COUNT(*) FROM fetch_timeline_tt");
-        stage.aside("RENAME TABLE {db}.message TO {db}.message_old");
-        twin.run(CALL);
-        twin.run(TAIL);
-        stage.aside("CREATE VIEW {db}.message AS SELECT id, user_id, body FROM {db}.message_old WHERE id > 100");
-        twin.run(CALL);
-        twin.run(TAIL);
-        stage.aside("DROP VIEW {db}.message");
-        stage.aside("DROP TABLE {db}.message_old");
-        twin.run(CALL);
-        twin.run(TAIL);
-    });
-}
-
-#[test]
-fn a_database_made_anew_has_new_procedures() {
-    on_each_stage(|stage| {
-        let mut twin = stage.twin();
-        twin.run(CALL);
-        twin.run("DROP DATABASE {db}");
-        twin.run(CALL);
-        twin.run("CREATE DATABASE {db}");
-        twin.run(CALL);
-        twin.run("USE {db}");
-        twin.run(CALL);
     });
 }
 

@@ -34,11 +34,16 @@ pub(super) use stories;
 
 /// The files, each with the stories that have a test.
 const FILES: &[(&str, &[&str])] = &[
+    ("accounts", super::accounts::STORIES),
     ("between", super::between::STORIES),
+    ("definitions", super::definitions::STORIES),
     ("leftovers", super::leftovers::STORIES),
     ("prepared", super::prepared::STORIES),
+    ("settings", super::settings::STORIES),
     ("several", super::several::STORIES),
     ("spellings", super::spellings::STORIES),
+    ("tables", super::tables::STORIES),
+    ("transactions", super::transactions::STORIES),
     ("variables", super::variables::STORIES),
 ];
 
