@@ -306,6 +306,18 @@ pub(crate) fn headwater(environment: &[(&str, &str)]) -> Command {
     command
 }
 
+/// The page with a row for each counter and each reason: a story of its own holds it to what is printed.
+const COUNTERS: &str = include_str!("../../docs/counters.md");
+
+/// True for the name of a counter, as the line of counters has it.
+pub(crate) fn is_counter(name: &str) -> bool {
+    let has_row = |name: &str| COUNTERS.contains(&format!("\n| `{name}` |"));
+    match name.strip_prefix("calls_relayed[") {
+        Some(reason) => reason.strip_suffix(']').is_some_and(has_row),
+        None => has_row(name),
+    }
+}
+
 /// What a process counted: `name=value`, those at zero left out.
 #[derive(Debug, Clone)]
 pub(crate) struct Counts(BTreeMap<String, u64>);
@@ -319,7 +331,9 @@ impl Counts {
         Counts(pairs.collect())
     }
 
+    #[track_caller]
     pub(crate) fn of(&self, name: &str) -> u64 {
+        assert!(is_counter(name), "there is no counter {name}");
         self.0.get(name).copied().unwrap_or(0)
     }
 

@@ -440,15 +440,74 @@ fn described(command: u8, reply: &Reply, capabilities: u64) -> String {
 }
 
 /// An error at a call's argument counts rows from what the session did before on MariaDB, but not where the server has read the
-/// procedure anew, since somebody made another: that falls between the two sides now and then.
+/// procedure anew, since somebody made another: that falls between the two sides now and then. SHOW WARNINGS repeats it.
 fn unnumber_row(reply: &mut Reply) {
-    const ROW: &[u8] = b" at row ";
     for packet in &mut reply.packets {
         let payload = &mut packet.payload;
-        if payload.first() == Some(&0xff)
-            && let Some(at) = payload.windows(ROW.len()).rposition(|text| text == ROW)
-        {
-            payload.truncate(at + ROW.len());
+        let end = if payload.first() == Some(&0xff) {
+            without_row(payload).len()
+        } else if let Some((start, message)) = last_of_three(payload) {
+            let kept = without_row(message).len();
+            payload[start] = kept as u8;
+            start + 1 + kept
+        } else {
+            continue;
+        };
+        if end < payload.len() {
+            payload.truncate(end);
+            packet.first_part = end;
         }
+    }
+}
+
+/// A text up to the number of a row at its end.
+fn without_row(text: &[u8]) -> &[u8] {
+    const ROW: &[u8] = b" at row ";
+    let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit());
+    let (before, _) = text.split_at(text.len() - digits.count());
+    if before.ends_with(ROW) { before } else { text }
+}
+
+/// Of a row with three short texts the last one, and where its length stands.
+fn last_of_three(row: &[u8]) -> Option<(usize, &[u8])> {
+    let mut start = 0;
+    for column in 0..3 {
+        let length = usize::from(*row.get(start).filter(|length| **length < 0xfb)?);
+        let text = row.get(start + 1..)?.get(..length)?;
+        let end = start + 1 + length;
+        if column == 2 {
+            return (end == row.len()).then_some((start, text));
+        }
+        start = end;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unnumbered(payload: &[u8]) -> Packet {
+        let mut reply = Reply::default();
+        reply.packets.push(Packet {
+            seq: 1,
+            first_part: payload.len(),
+            payload: payload.to_vec(),
+        });
+        unnumber_row(&mut reply);
+        reply.packets.remove(0)
+    }
+
+    #[test]
+    fn the_number_of_a_row_is_left_out_of_errors_and_of_what_show_warnings_repeats() {
+        let error = |row: &str| unnumbered(&[&b"\xffbad at row "[..], row.as_bytes()].concat());
+        assert_eq!(error("91"), error("0"));
+        let warning = |text: &str| {
+            let length = [u8::try_from(text.len()).unwrap()];
+            unnumbered(&[b"\x05Error\x041264", &length[..], text.as_bytes()].concat())
+        };
+        assert_eq!(warning("bad at row 91"), warning("bad at row 0"));
+        assert_ne!(warning("bad at row 91"), warning("worse at row 91"));
+        assert_ne!(warning("bad in row 91"), warning("bad in row 92"));
     }
 }

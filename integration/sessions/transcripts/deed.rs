@@ -1,5 +1,6 @@
 //! One thing to do in a story, read from the text of its line.
 
+use crate::kit::proxy::is_counter;
 use crate::kit::wire_client::{
     COM_INIT_DB, COM_PING, COM_RESET_CONNECTION, COM_SET_OPTION, Param, capability,
 };
@@ -55,15 +56,6 @@ pub(super) enum Expected {
     Exactly(u64),
     AtLeast(u64),
 }
-
-/// Those that a story may count on.
-const COUNTERS: &[&str] = &[
-    "calls_owned",
-    "calls_relayed[table_locks]",
-    "tables_written",
-    "tails_virtual",
-    "tails_written",
-];
 
 impl Deed {
     /// A line that begins with a colon, which is left out here.
@@ -149,7 +141,7 @@ fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
 }
 
 fn counter(name: &str) -> Result<String, String> {
-    match COUNTERS.contains(&name) {
+    match is_counter(name) {
         true => Ok(name.to_owned()),
         false => Err(format!("no counter is known as {name}")),
     }
