@@ -6,6 +6,9 @@ pub mod asked;
 pub mod commands;
 mod dump;
 pub mod frames;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod idle;
 mod known;
 pub mod legs;
 pub mod login;
@@ -18,6 +21,7 @@ pub mod probe;
 pub mod reason;
 pub mod result_table;
 pub mod rights;
+pub mod settling;
 pub mod standing;
 mod step;
-pub mod write;
+mod write;

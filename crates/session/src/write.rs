@@ -6,8 +6,7 @@ use headwater_timeline::Head;
 use headwater_timeline::definition::Definition;
 
 /// What must run, in order, so that the server's tables hold what the procedure would have left.
-#[must_use]
-pub fn statements(
+pub(crate) fn statements(
     definition: &Definition,
     pending: &Pending,
     result: Rows,

@@ -10,18 +10,14 @@ use headwater_statement::{Class, Effects, classify};
 use headwater_timeline::Form;
 use headwater_timeline::check::{Facts, Product, Reason, Verdict};
 use headwater_timeline::definition::{Definition, DefinitionId};
-use headwater_wire::capability::Capabilities;
 use headwater_wire::response::{ErrPacket, OkPacket};
 use headwater_wire::resultset::{Answer, told};
 
 use super::super::*;
 use crate::asked::{Asked, Dress, Wanted};
 use crate::commands::Commands;
-use crate::frames::Frames;
-use crate::legs::Legs;
-use crate::machine::{Limits as MachineLimits, Server};
+use crate::idle;
 use crate::probe::Settings;
-use crate::result_table::{Pending, Rows};
 use crate::rights::{Course, DefinerRight};
 use crate::standing::{ExecuteRight, Standing};
 
@@ -125,17 +121,8 @@ impl Scene {
             at: now,
             epoch: 0,
         });
-        let agreed = Legs::PLAIN.agree(false, false).unwrap();
-        let limits = MachineLimits {
-            statement_bytes: 1024,
-            in_flight: 4,
-            prepared_statements: 2,
-        };
-        let capabilities = Capabilities::PROTOCOL_41.union(Capabilities::DEPRECATE_EOF);
-        let agreed = (agreed, Frames::NONE);
-        let mut session = Commands::new(Server { mariadb }, capabilities, agreed, standing, limits);
-        session.tables.result = Rows::Absent;
-        session.tables.heads = Rows::Absent;
+        let mut session = idle::session(mariadb);
+        session.standing = standing;
         let known = Known {
             definitions: vec![Definition::classic()],
             verdict: RefCell::new(Some(accelerate(product))),
@@ -210,19 +197,7 @@ impl Scene {
 
     /// Ids of another call that are not on the server yet.
     pub(super) fn pending(&mut self, definition: DefinitionId, ids: Vec<u64>) {
-        self.session.tables.pending = Some(Box::new(Pending {
-            definition,
-            options: Arc::default(),
-            form: Form::Newest,
-            call: Vec::new(),
-            ids: Some(ids),
-            heads: None,
-            before: Vec::new(),
-            tail: None,
-            spared: Vec::new(),
-            warnings: 0,
-            aside: None,
-        }));
+        self.session.tables.pending = Some(Box::new(idle::pending(definition, ids)));
     }
 
     pub(super) fn asked(&self, text: &str) -> Asked {

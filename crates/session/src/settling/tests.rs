@@ -1,0 +1,229 @@
+//! What is sent so that pending ids are on the server, in which order, and what becomes of it where it fails.
+
+use headwater_timeline::{Definition, DefinitionId, Form};
+use headwater_wire::response::{ErrPacket, OkPacket};
+use headwater_wire::status;
+
+use super::*;
+use crate::idle;
+use crate::result_table::Spared;
+
+const DENIED: u16 = 1142;
+const WITH_DIAGNOSTICS: Asks = Asks::Diagnostics { found_rows: false };
+
+struct Scene {
+    session: Commands,
+    definitions: Vec<Definition>,
+}
+
+impl Scene {
+    /// Behind an answered call, and what else was answered since.
+    fn new(mariadb: bool, change: impl FnOnce(&mut Pending)) -> Scene {
+        let mut pending = idle::pending(DefinitionId(0), vec![9, 4]);
+        pending.call = b"call".to_vec();
+        change(&mut pending);
+        let mut session = idle::session(mariadb);
+        session.tables.pending = Some(Box::new(pending));
+        session.standing.observe(&OkPacket {
+            status: status::AUTOCOMMIT,
+            ..OkPacket::default()
+        });
+        Scene {
+            session,
+            definitions: vec![Definition::classic()],
+        }
+    }
+
+    /// What is needed, one thing after the other; each is answered by `answer`.
+    fn play(
+        &mut self,
+        asks: Asks,
+        mut answer: impl FnMut(&Need) -> Input,
+    ) -> (Vec<String>, Settled) {
+        let mut settling = Settling::begin(&mut self.session, asks).unwrap();
+        let (mut told, mut input) = (Vec::new(), Input::Begin);
+        loop {
+            let need = settling.next(input, &mut self.session, &self.definitions);
+            told.push(match &need {
+                Need::Write(statements) => format!("write {}", statements.len()),
+                Need::WriteAndPass(statements) => format!("write {} and pass", statements.len()),
+                Need::Swallow => "swallow".into(),
+                Need::Run(payload) => {
+                    let text = payload.strip_prefix(b"\x03").unwrap_or(payload);
+                    format!("run {}", String::from_utf8_lossy(text))
+                }
+                Need::Done(settled) => return (told, *settled),
+                Need::Interrupted => {
+                    told.push("interrupted".into());
+                    return (told, Settled::default());
+                }
+            });
+            input = answer(&need);
+        }
+    }
+}
+
+fn error(code: u16) -> ErrPacket {
+    ErrPacket {
+        code,
+        sqlstate: None,
+        message: Vec::new(),
+    }
+}
+
+fn well(need: &Need) -> Input {
+    match need {
+        Need::Write(statements) | Need::WriteAndPass(statements) => {
+            let answers = statements.iter().map(|_| Answer::Ok(OkPacket::default()));
+            Input::Written(answers.collect())
+        }
+        Need::Run(_) => Input::Ran(Some(Outcome::Ok(OkPacket::default()))),
+        _ => Input::Went,
+    }
+}
+
+/// Every write fails with this, and whatever else is asked goes well.
+fn writes_fail(code: u16) -> impl FnMut(&Need) -> Input {
+    move |need| match need {
+        Need::Write(_) | Need::WriteAndPass(_) => Input::Written(vec![Answer::Err(error(code))]),
+        other => well(other),
+    }
+}
+
+fn answered(pending: &mut Pending) {
+    pending.before = vec![(Form::Bounded, b"before".to_vec())];
+    pending.tail = Some(b"tail".to_vec());
+    pending.spared = vec![Spared {
+        packet: b"spared".to_vec(),
+        whole: true,
+    }];
+    pending.aside = Some(b"aside".to_vec());
+    pending.warnings = 2;
+}
+
+#[test]
+fn tables_are_written_and_known_then() {
+    // MySQL wants the end of the write as well.
+    for (mariadb, statements) in [(true, 2), (false, 3)] {
+        let mut scene = Scene::new(mariadb, answered);
+        let (told, settled) = scene.play(Asks::Tables, well);
+        assert_eq!(told, [format!("write {statements}")]);
+        assert!(settled.written && !settled.passed && !settled.redone);
+        assert_eq!(scene.session.tables.result, Rows::Counted(2));
+        assert_eq!(scene.session.tables.heads, Rows::Absent);
+        assert!(scene.session.tables.pending.is_none());
+    }
+}
+
+#[test]
+fn what_is_asked_of_counts_and_warnings_decides_what_runs_behind_the_tables() {
+    let rest = ["run tail", "run spared", "run aside"].map(String::from);
+    let again = "run DO _utf8'',_utf8''";
+    type Change = fn(&mut Pending);
+    let without_tail: Change = |pending| {
+        answered(pending);
+        pending.tail = None;
+    };
+    let cases: [(Asks, Change, Vec<&str>); 3] = [
+        (WITH_DIAGNOSTICS, answered, vec!["write 2"]),
+        (
+            WITH_DIAGNOSTICS,
+            without_tail,
+            vec!["run before", "run call", again],
+        ),
+        (
+            Asks::Diagnostics { found_rows: true },
+            without_tail,
+            vec!["run before", "run call"],
+        ),
+    ];
+    for (asks, change, first) in cases {
+        let mut scene = Scene::new(true, change);
+        let skipped = usize::from(!first.contains(&"write 2"));
+        let expected = first.into_iter().map(String::from);
+        let expected: Vec<String> = expected.chain(rest[skipped..].to_vec()).collect();
+        let (told, settled) = scene.play(asks, well);
+        assert_eq!(told, expected);
+        assert_eq!(settled.redone, skipped == 1);
+    }
+}
+
+#[test]
+fn where_writing_is_denied_the_procedure_runs_and_the_session_is_barred() {
+    let mut scene = Scene::new(true, answered);
+    let (told, settled) = scene.play(Asks::Tables, writes_fail(DENIED));
+    assert_eq!(told, ["write 2", "run before", "run call"]);
+    assert!(!settled.written && settled.redone);
+    assert_eq!(settled.failed, Some(DENIED));
+    assert_eq!(scene.session.standing.obstacle(), Some(Reason::WriteDenied));
+    assert_eq!(scene.session.tables.result, Rows::Unknown);
+}
+
+#[test]
+fn the_waiting_command_goes_along_or_its_reply_is_nobodys() {
+    let mut scene = Scene::new(true, |_| {});
+    let (told, settled) = scene.play(Asks::TablesAtOnce, well);
+    assert_eq!(told, ["write 2 and pass"]);
+    assert!(settled.written && settled.passed);
+    let mut scene = Scene::new(true, |_| {});
+    let (told, settled) = scene.play(Asks::TablesAtOnce, writes_fail(DENIED));
+    assert_eq!(told, ["write 2 and pass", "swallow", "write 2", "run call"]);
+    assert!(!settled.passed && settled.redone);
+    // A KILL QUERY met it once.
+    let mut scene = Scene::new(true, |_| {});
+    let mut killed = false;
+    let (told, settled) = scene.play(Asks::TablesAtOnce, |need| {
+        match std::mem::replace(&mut killed, true) {
+            false => writes_fail(INTERRUPTED)(need),
+            true => well(need),
+        }
+    });
+    // What the tables hold by then is not known.
+    assert_eq!(told, ["write 2 and pass", "swallow", "write 3"]);
+    assert!(settled.written && !settled.passed && !settled.redone);
+    assert_eq!(scene.session.standing.obstacle(), None);
+}
+
+#[test]
+fn what_is_interrupted_is_sent_again_but_not_for_ever() {
+    for code in [INTERRUPTED, 1329] {
+        let mut scene = Scene::new(true, answered);
+        let mut left = 3;
+        let (told, _) = scene.play(WITH_DIAGNOSTICS, |need| match (need, left) {
+            (Need::Run(_), 1..) => {
+                left -= 1;
+                Input::Ran(Some(Outcome::Err(error(code))))
+            }
+            _ => well(need),
+        });
+        assert_eq!(
+            told[..5],
+            ["write 2", "run tail", "run tail", "run tail", "run tail"]
+        );
+        assert_eq!(told[5..], ["run spared", "run aside"]);
+    }
+    let mut scene = Scene::new(true, answered);
+    let (told, _) = scene.play(Asks::Tables, writes_fail(INTERRUPTED));
+    assert_eq!(told.len(), INTERRUPTIONS as usize + 1);
+    assert_eq!(told.last().unwrap(), "interrupted");
+}
+
+#[test]
+fn an_error_of_what_runs_again_is_what_the_session_is_left_with() {
+    let mut scene = Scene::new(true, answered);
+    let (told, _) = scene.play(WITH_DIAGNOSTICS, |need| match need {
+        Need::Run(_) => Input::Ran(Some(Outcome::Err(error(DENIED)))),
+        _ => well(need),
+    });
+    assert_eq!(told, ["write 2", "run tail", "run spared", "run aside"]);
+    assert!(scene.session.standing.has_conditions());
+}
+
+#[test]
+fn a_definition_that_is_gone_is_nothing_to_write_by() {
+    let mut scene = Scene::new(true, |_| {});
+    scene.definitions.clear();
+    let (told, settled) = scene.play(Asks::Tables, well);
+    assert_eq!(told, ["write 0", "run call"]);
+    assert_eq!(settled.failed, Some(0));
+}
