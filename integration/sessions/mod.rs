@@ -20,6 +20,7 @@ mod several;
 mod spellings;
 mod stage;
 mod tables;
+mod told;
 mod transactions;
 mod transcripts;
 mod variables;
