@@ -105,7 +105,7 @@ impl Event {
             Event::CallFromMemory,
             counter(
                 "calls_from_memory",
-                "those of them that memory answered; lookups answered the others",
+                "those of them that memory answered; the others were answered by lookups, or by a run of the procedure (`calls_run_for_rights`)",
             ),
         ),
         (

@@ -108,7 +108,7 @@ impl Reason {
             Reason::OtherDatabase => (
                 "other_database",
                 "the session is in another database than the definition's, or in none",
-                "connect with the database, or write `db.` in front of the procedure",
+                "connect with the database, or `USE` it before the call; `db.` in front of the procedure is not enough",
             ),
             Reason::Settings => (
                 "session_settings",
@@ -137,8 +137,8 @@ impl Reason {
             ),
             Reason::Unchecked => (
                 "definition_unchecked",
-                "the check has not ended yet",
-                "wait. If it grows, `limits.check_ms` may be too short for the server",
+                "the check has not ended yet, or no account may see the procedures' bodies",
+                "with a service account: wait; if it grows, raise `limits.check_ms`. Without one: [create it](service-account.md)",
             ),
             Reason::LookupDenied => (
                 "lookup_denied",
