@@ -334,7 +334,6 @@ impl Mask {
         while at < packets.len() {
             if matches!(packets[at].first_byte(), Some(0x00 | 0xff | 0xfb)) {
                 self.ok(&mut packets[at]);
-                self.error(&mut packets[at]);
                 at += 1;
                 continue;
             }
@@ -383,17 +382,6 @@ impl Mask {
         }
     }
 
-    fn error(&self, packet: &mut Packet) {
-        let numbered = ROW_NUMBERED
-            .iter()
-            .any(|code| packet.payload[1..].starts_with(code));
-        if packet.first_byte() == Some(0xff) && numbered {
-            while packet.payload.last().is_some_and(u8::is_ascii_digit) {
-                packet.payload.pop();
-            }
-        }
-    }
-
     fn ok(&self, packet: &mut Packet) {
         if !matches!(packet.first_byte(), Some(0x00 | 0xfe)) {
             return;
@@ -408,10 +396,6 @@ impl Mask {
         }
     }
 }
-
-/// Out of range (1264) and not an integer (1366): MariaDB's message ends in the row that the
-/// statement before this one had come to.
-const ROW_NUMBERED: [[u8; 2]; 2] = [1264_u16.to_le_bytes(), 1366_u16.to_le_bytes()];
 
 /// Names of one length, so that no length in front of them changes.
 fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {

@@ -15,14 +15,14 @@ use crate::timeline::check::{Reason, Verdict};
 use crate::timeline::definition::{Definition, DefinitionId};
 
 /// What all sessions share, and a session's own way to what is known of its procedures' definers.
-pub(super) struct Known<'a> {
+pub(super) struct SharedKnowledge<'a> {
     shared: &'a Shared,
     rights: &'a RefCell<Option<Arc<DefinerRights>>>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> SharedKnowledge<'a> {
     pub(super) fn new(shared: &'a Shared, rights: &'a RefCell<Option<Arc<DefinerRights>>>) -> Self {
-        Known { shared, rights }
+        SharedKnowledge { shared, rights }
     }
 
     fn rights(&self, definition: DefinitionId, database: &[u8]) -> Arc<DefinerRights> {
@@ -37,7 +37,7 @@ impl<'a> Known<'a> {
     }
 }
 
-impl Knowledge for Known<'_> {
+impl Knowledge for SharedKnowledge<'_> {
     fn definitions(&self) -> &[Definition] {
         self.shared.catalogue.definitions()
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::asked::Asked;
 use super::counts::Event;
-use super::knowledge::Known;
+use super::knowledge::SharedKnowledge;
 use super::ownership::{Answered, Ask, Checked, Input, Need, Ownership, Policy, Relayed, Source};
 use super::reason::Reason;
 use super::state::{Ended, Session};
@@ -12,6 +12,7 @@ use super::who::log_in;
 use crate::backend::Batch;
 use crate::binlog::Likely;
 use crate::catalogue::ServiceError;
+use crate::timeline::DefinitionId;
 use crate::wire::command::query_payload;
 use crate::wire::frame::{self, HEADER_BYTES};
 use crate::wire::response::{ErrPacket, OkPacket};
@@ -59,7 +60,7 @@ impl Session {
     /// What the decision needs next; `None` where there is no session to decide about.
     fn decide(&mut self, decision: &mut Ownership, input: Input) -> Option<Need> {
         let commands = self.machine.commands()?;
-        let known = Known::new(&self.shared, &self.definer_rights);
+        let known = SharedKnowledge::new(&self.shared, &self.definer_rights);
         Some(decision.next(input, commands, &known, Instant::now()))
     }
 
@@ -87,11 +88,7 @@ impl Session {
     }
 
     /// Has the service account check a definition, where there is one that can.
-    async fn check(
-        &mut self,
-        definition: crate::timeline::DefinitionId,
-        database: &[u8],
-    ) -> Checked {
+    async fn check(&mut self, definition: DefinitionId, database: &[u8]) -> Checked {
         let catalogue = &self.shared.catalogue;
         if catalogue.service.is_none() {
             return Checked::Nobody;
@@ -165,7 +162,7 @@ impl Session {
         let Some(commands) = self.machine.commands() else {
             return self.pass_client(asked.length);
         };
-        let known = Known::new(&self.shared, &self.definer_rights);
+        let known = SharedKnowledge::new(&self.shared, &self.definer_rights);
         let relayed = Relayed::new(&asked.wanted, &commands.standing, &known);
         let own = commands.relay_call(&asked.dress, &payload, relayed.effects);
         commands.standing.procedure_relayed(relayed.refused);

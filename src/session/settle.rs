@@ -1,5 +1,7 @@
 //! Carries out what [`Settling`] needs.
 
+use std::io;
+
 use super::counts::Event;
 use super::ownership::ASK_LIMITS;
 use super::settling::{Asks, Input, Need, Settled, Settling};
@@ -95,7 +97,11 @@ impl Session {
                     }
                     return Ok(Some(settled));
                 }
-                Need::Interrupted => return Err(interrupted_for_good()),
+                Need::Interrupted => {
+                    let error =
+                        io::Error::other("the result table's write was interrupted each time");
+                    return Err(Ended::Server(error));
+                }
             };
         }
     }
@@ -107,10 +113,4 @@ fn batch(statements: &[String], capabilities: Capabilities) -> Batch {
         batch.query(statement);
     }
     batch
-}
-
-fn interrupted_for_good() -> Ended {
-    Ended::Server(std::io::Error::other(
-        "the result table's write was interrupted each time",
-    ))
 }

@@ -2,7 +2,7 @@
 //! client is told.
 
 use super::counts::Event;
-use super::knowledge::Known;
+use super::knowledge::SharedKnowledge;
 use super::ownership::{OwnTail, TailReply};
 use super::state::{Ended, Session};
 use crate::statement::Tail;
@@ -47,7 +47,7 @@ impl Session {
     fn own_tail(&mut self, length: usize, tail: &Tail) -> Option<(OwnTail, Capabilities)> {
         let commands = self.machine.commands()?;
         let packet = self.client_in.get(HEADER_BYTES..length)?;
-        let known = Known::new(&self.shared, &self.definer_rights);
+        let known = SharedKnowledge::new(&self.shared, &self.definer_rights);
         let own = OwnTail::new(tail, packet, commands, &known)?;
         Some((own, commands.capabilities))
     }

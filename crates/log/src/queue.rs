@@ -306,7 +306,7 @@ fn seen(found: &HashMap<Key, u64>, key: &Key) -> State {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
-    use crate::script::{Act, Rows, act};
+    use crate::script::{Act, PLACE, Rows, act};
     use proptest::option;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
@@ -320,10 +320,7 @@ mod tests {
         let mut queue = Queue::starting_at(at(4));
         queue.pass(at(10));
         assert_eq!(queue.floor(), at(10));
-        queue.push(
-            at(20),
-            vec![(PlaceId(0), Change::Posted { author: 1, id: 1 })],
-        );
+        queue.push(at(20), vec![(PLACE, Change::Posted { author: 1, id: 1 })]);
         queue.pass(at(30));
         assert_eq!((queue.floor(), queue.received()), (at(10), at(30)));
         assert_eq!(queue.take(1).len(), 1);
@@ -334,16 +331,11 @@ mod tests {
     fn a_message_that_is_there_proves_its_transaction_and_those_before() {
         let mut queue = Queue::starting_at(at(4));
         for id in 1..=3 {
-            queue.push(
-                at(10 * id),
-                vec![(PlaceId(0), Change::Posted { author: 7, id })],
-            );
+            queue.push(at(10 * id), vec![(PLACE, Change::Posted { author: 7, id })]);
         }
         let question = queue.question();
         let found = |ids: &[u64]| -> HashMap<Key, u64> {
-            ids.iter()
-                .map(|id| (Key::message(PlaceId(0), *id), 7))
-                .collect()
+            ids.iter().map(|id| (Key::message(PLACE, *id), 7)).collect()
         };
         let cut = |found| {
             question
@@ -364,16 +356,10 @@ mod tests {
     #[test]
     fn a_row_that_is_neither_as_before_nor_as_after_is_a_contradiction() {
         let mut queue = Queue::starting_at(at(4));
-        queue.push(
-            at(10),
-            vec![(PlaceId(0), Change::Posted { author: 7, id: 1 })],
-        );
-        queue.push(
-            at(20),
-            vec![(PlaceId(0), Change::Posted { author: 7, id: 2 })],
-        );
+        queue.push(at(10), vec![(PLACE, Change::Posted { author: 7, id: 1 })]);
+        queue.push(at(20), vec![(PLACE, Change::Posted { author: 7, id: 2 })]);
         let question = queue.question();
-        let key = |id| Key::message(PlaceId(0), id);
+        let key = |id| Key::message(PLACE, id);
         let told = |rows: &[(u64, u64)], end| {
             let found = rows.iter().map(|(id, author)| (key(*id), *author));
             question.contradiction(&found.collect(), at(end))
@@ -390,19 +376,10 @@ mod tests {
     fn a_follow_that_came_and_went_and_came_proves_its_first_coming_only() {
         let mut queue = Queue::starting_at(at(4));
         let (reader, author) = (1, 2);
-        queue.push(
-            at(10),
-            vec![(PlaceId(0), Change::Followed { reader, author })],
-        );
-        queue.push(
-            at(20),
-            vec![(PlaceId(0), Change::Unfollowed { reader, author })],
-        );
-        queue.push(
-            at(30),
-            vec![(PlaceId(0), Change::Followed { reader, author })],
-        );
-        let found = HashMap::from([(Key::follow(PlaceId(0), reader, author), author)]);
+        queue.push(at(10), vec![(PLACE, Change::Followed { reader, author })]);
+        queue.push(at(20), vec![(PLACE, Change::Unfollowed { reader, author })]);
+        queue.push(at(30), vec![(PLACE, Change::Followed { reader, author })]);
+        let found = HashMap::from([(Key::follow(PLACE, reader, author), author)]);
         let cut = queue.question().judge(&found, at(30)).unwrap();
         assert_eq!((cut.readable, cut.hidden), (1, None));
     }
@@ -425,10 +402,10 @@ mod tests {
             Change::Removed { author: None, id },
             Change::Posted { author, id },
         ];
-        queue.push(at(10), moved.map(|change| (PlaceId(0), change)).to_vec());
+        queue.push(at(10), moved.map(|change| (PLACE, change)).to_vec());
         let question = queue.question();
         let seen = |author| {
-            let found = HashMap::from([(Key::message(PlaceId(0), id), author)]);
+            let found = HashMap::from([(Key::message(PLACE, id), author)]);
             let cut = question.judge(&found, at(10)).unwrap();
             (cut.readable, cut.alike, cut.hidden)
         };

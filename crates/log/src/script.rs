@@ -6,17 +6,8 @@ use headwater_timeline::index::{Change, PlaceId};
 
 use crate::evidence::Key;
 
-impl Act {
-    /// The row that it changes.
-    pub(crate) fn row(&self) -> Key {
-        match *self {
-            Act::Toggle(id, _) | Act::Move(id, _) | Act::Nothing(id) => {
-                Key::message(PlaceId(0), id)
-            }
-            Act::Edge(reader) => Key::follow(PlaceId(0), reader, 1),
-        }
-    }
-}
+/// Where all of it happens.
+pub(crate) const PLACE: PlaceId = PlaceId(0);
 
 /// What a transaction does.
 #[derive(Clone, Copy, Debug)]
@@ -31,12 +22,22 @@ pub(crate) enum Act {
     Nothing(u64),
 }
 
+impl Act {
+    /// The row that it changes.
+    pub(crate) fn row(&self) -> Key {
+        match *self {
+            Act::Toggle(id, _) | Act::Move(id, _) | Act::Nothing(id) => Key::message(PLACE, id),
+            Act::Edge(reader) => Key::follow(PLACE, reader, 1),
+        }
+    }
+}
+
 /// What is in the tables: of a message its author, if it has one.
 pub(crate) type Rows = BTreeMap<Key, Option<u64>>;
 
 /// Does it, and tells of it as the log does, where the row image is the least it can be (`binlog_row_image`) or all.
 pub(crate) fn act(act: &Act, minimal: bool, rows: &mut Rows, changes: &mut Vec<(PlaceId, Change)>) {
-    let mut tell = |change| changes.push((PlaceId(0), change));
+    let mut tell = |change| changes.push((PLACE, change));
     let removed = |before: Option<u64>, id| match before {
         _ if minimal => Some(Change::Removed { author: None, id }),
         Some(author) => Some(Change::Removed {
@@ -47,15 +48,15 @@ pub(crate) fn act(act: &Act, minimal: bool, rows: &mut Rows, changes: &mut Vec<(
     };
     let posted = |now: Option<u64>, id| now.map(|author| Change::Posted { author, id });
     match *act {
-        Act::Toggle(id, author) => match rows.remove(&Key::message(PlaceId(0), id)) {
+        Act::Toggle(id, author) => match rows.remove(&Key::message(PLACE, id)) {
             Some(before) => removed(before, id).into_iter().for_each(tell),
             None => {
-                rows.insert(Key::message(PlaceId(0), id), author);
+                rows.insert(Key::message(PLACE, id), author);
                 posted(author, id).into_iter().for_each(tell);
             }
         },
         Act::Move(id, author) => {
-            if let Some(row) = rows.get_mut(&Key::message(PlaceId(0), id)) {
+            if let Some(row) = rows.get_mut(&Key::message(PLACE, id)) {
                 if minimal || *row != author {
                     let told = removed(*row, id).into_iter().chain(posted(author, id));
                     told.for_each(tell);
@@ -64,7 +65,7 @@ pub(crate) fn act(act: &Act, minimal: bool, rows: &mut Rows, changes: &mut Vec<(
             }
         }
         Act::Edge(reader) => {
-            let (key, author) = (Key::follow(PlaceId(0), reader, 1), 1);
+            let (key, author) = (Key::follow(PLACE, reader, 1), 1);
             if rows.remove(&key).is_some() {
                 tell(Change::Unfollowed { reader, author });
             } else {
@@ -72,7 +73,7 @@ pub(crate) fn act(act: &Act, minimal: bool, rows: &mut Rows, changes: &mut Vec<(
                 tell(Change::Followed { reader, author });
             }
         }
-        Act::Nothing(id) => match rows.get(&Key::message(PlaceId(0), id)) {
+        Act::Nothing(id) => match rows.get(&Key::message(PLACE, id)) {
             Some(author) => {
                 let told = removed(*author, id).into_iter().chain(posted(*author, id));
                 told.for_each(tell);

@@ -1,10 +1,10 @@
 //! A timeline's two tables in one database: where the log tells of their rows, and the questions about them.
 
-use headwater_timeline::index::PlaceId;
 use std::fmt::Write as _;
 
 use headwater_sql::{hex, quoted};
 use headwater_timeline::definition::Definition;
+use headwater_timeline::index::PlaceId;
 
 use super::evidence::{Key, Table};
 use super::routes::{Column, Route};

@@ -1,8 +1,9 @@
 //! Pages that are left to be loaded in quiet moments, and all readers' pages where that is wished for.
 
-use headwater_timeline::index::PlaceId;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
+
+use headwater_timeline::index::PlaceId;
 
 /// Pages that wait; what does not fit is asked for again by the next call.
 const MOST: usize = 10_000;

@@ -357,7 +357,7 @@ impl Commands {
     }
 
     /// Whether the last command has ended, and well.
-    pub fn succeeded(&self) -> bool {
+    pub(super) fn succeeded(&self) -> bool {
         self.is_idle() && self.standing.flags().is_some()
     }
 

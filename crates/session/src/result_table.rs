@@ -187,6 +187,7 @@ impl ResultTables {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::idle;
     use headwater_timeline::Form::{Bounded, Heads, Newest};
 
     /// What has to run before the next call, behind these ones that nothing was written between.
@@ -194,17 +195,9 @@ mod tests {
         let mut before = Vec::new();
         for form in calls {
             let pending = Pending {
-                definition: DefinitionId(0),
-                options: Arc::default(),
                 form: *form,
-                call: Vec::new(),
-                ids: None,
-                heads: None,
                 before,
-                tail: None,
-                spared: Vec::new(),
-                warnings: 0,
-                aside: None,
+                ..idle::pending(DefinitionId(0), Vec::new())
             };
             before = pending.history();
         }

@@ -11,7 +11,7 @@ use headwater_wire::reply::Outcome;
 use headwater_wire::resultset::Answer;
 
 use crate::commands::Commands;
-use crate::ownership::{INTERRUPTED, utf8_is_an_alias};
+use crate::ownership::{INTERRUPTED, NO_MORE_ROWS, utf8_is_an_alias};
 use crate::reason::Reason;
 use crate::result_table::{Pending, Rows};
 use crate::write;
@@ -96,6 +96,8 @@ pub struct Settling {
     pending: Box<Pending>,
     asks: Asks,
     stage: Stage,
+    /// So many statements write the tables.
+    statements: usize,
     runs: VecDeque<Vec<u8>>,
     interruptions: u32,
     settled: Settled,
@@ -113,6 +115,7 @@ impl Settling {
             pending,
             asks,
             stage: Stage::Running,
+            statements: 0,
             runs: VecDeque::new(),
             interruptions: 0,
             settled: Settled::default(),
@@ -159,8 +162,9 @@ impl Settling {
     }
 
     /// The statements that write the tables; none when there is nothing to write them by.
-    fn statements(&self, commands: &Commands, definitions: &[Definition]) -> Vec<String> {
+    fn statements(&mut self, commands: &Commands, definitions: &[Definition]) -> Vec<String> {
         let Some(definition) = self.pending.definition.of(definitions) else {
+            self.statements = 0;
             return Vec::new();
         };
         let tables = &commands.tables;
@@ -168,6 +172,7 @@ impl Settling {
         if !commands.server.mariadb {
             all.push(END_OF_WRITE.to_owned());
         }
+        self.statements = all.len();
         all
     }
 
@@ -177,13 +182,12 @@ impl Settling {
         commands: &mut Commands,
         definitions: &[Definition],
     ) -> Need {
-        let expected = self.statements(commands, definitions).len();
         let failure = answers.iter().find_map(|answer| match answer {
             Answer::Ok(_) => None,
             Answer::Err(error) => Some(error.code),
             Answer::Rows(_) => Some(0),
         });
-        let whole = answers.len() == expected && expected > 0;
+        let whole = answers.len() == self.statements && self.statements > 0;
         match failure.or((!whole).then_some(0)) {
             None => {
                 if let Some(ids) = &self.pending.ids {
@@ -266,9 +270,8 @@ impl Settling {
     }
 }
 
-/// KILL QUERY; MariaDB has another error (1329) where it met a procedure at its cursor.
+/// KILL QUERY; MariaDB has another error where it met a procedure at its cursor.
 fn is_interruption(code: u16) -> bool {
-    const NO_MORE_ROWS: u16 = 1329;
     code == INTERRUPTED || code == NO_MORE_ROWS
 }
 

@@ -10,7 +10,6 @@
 mod fill;
 mod schema;
 
-use crate::index::PlaceId;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,6 +24,7 @@ use super::obstacles::ServerFacts;
 use super::place::Place;
 use crate::account::{Conn, Purpose};
 use crate::binlog::rows::all;
+use crate::index::PlaceId;
 use crate::log::following::Generation;
 use crate::source::backlog::{Backlog, Progress, Want};
 use crate::source::spans::Spans;

@@ -12,9 +12,7 @@ use super::*;
 use crate::evidence::{State, Table};
 use crate::queue::Cut;
 use crate::routes::{Column, Route, Routes};
-use crate::script::{Act, Rows, act};
-
-const PLACE: PlaceId = PlaceId(0);
+use crate::script::{Act, PLACE, Rows, act};
 
 /// What readers can be told: a message without an author is on nobody's page.
 fn readable(rows: &Rows) -> Rows {

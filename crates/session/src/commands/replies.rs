@@ -93,7 +93,7 @@ impl Commands {
     }
 
     /// Takes in how the reply to an own command ended.
-    pub fn observe(&mut self, outcome: &Outcome) {
+    pub(crate) fn observe(&mut self, outcome: &Outcome) {
         match outcome {
             Outcome::Ok(ok) => self.standing.observe(ok),
             Outcome::Err(_) => self.standing.observe_error(),

@@ -39,8 +39,9 @@ use headwater_wire::resultset::{Answer, Limits};
 
 pub use conclude::Owned;
 pub use procedure::{ProcedurePlace, Relayed};
+pub(crate) use run::NO_MORE_ROWS;
 pub use tail::{OwnTail, TailReply};
-pub use warnings::utf8_is_an_alias;
+pub(crate) use warnings::utf8_is_an_alias;
 
 use crate::asked::Asked;
 use crate::commands::Commands;
@@ -49,7 +50,7 @@ use crate::rights::Course;
 use stage::{Refusal, Stage, World};
 
 /// ER_QUERY_INTERRUPTED: KILL QUERY, or Ctrl-C at a prompt.
-pub const INTERRUPTED: u16 = 1317;
+pub(crate) const INTERRUPTED: u16 = 1317;
 
 /// How much the answer to an own question may hold: a table's description, a procedure's body.
 pub const ASK_LIMITS: Limits = Limits {

@@ -23,7 +23,7 @@ use crate::rights::{denies_definer, has_read_both};
 /// ER_PROCACCESS_DENIED_ERROR: the caller may not execute the procedure, or the definer may not execute it or its helper.
 const NO_EXECUTE: u16 = 1370;
 /// ER_SP_FETCH_NO_DATA: to MariaDB's procedure, a KILL QUERY that met it at its cursor.
-const NO_MORE_ROWS: u16 = 1329;
+pub(crate) const NO_MORE_ROWS: u16 = 1329;
 
 impl<K: Knowledge> World<'_, K> {
     /// What is to be proved of the session is proved before the procedure runs.

@@ -13,8 +13,7 @@ use crate::reason::Reason;
 const UTF8_IS_AN_ALIAS: u64 = 3719;
 
 /// A statement that MySQL has this to say of (ER_DEPRECATED_UTF8_ALIAS), so many times, and does nothing about.
-#[must_use]
-pub fn utf8_is_an_alias(times: u16) -> String {
+pub(crate) fn utf8_is_an_alias(times: u16) -> String {
     let names = vec!["_utf8''"; usize::from(times)].join(",");
     format!("DO {names}")
 }

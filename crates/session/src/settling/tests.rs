@@ -186,7 +186,7 @@ fn the_waiting_command_goes_along_or_its_reply_is_nobodys() {
 
 #[test]
 fn what_is_interrupted_is_sent_again_but_not_for_ever() {
-    for code in [INTERRUPTED, 1329] {
+    for code in [INTERRUPTED, NO_MORE_ROWS] {
         let mut scene = Scene::new(true, answered);
         let mut left = 3;
         let (told, _) = scene.play(WITH_DIAGNOSTICS, |need| match (need, left) {

@@ -24,7 +24,7 @@ use crate::standing::{ExecuteRight, Standing};
 pub(super) const IDENTITY: &str = "server";
 
 /// What all sessions know.
-pub(super) struct Known {
+pub(super) struct SceneKnowledge {
     definitions: Vec<Definition>,
     pub(super) verdict: RefCell<Option<Arc<Verdict>>>,
     /// The verdict does not count any more.
@@ -40,7 +40,7 @@ pub(super) struct Known {
     hints: RefCell<Hints>,
 }
 
-impl Knowledge for Known {
+impl Knowledge for SceneKnowledge {
     fn definitions(&self) -> &[Definition] {
         &self.definitions
     }
@@ -102,7 +102,7 @@ impl Knowledge for Known {
 /// A session, and what all know.
 pub(super) struct Scene {
     pub(super) session: Commands,
-    pub(super) known: Known,
+    pub(super) known: SceneKnowledge,
     pub(super) policy: Policy,
     pub(super) now: Instant,
     /// The last need, whole.
@@ -123,7 +123,7 @@ impl Scene {
         });
         let mut session = idle::session(mariadb);
         session.standing = standing;
-        let known = Known {
+        let known = SceneKnowledge {
             definitions: vec![Definition::classic()],
             verdict: RefCell::new(Some(accelerate(product))),
             stale: Cell::new(false),
