@@ -9,6 +9,7 @@ const MAX_LINES: usize = 800;
 const PURE: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("sql", &[]),
+    ("feed", &["sql"]),
     ("timeline", &["sql"]),
     ("log", &["sql", "timeline", "wire"]),
     ("statement", &["sql", "timeline", "wire"]),

@@ -1,0 +1,314 @@
+//! What one statement of a template asks for: its literals read, its parameters put in.
+
+use headwater_sql::lexer::{Kind, Lexer};
+
+use crate::bounds::Bound;
+use crate::plain::Look;
+use crate::query::{List, Literal};
+use crate::refused::Refused;
+use crate::schema::Class;
+use crate::shape::Shape;
+use crate::value::{Integer, moment};
+use crate::words::{Is, Members, Words};
+
+/// The value of a parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Parameter {
+    /// A whole number.
+    Integer(i128),
+    /// A string, as it is.
+    Text(Vec<u8>),
+    /// A date, with a time or not, by its place (see [`crate::value::moment`]).
+    Moment(u64),
+    /// NULL.
+    Null,
+    /// Anything else.
+    Other,
+}
+
+/// Types of a feed's columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Types {
+    /// Of the id.
+    pub id: Integer,
+    /// Of the author, and of readers and authors of the table of who follows whom: what all of them hold.
+    pub author: Integer,
+    /// Of the key, where there is one beside the id.
+    pub key: Option<KeyType>,
+}
+
+/// The type of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyType {
+    /// A whole number.
+    Integer(Integer),
+    /// DATETIME, with so many digits behind the second.
+    Datetime(u8),
+    /// TIMESTAMP, likewise: told in the session's time zone, kept in UTC.
+    Timestamp(u8),
+}
+
+/// Where a statement's values come from.
+#[derive(Clone, Copy, Debug)]
+pub struct Statement<'a> {
+    /// Its text.
+    pub text: &'a [u8],
+    /// Its words.
+    pub words: &'a Words,
+    /// Values of its parameters.
+    pub parameters: &'a [Parameter],
+    /// How far the session's time zone is ahead of UTC, in microseconds, if that is always the same.
+    pub ahead: Option<i64>,
+}
+
+/// A place in a feed's order. Where the id alone orders, the key is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct At {
+    /// 0 stands for NULL, which is last; all values are above.
+    pub key: u64,
+    /// By its place in its type.
+    pub id: u64,
+}
+
+/// What a statement asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Whom these follow.
+    pub readers: Vec<u64>,
+    /// These, ascending.
+    pub authors: Vec<u64>,
+    /// At most here.
+    pub upper: Option<At>,
+    /// At least here.
+    pub lower: Option<At>,
+    /// LIMIT, at least 1.
+    pub limit: u64,
+    /// OFFSET.
+    pub offset: u64,
+}
+
+impl Shape {
+    /// Reads a statement's values.
+    ///
+    /// # Errors
+    /// One that is not plain where that matters.
+    pub fn bind(&self, of: Statement<'_>, types: Types) -> Result<Asked, Refused> {
+        if !self.looks.iter().all(|look| of.is_plain(*look)) {
+            return Err(Refused::Types);
+        }
+        let number = |literal: &Literal| of.integer(*literal, types.author).ok_or(Refused::Types);
+        let readers = self.authors.readers.iter().map(number);
+        let mut readers: Vec<u64> = readers.collect::<Result<_, _>>()?;
+        let single = self.authors.single.iter().map(number);
+        let mut authors: Vec<u64> = single.collect::<Result<_, _>>()?;
+        for list in &self.authors.lists {
+            of.list(list, types.author, &mut authors)
+                .ok_or(Refused::Types)?;
+        }
+        readers.sort_unstable();
+        readers.dedup();
+        authors.sort_unstable();
+        authors.dedup();
+        let limit = of
+            .count(self.limit)
+            .filter(|limit| *limit > 0)
+            .ok_or(Refused::Limit)?;
+        let offset = match self.offset {
+            Some(at) => of.count(at).ok_or(Refused::Limit)?,
+            None => 0,
+        };
+        let ends = |upper| {
+            let own = self.bounds.iter().filter(move |bound| bound.upper == upper);
+            own.filter_map(|bound| of.end(bound, types))
+        };
+        Ok(Asked {
+            readers,
+            authors,
+            upper: ends(true).min(),
+            lower: ends(false).max(),
+            limit,
+            offset,
+        })
+    }
+}
+
+impl Statement<'_> {
+    fn parameter(&self, at: usize) -> Option<&Parameter> {
+        let word = self.words.words.get(at)?;
+        self.parameters.get(word.parameters)
+    }
+
+    /// A plain integer that its type holds.
+    fn integer(&self, literal: Literal, of: Integer) -> Option<u64> {
+        match literal {
+            Literal::Number(at) => of.read(self.words.text(at, self.text), false),
+            Literal::Negative(at) => of.read(self.words.text(at, self.text), true),
+            Literal::Parameter(at) => match self.parameter(at)? {
+                Parameter::Integer(value) => of.of(*value),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn count(&self, at: usize) -> Option<u64> {
+        match self.words.words.get(at)?.is {
+            Is::Number => std::str::from_utf8(self.words.text(at, self.text))
+                .ok()?
+                .parse()
+                .ok(),
+            Is::Parameter => match self.parameter(at)? {
+                Parameter::Integer(value) => u64::try_from(*value).ok(),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Adds the members of a list, if each is a plain integer of this type.
+    fn list(&self, list: &List, of: Integer, found: &mut Vec<u64>) -> Option<()> {
+        let at = match list {
+            List::Each(all) => {
+                for literal in all {
+                    found.push(self.integer(*literal, of)?);
+                }
+                return Some(());
+            }
+            List::Whole(at) => *at,
+        };
+        let word = self.words.words.get(at)?;
+        let tokens = Lexer::new(self.words.text(at, self.text));
+        match word.is {
+            Is::List(Members::Numbers) => {
+                for token in tokens.filter(|token| token.kind == Kind::Number) {
+                    found.push(of.read(token.text, false)?);
+                }
+            }
+            Is::List(Members::Parameters) => {
+                let count = tokens.filter(|token| token.is_punct(b'?')).count();
+                let end = word.parameters.checked_add(count)?;
+                for value in self.parameters.get(word.parameters..end)? {
+                    match value {
+                        Parameter::Integer(value) => found.push(of.of(*value)?),
+                        _ => return None,
+                    }
+                }
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Whether a value may be compared with its class: no error and no warning comes of it.
+    fn is_plain(&self, look: Look) -> bool {
+        const MOST_DIGITS: u8 = 6;
+        let text = |text: &[u8]| moment(text, MOST_DIGITS).is_some();
+        match look.literal {
+            Literal::Text(at) => {
+                let quoted = self.words.text(at, self.text);
+                quoted
+                    .get(1..quoted.len().saturating_sub(1))
+                    .is_some_and(text)
+            }
+            Literal::Parameter(at) => {
+                let Some(word) = self.words.words.get(at) else {
+                    return false;
+                };
+                let tokens = Lexer::new(self.words.text(at, self.text));
+                let count = tokens.filter(|token| token.is_punct(b'?')).count();
+                let values = self
+                    .parameters
+                    .get(word.parameters..word.parameters + count);
+                values.is_some_and(|values| {
+                    values.iter().all(|value| match (value, look.with) {
+                        (Parameter::Null, _)
+                        | (Parameter::Integer(_), Class::Integer | Class::Number)
+                        | (Parameter::Text(_), Class::Text)
+                        | (Parameter::Moment(_), Class::Moment(_)) => true,
+                        (Parameter::Text(value), Class::Moment(_)) => text(value),
+                        _ => false,
+                    })
+                })
+            }
+            _ => true,
+        }
+    }
+
+    /// Where a bound lies: the last place that is within. `None`: it is not read for certain, and the server alone heeds it.
+    fn end(&self, bound: &Bound, types: Types) -> Option<At> {
+        let Some(of) = types.key else {
+            let id = self.integer(bound.key, types.id)?;
+            return bound.last_within(At { key: 0, id });
+        };
+        let key = self.key(bound.key, of)?;
+        if let Some(same) = bound.same
+            && self.key(same, of) != Some(key)
+        {
+            return None;
+        }
+        match bound.id {
+            Some(id) => bound.last_within(At {
+                key,
+                id: self.integer(id, types.id)?,
+            }),
+            None => {
+                // All ids of this key, or none.
+                let inside = bound.upper == bound.closed;
+                bound.last_within_of(key, inside)
+            }
+        }
+    }
+
+    /// A key's place: above that of NULL.
+    fn key(&self, literal: Literal, of: KeyType) -> Option<u64> {
+        let digits = match of {
+            KeyType::Integer(of) => return Some(self.integer(literal, of)?.saturating_add(1)),
+            KeyType::Datetime(digits) | KeyType::Timestamp(digits) => digits,
+        };
+        let place = match literal {
+            Literal::Text(at) => {
+                let quoted = self.words.text(at, self.text);
+                moment(quoted.get(1..quoted.len().checked_sub(1)?)?, digits)?
+            }
+            Literal::Parameter(at) => match self.parameter(at)? {
+                Parameter::Text(text) => moment(text, digits)?,
+                Parameter::Moment(place) => *place,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        match of {
+            KeyType::Timestamp(_) => place.checked_add_signed(self.ahead?.checked_neg()?),
+            _ => Some(place),
+        }
+    }
+}
+
+impl Bound {
+    /// The place itself, or the next one inside.
+    fn last_within(&self, at: At) -> Option<At> {
+        match (self.closed, self.upper) {
+            // A lower bound that lets one too many pass costs nothing.
+            (true, _) | (false, false) => Some(at),
+            (false, true) => match at.id.checked_sub(1) {
+                Some(id) => Some(At { id, ..at }),
+                None => Some(At {
+                    key: at.key.checked_sub(1)?,
+                    id: u64::MAX,
+                }),
+            },
+        }
+    }
+
+    /// The last place within where the key alone is bounded. `whole`: all ids of this key are.
+    fn last_within_of(&self, key: u64, whole: bool) -> Option<At> {
+        match self.upper {
+            true if whole => Some(At { key, id: u64::MAX }),
+            true => Some(At {
+                key: key.checked_sub(1)?,
+                id: u64::MAX,
+            }),
+            false => Some(At { key, id: 0 }),
+        }
+    }
+}

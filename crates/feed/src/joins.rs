@@ -1,0 +1,55 @@
+//! Whether a message can have several rows in a join.
+
+use std::collections::BTreeSet;
+
+use crate::equal::{Equal, certain, conjuncts};
+use crate::query::Query;
+use crate::scope::{Of, Scope};
+
+/// The tables that have one row at most for each message: some unique key of theirs is equal, column by column, to literals and to
+/// columns of tables of which that is known already.
+#[must_use]
+pub fn single(query: &Query, scope: &Scope<'_>, message: usize) -> BTreeSet<usize> {
+    let mut single = BTreeSet::from([message]);
+    let own = scope.own();
+    let inner = certain(
+        &query.sources,
+        query.filter.as_ref().map(|(_, filter)| filter),
+    );
+    let mut always = Equal::default();
+    always.learn(&inner, scope);
+    loop {
+        let before = single.len();
+        for seen in own {
+            if single.contains(&seen.number) {
+                continue;
+            }
+            let mut equal = always.clone();
+            if let Some(on) = seen.source.on.as_ref().filter(|_| seen.source.outer) {
+                // Of a row that is joined, its ON holds. What WHERE says beside that of an outer table only takes rows away.
+                let mut all = Vec::new();
+                conjuncts(on, &mut all);
+                equal.learn(&all, scope);
+            }
+            let known = |column: &usize| {
+                let of = Of {
+                    table: seen.number,
+                    column: *column,
+                };
+                let mut equals = equal.equals(of);
+                equal.literal(of).is_some() || equals.any(|other| single.contains(&other.table))
+            };
+            if seen
+                .table
+                .unique
+                .iter()
+                .any(|key| !key.is_empty() && key.iter().all(known))
+            {
+                single.insert(seen.number);
+            }
+        }
+        if single.len() == before {
+            return single;
+        }
+    }
+}

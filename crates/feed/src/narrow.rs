@@ -1,0 +1,86 @@
+//! The client's own text with one more condition: the message is one of the candidates.
+
+use std::fmt::Write;
+
+use crate::shape::{Feed, Shape};
+use crate::words::Words;
+use headwater_sql::quoted;
+
+/// How a text is narrowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Form {
+    /// The ids stand in the place of the list of authors.
+    pub replaces_list: bool,
+    /// Through a temporary table, where the server sorts the original through one.
+    pub buffered: bool,
+}
+
+/// An id of a candidate, as it is written.
+pub trait Id: Copy + std::fmt::Display {}
+impl Id for u64 {}
+impl Id for i64 {}
+
+impl Shape {
+    /// The narrowed text. There have to be two different ids at least: with one, or none, the server plans otherwise.
+    ///
+    /// `None`: there are fewer, or the text is not the one that the words are of.
+    pub fn narrow<I: Id + PartialEq>(
+        &self,
+        text: &[u8],
+        words: &Words,
+        feed: &Feed,
+        ids: &[I],
+        form: Form,
+    ) -> Option<Vec<u8>> {
+        let first = ids.first()?;
+        if !ids.iter().any(|id| id != first) {
+            return None;
+        }
+        let word = |at: usize| words.words.get(at);
+        let mut condition = words.text(self.qualifier, text).to_vec();
+        condition.push(b'.');
+        condition.extend_from_slice(quoted(&feed.id).as_bytes());
+        condition.extend_from_slice(b" IN (");
+        let mut list = String::with_capacity(ids.len() * 12);
+        for (at, id) in ids.iter().enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            // Writing into a String does not fail.
+            let _ = write!(list, "{comma}{id}");
+        }
+        condition.extend_from_slice(list.as_bytes());
+        condition.push(b')');
+
+        let mut narrowed = Vec::with_capacity(text.len() + condition.len() + 40);
+        let select = word(0)?.end;
+        narrowed.extend_from_slice(text.get(..select)?);
+        if form.buffered {
+            narrowed.extend_from_slice(b" SQL_BUFFER_RESULT");
+        }
+        if form.replaces_list {
+            let list = self.list.as_ref()?;
+            let (start, end) = (word(list.start)?.start, word(list.end.checked_sub(1)?)?.end);
+            narrowed.extend_from_slice(text.get(select..start)?);
+            narrowed.extend_from_slice(&condition);
+            narrowed.extend_from_slice(text.get(end..)?);
+            return Some(narrowed);
+        }
+        let behind = word(self.filter_end)?.start;
+        match self.filter {
+            Some(at) => {
+                let filter = word(at)?.end;
+                narrowed.extend_from_slice(text.get(select..filter)?);
+                narrowed.extend_from_slice(b" (");
+                narrowed.extend_from_slice(text.get(filter..behind)?);
+                narrowed.extend_from_slice(b") AND ");
+            }
+            None => {
+                narrowed.extend_from_slice(text.get(select..behind)?);
+                narrowed.extend_from_slice(b" WHERE ");
+            }
+        }
+        narrowed.extend_from_slice(&condition);
+        narrowed.push(b' ');
+        narrowed.extend_from_slice(text.get(behind..)?);
+        Some(narrowed)
+    }
+}

@@ -1,0 +1,218 @@
+//! The grammar: what of a SELECT both servers read alike under every `sql_mode`, and nothing else.
+//!
+//! It is a part of the servers' own (MySQL 9.7 and MariaDB 10.11, `sql_yacc.yy`), without operators whose meaning or whose
+//! precedence a mode changes: `||`, `NOT` before a comparison, comparisons of comparisons.
+
+mod condition;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use crate::query::{Column, Item, Key, Name, Query, Source};
+use crate::refused::Refused;
+use crate::words::{Is, Words};
+use words::Reader;
+
+/// Reads a text whose words are known.
+///
+/// # Errors
+/// Why it is none that can be narrowed.
+pub fn parse(text: &[u8], words: &Words) -> Result<Query, Refused> {
+    let mut reader = Reader::new(text, words);
+    let query = reader.query()?;
+    match reader.is_at_end() {
+        true => Ok(query),
+        false => Err(reader.astray()),
+    }
+}
+
+impl Reader<'_> {
+    fn query(&mut self) -> Result<Query, Refused> {
+        self.keyword("SELECT")?;
+        let distinct = self.takes("DISTINCT") || self.takes("DISTINCTROW");
+        if !distinct {
+            self.takes("ALL");
+        }
+        let items = self.separated(Reader::item)?;
+        self.keyword("FROM")?;
+        let sources = self.sources()?;
+        let filter = match self.place_of("WHERE") {
+            Some(at) => Some((at, self.condition()?)),
+            None => None,
+        };
+        let filter_end = self.place();
+        let mut group = Vec::new();
+        if self.takes("GROUP") {
+            self.keyword("BY")?;
+            group = self.separated(Reader::column)?;
+        }
+        if self.is_at_end() || self.is_next("LIMIT") {
+            return Err(Refused::Order);
+        }
+        self.keyword("ORDER")?;
+        self.keyword("BY")?;
+        let order = self.separated(Reader::key)?;
+        if self.is_at_end() {
+            return Err(Refused::Limit);
+        }
+        self.keyword("LIMIT")?;
+        let first = self.count()?;
+        let (limit, offset) = if self.takes_punct(b',') {
+            (self.count()?, Some(first))
+        } else if self.takes("OFFSET") {
+            (first, Some(self.count()?))
+        } else {
+            (first, None)
+        };
+        Ok(Query {
+            distinct,
+            items,
+            sources,
+            filter,
+            filter_end,
+            group,
+            order,
+            limit,
+            offset,
+        })
+    }
+
+    /// A plain number, or a parameter.
+    fn count(&mut self) -> Result<usize, Refused> {
+        match self.peek() {
+            Some(Is::Number | Is::Parameter) => Ok(self.advance()),
+            _ => Err(Refused::Limit),
+        }
+    }
+
+    fn item(&mut self) -> Result<Item, Refused> {
+        if self.takes_punct(b'*') {
+            return Ok(Item::All);
+        }
+        if let Some(qualifier) = self.all_of() {
+            return Ok(Item::AllOf(qualifier));
+        }
+        let operand = self.operand()?;
+        let alias = match self.takes("AS") {
+            // Behind AS a string is a name as well.
+            true => Some(self.name()?),
+            false => self.alias(),
+        };
+        Ok(Item::Operand(operand, alias))
+    }
+
+    /// `t.*` or `db.t.*`.
+    fn all_of(&mut self) -> Option<Vec<Name>> {
+        let start = self.place();
+        let mut qualifier = Vec::new();
+        while qualifier.len() < 2 {
+            let Ok(name) = self.name_behind_point(!qualifier.is_empty()) else {
+                break;
+            };
+            qualifier.push(name);
+            if !self.takes_punct(b'.') {
+                break;
+            }
+            if self.takes_punct(b'*') {
+                return Some(qualifier);
+            }
+        }
+        self.go_back(start);
+        None
+    }
+
+    fn sources(&mut self) -> Result<Vec<Source>, Refused> {
+        let mut sources = vec![self.source(false)?];
+        loop {
+            if self.takes_punct(b',') {
+                sources.push(self.source(false)?);
+                continue;
+            }
+            let cross = self.takes("CROSS");
+            let inner = !cross && self.takes("INNER");
+            let outer = !cross && !inner && self.takes("LEFT");
+            if outer {
+                self.takes("OUTER");
+            }
+            if !self.takes("JOIN") {
+                return match cross || inner || outer {
+                    true => Err(Refused::NotUnderstood),
+                    false => Ok(sources),
+                };
+            }
+            let mut source = self.source(outer)?;
+            if self.takes("ON") {
+                source.on = Some(self.condition()?);
+            } else if outer || self.is_next("USING") {
+                return Err(Refused::NotUnderstood);
+            }
+            sources.push(source);
+        }
+    }
+
+    fn source(&mut self, outer: bool) -> Result<Source, Refused> {
+        if self.is_next_punct(b'(') {
+            return Err(Refused::Structure);
+        }
+        let first = self.name()?;
+        let (database, table) = match self.takes_punct(b'.') {
+            true => (Some(first), self.name_behind_point(true)?),
+            false => (None, first),
+        };
+        // A function in place of a table: JSON_TABLE(...).
+        if self.is_next_punct(b'(') {
+            return Err(Refused::Structure);
+        }
+        let alias = match self.takes("AS") {
+            true => Some(self.name()?),
+            false => self.alias(),
+        };
+        Ok(Source {
+            database,
+            table,
+            alias,
+            outer,
+            on: None,
+        })
+    }
+
+    fn key(&mut self) -> Result<Key, Refused> {
+        let column = match self.peek() {
+            Some(Is::Name | Is::Quoted) => self.column()?,
+            _ => return Err(Refused::Order),
+        };
+        let descending = self.takes("DESC");
+        if !descending {
+            self.takes("ASC");
+        }
+        Ok(Key { column, descending })
+    }
+
+    /// A column, with its table and database in front or not.
+    fn column(&mut self) -> Result<Column, Refused> {
+        let mut names = vec![self.name()?];
+        while names.len() < 3 && self.takes_punct(b'.') {
+            names.push(self.name_behind_point(true)?);
+        }
+        let name = names.pop().ok_or(Refused::NotUnderstood)?;
+        if self.is_next_punct(b'(') {
+            return Err(Refused::NotPlain);
+        }
+        Ok(Column {
+            qualifier: names,
+            name,
+        })
+    }
+
+    fn separated<T>(
+        &mut self,
+        mut one: impl FnMut(&mut Self) -> Result<T, Refused>,
+    ) -> Result<Vec<T>, Refused> {
+        let mut all = vec![one(self)?];
+        while self.takes_punct(b',') {
+            all.push(one(self)?);
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,182 @@
+//! What statements ask for.
+
+use super::{app, feed, read};
+use crate::bind::{Asked, At, KeyType, Parameter, Statement, Types};
+use crate::refused::Refused;
+use crate::shape::shape;
+use crate::value::{Integer, moment};
+
+const UNSIGNED: Integer = Integer {
+    bits: 32,
+    signed: false,
+};
+
+fn asked(text: &str, key: Option<KeyType>, parameters: &[Parameter]) -> Result<Asked, Refused> {
+    let (words, query) = read(text);
+    let found = shape(&query?, &words, &feed(key.is_some()), &app())?;
+    let of = Statement {
+        text: text.as_bytes(),
+        words: &words,
+        parameters,
+        ahead: Some(3_600_000_000),
+    };
+    let types = Types {
+        id: UNSIGNED,
+        author: UNSIGNED,
+        key,
+    };
+    found.bind(of, types)
+}
+
+fn with(condition: &str, parameters: &[Parameter]) -> Result<Asked, Refused> {
+    let text =
+        format!("SELECT id FROM message WHERE {condition} ORDER BY id DESC LIMIT 9 OFFSET 3");
+    asked(&text, None, parameters)
+}
+
+fn id(id: u64) -> Option<At> {
+    Some(At { key: 0, id })
+}
+
+#[test]
+fn authors_and_readers_are_read() {
+    let found = with("user_id IN (3, 1,3) AND id <= 7", &[]).unwrap();
+    assert_eq!(
+        (found.authors, found.upper, found.limit, found.offset),
+        (vec![1, 3], id(7), 9, 3)
+    );
+    let found = with(
+        "user_id IN (?, ?) AND id < ?",
+        &[
+            Parameter::Integer(9),
+            Parameter::Integer(4),
+            Parameter::Integer(100),
+        ],
+    );
+    assert_eq!(
+        found.map(|found| (found.authors, found.upper)),
+        Ok((vec![4, 9], id(99)))
+    );
+    let found = with(
+        "(user_id IN (SELECT author FROM follower WHERE reader = ?) OR user_id = ?)",
+        &[Parameter::Integer(5), Parameter::Integer(6)],
+    );
+    assert_eq!(
+        found.map(|found| (found.readers, found.authors)),
+        Ok((vec![5], vec![6]))
+    );
+}
+
+#[test]
+fn what_is_not_plain_is_refused_where_it_matters() {
+    for (condition, parameters) in [
+        ("user_id IN (1, 4294967296)", vec![]),
+        (
+            "user_id IN (?, ?)",
+            vec![Parameter::Integer(1), Parameter::Text(b"2".to_vec())],
+        ),
+        (
+            "user_id IN (?, ?)",
+            vec![Parameter::Integer(1), Parameter::Null],
+        ),
+        ("user_id IN (?, ?)", vec![Parameter::Integer(1)]),
+        ("user_id IN (1, -2)", vec![]),
+        ("user_id IN (1, NULL)", vec![]),
+        ("user_id = ?", vec![Parameter::Integer(-1)]),
+        ("user_id = NULL", vec![]),
+        ("user_id = 1 AND created_at > 'yesterday'", vec![]),
+        ("user_id = 1 AND created_at > '2026-02-30'", vec![]),
+        ("user_id = 1 AND kind = ?", vec![Parameter::Integer(1)]),
+        ("user_id = 1 AND hidden IN (?)", vec![Parameter::Other]),
+    ] {
+        assert_eq!(
+            with(condition, &parameters),
+            Err(Refused::Types),
+            "{condition}"
+        );
+    }
+    let limit = |limit: &str| {
+        asked(
+            &format!("SELECT id FROM message WHERE user_id = 1 ORDER BY id DESC LIMIT {limit}"),
+            None,
+            &[],
+        )
+    };
+    assert_eq!(limit("0"), Err(Refused::Limit));
+    assert_eq!(limit("99999999999999999999"), Err(Refused::Limit));
+}
+
+#[test]
+fn a_bound_that_is_not_read_for_certain_is_not_used() {
+    for condition in [
+        "id < -1",
+        "id < 4294967296",
+        "id < NULL",
+        "(id < 5 OR id < 7)",
+    ] {
+        let found = with(&format!("user_id = 1 AND {condition}"), &[]).unwrap();
+        assert_eq!(found.upper, None, "{condition}");
+    }
+}
+
+#[test]
+fn the_closest_bounds_count() {
+    let found = with(
+        "user_id = 1 AND id < 50 AND id <= 30 AND id > 5 AND 9 <= id",
+        &[],
+    )
+    .unwrap();
+    assert_eq!((found.upper, found.lower), (id(30), id(9)));
+}
+
+#[test]
+fn keys_have_places_of_their_own() {
+    let of = |condition: &str, key: KeyType| {
+        let text = format!(
+            "SELECT id FROM message WHERE user_id = 1 AND {condition} ORDER BY created_at DESC, id DESC LIMIT 9"
+        );
+        let found = asked(&text, Some(key), &[]).unwrap();
+        (found.upper, found.lower)
+    };
+    let noon = moment(b"2026-11-23 12:00:00", 0).unwrap();
+    let at = |key, id| Some(At { key, id });
+    let datetime = KeyType::Datetime(0);
+    assert_eq!(
+        of("created_at <= '2026-11-23 12:00:00'", datetime),
+        (at(noon, u64::MAX), None)
+    );
+    assert_eq!(
+        of("created_at < '2026-11-23 12:00:00'", datetime),
+        (at(noon - 1, u64::MAX), None)
+    );
+    assert_eq!(
+        of("created_at > '2026-11-23 12:00:00'", datetime),
+        (None, at(noon, 0))
+    );
+    assert_eq!(
+        of("(created_at, id) < ('2026-11-23 12:00:00', 7)", datetime),
+        (at(noon, 6), None)
+    );
+    assert_eq!(
+        of("(created_at, id) < ('2026-11-23 12:00:00', 0)", datetime),
+        (at(noon - 1, u64::MAX), None)
+    );
+    let written =
+        "(created_at < '2026-11-23 12:00:00' OR (created_at = '2026-11-23 12:00:00' AND id <= 7))";
+    assert_eq!(of(written, datetime), (at(noon, 7), None));
+    let unlike =
+        "(created_at < '2026-11-23 12:00:00' OR (created_at = '2026-11-23 12:00:01' AND id <= 7))";
+    assert_eq!(of(unlike, datetime), (None, None));
+    // More digits than the column has.
+    assert_eq!(
+        of("created_at <= '2026-11-23 12:00:00.5'", datetime),
+        (None, None)
+    );
+    // An hour ahead of UTC.
+    let hour = 3_600_000_000;
+    let timestamp = KeyType::Timestamp(0);
+    assert_eq!(
+        of("created_at <= '2026-11-23 12:00:00'", timestamp),
+        (at(noon - hour, u64::MAX), None)
+    );
+}

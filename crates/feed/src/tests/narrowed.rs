@@ -1,0 +1,130 @@
+//! The narrowed text is the client's own with one more condition.
+
+use super::{feed, read, shaped};
+use crate::narrow::Form;
+use crate::query::{Query, Says};
+
+fn narrow(text: &str, ids: &[u64], form: Form) -> Option<String> {
+    let shape = shaped(text, false).unwrap();
+    let (words, _) = read(text);
+    let narrowed = shape.narrow(text.as_bytes(), &words, &feed(false), ids, form);
+    narrowed.map(|text| String::from_utf8(text).unwrap())
+}
+
+const PLAIN: Form = Form {
+    replaces_list: false,
+    buffered: false,
+};
+
+#[test]
+fn the_condition_goes_behind_the_clients_own() {
+    assert_eq!(
+        narrow("SELECT m.id FROM message m WHERE m.user_id = 1 OR m.user_id = 2 ORDER BY m.id DESC LIMIT 9", &[7, 5], PLAIN).unwrap(),
+        "SELECT m.id FROM message m WHERE ( m.user_id = 1 OR m.user_id = 2 ) AND m.`id` IN (7,5) ORDER BY m.id DESC LIMIT 9"
+    );
+    assert_eq!(
+        narrow(
+            "SELECT `message`.* FROM `message` JOIN follower f ON f.author = user_id AND f.reader = 3 -- so\n ORDER BY `message`.id DESC LIMIT 9;",
+            &[7, 5],
+            PLAIN
+        )
+        .unwrap(),
+        "SELECT `message`.* FROM `message` JOIN follower f ON f.author = user_id AND f.reader = 3 -- so\n  WHERE `message`.`id` IN (7,5) ORDER BY `message`.id DESC LIMIT 9;"
+    );
+}
+
+#[test]
+fn it_takes_the_place_of_a_list_and_goes_through_a_buffer() {
+    let text =
+        "SELECT id FROM message WHERE hidden = 0 AND user_id IN (1, 2,3) ORDER BY id DESC LIMIT 9";
+    let form = Form {
+        replaces_list: true,
+        buffered: true,
+    };
+    assert_eq!(
+        narrow(text, &[7, 5], form).unwrap(),
+        "SELECT SQL_BUFFER_RESULT id FROM message WHERE hidden = 0 AND message.`id` IN (7,5) ORDER BY id DESC LIMIT 9"
+    );
+    let either = "SELECT id FROM message WHERE hidden = 0 AND (user_id IN (1,2) OR user_id = 5) ORDER BY id DESC LIMIT 9";
+    assert_eq!(narrow(either, &[7, 5], form), None);
+}
+
+#[test]
+fn fewer_than_two_ids_are_not_put_in() {
+    let text = "SELECT id FROM message WHERE user_id IN (1) ORDER BY id DESC LIMIT 9";
+    assert_eq!(narrow(text, &[], PLAIN), None);
+    assert_eq!(narrow(text, &[5, 5], PLAIN), None);
+}
+
+/// The narrowed text is read as the original, with one condition more or in a list's place.
+#[test]
+fn it_is_read_as_the_original_and_one_condition() {
+    for (text, replaces_list) in [
+        (
+            "SELECT id FROM message WHERE user_id IN (1,2) ORDER BY id DESC LIMIT 9",
+            false,
+        ),
+        (
+            "SELECT id FROM message WHERE user_id IN (1,2) ORDER BY id DESC LIMIT 9",
+            true,
+        ),
+        (
+            "SELECT DISTINCT m.id FROM message m WHERE (m.user_id = 1 OR m.user_id IN (2)) AND m.id < 9 GROUP BY m.id ORDER BY m.id DESC LIMIT 3, 9",
+            false,
+        ),
+        (
+            "SELECT m.id FROM message m JOIN follower f ON f.author = m.user_id AND f.reader = 3 ORDER BY m.id DESC LIMIT 9",
+            false,
+        ),
+    ] {
+        for buffered in [false, true] {
+            let narrowed = narrow(
+                text,
+                &[7, 5],
+                Form {
+                    replaces_list,
+                    buffered,
+                },
+            )
+            .unwrap();
+            // The grammar refuses the word; the servers read it as nothing else.
+            let narrowed = narrowed.replace(" SQL_BUFFER_RESULT", "");
+            let (before, after) = (read(text).1.unwrap(), read(&narrowed).1.unwrap());
+            assert_eq!(
+                conditions(&after),
+                conditions(&before) + usize::from(!replaces_list),
+                "{narrowed}"
+            );
+            assert_eq!(
+                (
+                    after.distinct,
+                    after.items.len(),
+                    after.sources.len(),
+                    after.order.len(),
+                    after.group.len(),
+                    after.offset.is_some()
+                ),
+                (
+                    before.distinct,
+                    before.items.len(),
+                    before.sources.len(),
+                    before.order.len(),
+                    before.group.len(),
+                    before.offset.is_some()
+                ),
+                "{narrowed}"
+            );
+        }
+    }
+}
+
+/// Conditions of WHERE, taken apart at AND.
+fn conditions(query: &Query) -> usize {
+    let Some((_, filter)) = &query.filter else {
+        return 0;
+    };
+    let mut all = Vec::new();
+    crate::equal::conjuncts(filter, &mut all);
+    assert!(all.iter().all(|one| !matches!(one.is, Says::And(_))));
+    all.len()
+}

@@ -1,0 +1,350 @@
+//! Which statements are of a feed, and whose messages they ask for.
+
+use super::{read, shaped};
+use crate::query::{List, Literal};
+use crate::refused::Refused;
+
+type Found = (Vec<String>, Vec<String>, Vec<String>);
+
+/// Whose messages: readers' follows, single authors, and lists, as they stand in the text.
+fn authors(text: &str) -> Result<Found, Refused> {
+    let (words, _) = read(text);
+    let of = |at: &usize| String::from_utf8(words.text(*at, text.as_bytes()).to_vec()).unwrap();
+    let literal = |literal: &Literal| match literal {
+        Literal::Number(at) | Literal::Parameter(at) => of(at),
+        other => panic!("{other:?}"),
+    };
+    let list = |list: &List| match list {
+        List::Whole(at) => of(at),
+        List::Each(_) => "each".into(),
+    };
+    let found = shaped(text, false)?.authors;
+    Ok((
+        found.readers.iter().map(literal).collect(),
+        found.single.iter().map(literal).collect(),
+        found.lists.iter().map(list).collect(),
+    ))
+}
+
+fn of(condition: &str) -> Result<Found, Refused> {
+    authors(&format!(
+        "SELECT m.id, m.body FROM message m WHERE {condition} ORDER BY m.id DESC LIMIT 20"
+    ))
+}
+
+fn own<const N: usize>(names: [&str; N]) -> Vec<String> {
+    names.map(str::to_owned).to_vec()
+}
+
+#[test]
+fn authors_are_found_in_every_shape() {
+    let none = || own([]);
+    for (condition, readers, single, lists) in [
+        ("m.user_id IN (1,2)", none(), none(), own(["(1,2)"])),
+        ("user_id = 7", none(), own(["7"]), none()),
+        ("7 = user_id AND hidden = 0", none(), own(["7"]), none()),
+        (
+            "m.user_id IN (SELECT author FROM follower WHERE reader = 5 AND accepted = 1)",
+            own(["5"]),
+            none(),
+            none(),
+        ),
+        (
+            "EXISTS (SELECT 1 FROM follower f WHERE f.author = m.user_id AND f.reader = ?)",
+            own(["?"]),
+            none(),
+            none(),
+        ),
+        (
+            "(m.user_id IN (SELECT f.author FROM follower f WHERE f.reader = 5) OR m.user_id = 5) AND m.kind LIKE 'a%'",
+            own(["5"]),
+            own(["5"]),
+            none(),
+        ),
+        (
+            "m.hidden = 0 AND (m.user_id = 1 OR m.user_id IN (2,3))",
+            none(),
+            own(["1"]),
+            own(["(2,3)"]),
+        ),
+        (
+            "m.user_id IN (SELECT u.id FROM users u, follower f WHERE f.author = u.id AND f.reader = 9) AND m.id > 3",
+            none(),
+            none(),
+            none(),
+        ),
+    ] {
+        let found = of(condition);
+        match condition.contains("users u") {
+            // A table between them: not looked through.
+            true => assert_eq!(found, Err(Refused::Authors), "{condition}"),
+            false => assert_eq!(found, Ok((readers, single, lists)), "{condition}"),
+        }
+    }
+}
+
+#[test]
+fn authors_are_found_in_joins() {
+    let joined = |from: &str, filter: &str| {
+        authors(&format!(
+            "SELECT DISTINCT m.id FROM {from} WHERE {filter} ORDER BY m.id DESC LIMIT 9"
+        ))
+    };
+    let follows = |reader: &str| Ok((own([reader]), own([]), own([])));
+    assert_eq!(
+        joined(
+            "message m JOIN follower f ON f.author = m.user_id",
+            "f.reader = 4"
+        ),
+        follows("4")
+    );
+    assert_eq!(
+        joined(
+            "follower f, message m",
+            "m.user_id = f.author AND f.reader = 4"
+        ),
+        follows("4")
+    );
+    assert_eq!(
+        joined(
+            "message m JOIN users u ON u.id = m.user_id JOIN follower f ON f.author = u.id",
+            "f.reader = 4"
+        ),
+        follows("4")
+    );
+    let outer = "message m LEFT JOIN follower f ON f.author = m.user_id AND f.reader = 4";
+    assert_eq!(
+        joined(outer, "f.reader IS NOT NULL OR m.user_id = 4"),
+        Ok((own(["4"]), own(["4"]), own([])))
+    );
+    assert_eq!(joined(outer, "f.accepted = 1"), follows("4"));
+    // Whom nobody follows is let pass.
+    assert_eq!(
+        joined(outer, "f.reader IS NULL OR m.user_id = 4"),
+        Err(Refused::Authors)
+    );
+    assert_eq!(joined(outer, "m.hidden = 0"), Err(Refused::Authors));
+}
+
+#[test]
+fn what_does_not_bound_the_authors_is_not_taken_for_it() {
+    for condition in [
+        "m.user_id NOT IN (1,2)",
+        "m.user_id = 1 OR m.hidden = 0",
+        "NOT (m.user_id = 1)",
+        "m.user_id > 5",
+        "m.user_id IN (SELECT author FROM follower WHERE accepted = 1)",
+        "m.user_id IN (SELECT reader FROM follower WHERE reader = 5)",
+        "m.user_id NOT IN (SELECT author FROM follower WHERE reader = 5)",
+        "m.user_id IN (SELECT whom FROM block WHERE who = 5)",
+        "EXISTS (SELECT 1 FROM follower f WHERE f.author = m.user_id)",
+        "EXISTS (SELECT 1 FROM follower f WHERE f.author = m.id AND f.reader = 5)",
+        "m.user_id IN (SELECT author FROM follower WHERE reader = 5 OR accepted = 1)",
+    ] {
+        assert_eq!(of(condition), Err(Refused::Authors), "{condition}");
+    }
+}
+
+#[test]
+fn several_rows_a_message_are_refused() {
+    let rows = |columns: &str, from: &str, filter: &str| {
+        shaped(
+            &format!(
+                "SELECT {columns} FROM {from} WHERE {filter} ORDER BY message.id DESC LIMIT 9"
+            ),
+            false,
+        )
+        .map(|_| ())
+    };
+    let by_list = "message.user_id IN (1,2)";
+    assert_eq!(
+        rows(
+            "*",
+            "message JOIN users ON users.id = message.user_id",
+            by_list
+        ),
+        Ok(())
+    );
+    assert_eq!(
+        rows(
+            "*",
+            "message LEFT JOIN users ON users.id = message.user_id",
+            by_list
+        ),
+        Ok(())
+    );
+    assert_eq!(
+        rows(
+            "*",
+            "message JOIN tag ON tag.message_id = message.id",
+            by_list
+        ),
+        Err(Refused::Joins)
+    );
+    assert_eq!(
+        rows(
+            "*",
+            "message JOIN tag ON tag.message_id = message.id AND tag.name = 'x'",
+            by_list
+        ),
+        Ok(())
+    );
+    assert_eq!(
+        rows(
+            "DISTINCT message.id",
+            "message JOIN tag ON tag.message_id = message.id",
+            by_list
+        ),
+        Ok(())
+    );
+    assert_eq!(
+        rows(
+            "DISTINCT message.id, tag.name",
+            "message JOIN tag ON tag.message_id = message.id",
+            by_list
+        ),
+        Err(Refused::Joins)
+    );
+    assert_eq!(
+        rows(
+            "DISTINCT message.body",
+            "message JOIN tag ON tag.message_id = message.id",
+            by_list
+        ),
+        Err(Refused::Joins)
+    );
+    assert_eq!(
+        rows(
+            "*",
+            "message LEFT JOIN tag ON tag.message_id = message.id",
+            "tag.name = 'x' AND message.user_id = 1"
+        ),
+        // What WHERE says takes rows away; the key is whole by it all the same.
+        Ok(())
+    );
+    assert_eq!(
+        rows(
+            "*",
+            "users LEFT JOIN message ON users.id = message.user_id",
+            by_list
+        ),
+        Err(Refused::Joins)
+    );
+}
+
+#[test]
+fn the_order_is_the_feeds_own() {
+    let order = |order: &str, by_time| {
+        let text = format!(
+            "SELECT m.id, m.created_at k, m.body AS created_at FROM message m WHERE user_id = 1 ORDER BY {order} LIMIT 9"
+        );
+        shaped(&text, by_time).map(|shape| shape.ties)
+    };
+    assert_eq!(order("m.id DESC", false), Ok(false));
+    assert_eq!(order("id DESC", false), Ok(false));
+    assert_eq!(order("m.created_at DESC, m.id DESC", true), Ok(false));
+    assert_eq!(order("m.created_at DESC", true), Ok(true));
+    assert_eq!(order("m.id DESC", true), Err(Refused::Order));
+    assert_eq!(order("m.created_at DESC", false), Err(Refused::Order));
+    assert_eq!(order("m.id", false), Err(Refused::Order));
+    assert_eq!(order("m.created_at DESC, m.id", true), Err(Refused::Order));
+    // The server sorts by the column of the answer that is called so.
+    assert_eq!(order("created_at DESC", true), Err(Refused::Order));
+}
+
+#[test]
+fn what_may_fail_or_warn_is_refused() {
+    for (condition, why) in [
+        ("body = 5", Refused::Types),
+        ("hidden = '5'", Refused::Types),
+        ("hidden = body", Refused::Types),
+        ("body LIKE 5", Refused::Types),
+        ("hidden LIKE 'x'", Refused::Types),
+        ("hidden IN ('1','2')", Refused::Types),
+        ("kind IN (1,2)", Refused::Types),
+        ("created_at = 20200101", Refused::Types),
+        ("hidden = 1.5", Refused::Types),
+        ("body", Refused::Types),
+        ("nobody = 1", Refused::Names),
+        ("users.id = 1", Refused::Names),
+        ("COALESCE(hidden, 'x') = 1", Refused::Types),
+        (
+            "EXISTS (SELECT 1 FROM odd WHERE odd.computed = 1)",
+            Refused::NotPlain,
+        ),
+    ] {
+        let text = format!(
+            "SELECT id FROM message WHERE user_id = 1 AND {condition} ORDER BY id DESC LIMIT 9"
+        );
+        assert_eq!(shaped(&text, false).err(), Some(why), "{condition}");
+    }
+    for condition in [
+        "hidden = -5",
+        "score > 1.5",
+        "hidden",
+        "NOT hidden",
+        "deleted_at IS NULL",
+        "created_at > NOW() - INTERVAL 3 DAY",
+        "COALESCE(hidden, 0) = 0",
+        "kind IN ('a','b') AND kind <> 'c'",
+        "user_id NOT IN (SELECT whom FROM block WHERE who = 3)",
+    ] {
+        let text = format!(
+            "SELECT id FROM message WHERE user_id = 1 AND {condition} ORDER BY id DESC LIMIT 9"
+        );
+        assert!(
+            shaped(&text, false).is_ok(),
+            "{condition}: {:?}",
+            shaped(&text, false)
+        );
+    }
+}
+
+#[test]
+fn bounds_are_found_in_every_form() {
+    let bounds = |condition: &str, by_time: bool| {
+        let order = if by_time {
+            "created_at DESC, id DESC"
+        } else {
+            "id DESC"
+        };
+        let text = format!(
+            "SELECT id FROM message WHERE user_id = 1 AND {condition} ORDER BY {order} LIMIT 9"
+        );
+        let bounds = shaped(&text, by_time).unwrap().bounds;
+        bounds
+            .iter()
+            .map(|bound| (bound.upper, bound.closed, bound.id.is_some()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(bounds("id < 5", false), [(true, false, false)]);
+    assert_eq!(bounds("5 >= id", false), [(true, true, false)]);
+    assert_eq!(bounds("id > 5", false), [(false, false, false)]);
+    assert_eq!(
+        bounds("id BETWEEN 5 AND 9", false),
+        [(false, true, false), (true, true, false)]
+    );
+    assert_eq!(
+        bounds("created_at <= '2020-01-01 00:00:00'", true),
+        [(true, true, false)]
+    );
+    assert_eq!(
+        bounds("(created_at, id) < ('2020-01-01', 5)", true),
+        [(true, false, true)]
+    );
+    assert_eq!(
+        bounds(
+            "(created_at < '2020-01-01' OR (created_at = '2020-01-01' AND id < 5))",
+            true
+        ),
+        [(true, false, true)]
+    );
+    for none in [
+        "id <> 5",
+        "NOT (id < 5)",
+        "(id < 5 OR hidden = 1)",
+        "(id, hidden) < (5, 1)",
+    ] {
+        assert_eq!(bounds(none, false), [], "{none}");
+    }
+}

@@ -1,0 +1,190 @@
+//! What the server says of a template's columns, as it said it itself: learned from statements that were asked directly.
+//!
+//! Key flags in column definitions depend on the plan, and the plan on the statement. So those of a narrowed answer are put back to
+//! what the server gave for the same template and about as many authors. Where anything else differs, nothing is put back.
+
+use crate::cost::Crowd;
+
+/// NOT_NULL, BINARY and the like stay as they are; these follow the plan: PRI_KEY, UNIQUE_KEY, MULTIPLE_KEY, AUTO_INCREMENT,
+/// TIMESTAMP, ON_UPDATE_NOW, PART_KEY.
+pub const KEY_FLAGS: u16 = 0x660e;
+
+/// The columns of one answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Columns {
+    /// Each definition, its key flags taken out.
+    common: Vec<Vec<u8>>,
+    /// The key flags of each.
+    flags: Vec<u16>,
+}
+
+/// One way in which the server has answered: its key flags, and the status flags at the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// Key flags of each column.
+    flags: Vec<u16>,
+    /// Status flags of the last packet.
+    pub status: u16,
+}
+
+/// What was learned of one template.
+#[derive(Clone, Debug, Default)]
+pub struct Variants {
+    common: Vec<Vec<u8>>,
+    of_crowd: [Option<Variant>; Crowd::COUNT],
+}
+
+/// Where the flags stand in a column definition, from its end: behind them come the decimals and two bytes of nothing.
+const FLAGS_FROM_END: usize = 5;
+
+fn flags_at(definition: &[u8]) -> Option<usize> {
+    definition.len().checked_sub(FLAGS_FROM_END)
+}
+
+impl Columns {
+    /// Of the payloads of column definitions. `None`: one of them is too short to be one.
+    #[must_use]
+    pub fn read<'a>(definitions: impl IntoIterator<Item = &'a [u8]>) -> Option<Columns> {
+        let mut columns = Columns {
+            common: Vec::new(),
+            flags: Vec::new(),
+        };
+        for definition in definitions {
+            let at = flags_at(definition)?;
+            let mut common = definition.to_vec();
+            let [low, high] = common.get_mut(at..at + 2)? else {
+                return None;
+            };
+            let flags = u16::from_le_bytes([*low, *high]);
+            [*low, *high] = (flags & !KEY_FLAGS).to_le_bytes();
+            columns.common.push(common);
+            columns.flags.push(flags & KEY_FLAGS);
+        }
+        Some(columns)
+    }
+}
+
+impl Variants {
+    /// The server has answered a direct statement so.
+    pub fn learn(&mut self, crowd: Crowd, columns: Columns, status: u16) {
+        if self.common != columns.common {
+            // The tables have changed: what was learned before says nothing any more.
+            self.of_crowd = Default::default();
+            self.common = columns.common;
+        }
+        if let Some(variant) = self.of_crowd.get_mut(crowd.number()) {
+            *variant = Some(Variant {
+                flags: columns.flags,
+                status,
+            });
+        }
+    }
+
+    /// Nothing is known any more.
+    pub fn forget(&mut self) {
+        *self = Variants::default();
+    }
+
+    /// What the server gives for so many authors, if it is known.
+    #[must_use]
+    pub fn of(&self, crowd: Crowd) -> Option<&Variant> {
+        self.of_crowd.get(crowd.number())?.as_ref()
+    }
+
+    /// Puts the key flags of column definitions to what the server gives; each is the payload of one. False, and nothing is changed:
+    /// it is not known, or something else differs.
+    #[must_use]
+    pub fn put_back(&self, crowd: Crowd, definitions: &mut [&mut [u8]]) -> bool {
+        let Some(variant) = self.of(crowd) else {
+            return false;
+        };
+        let own = Columns::read(definitions.iter().map(|definition| &**definition));
+        if own.is_none_or(|own| own.common != self.common) {
+            return false;
+        }
+        for (definition, flags) in definitions.iter_mut().zip(&variant.flags) {
+            let at = flags_at(definition);
+            if let Some([low, high]) = at.and_then(|at| definition.get_mut(at..at + 2)) {
+                let own = u16::from_le_bytes([*low, *high]);
+                [*low, *high] = (own & !KEY_FLAGS | flags).to_le_bytes();
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// The end of a definition with these flags, behind a name.
+    fn definition(name: &str, flags: u16) -> Vec<u8> {
+        let mut bytes = name.as_bytes().to_vec();
+        bytes.extend_from_slice(&[0x0c, 63, 0, 11, 0, 0, 0, 3]);
+        bytes.extend_from_slice(&flags.to_le_bytes());
+        bytes.extend_from_slice(&[0, 0, 0]);
+        bytes
+    }
+
+    fn columns(flags: [u16; 2]) -> [Vec<u8>; 2] {
+        let [id, body] = flags;
+        [definition("id", id), definition("body", body)]
+    }
+
+    fn read(columns: &[Vec<u8>]) -> Columns {
+        Columns::read(columns.iter().map(Vec::as_slice)).unwrap()
+    }
+
+    fn put_back(variants: &Variants, crowd: Crowd, columns: &mut [Vec<u8>]) -> bool {
+        let mut all: Vec<&mut [u8]> = columns.iter_mut().map(Vec::as_mut_slice).collect();
+        variants.put_back(crowd, &mut all)
+    }
+
+    const FEW: usize = 5;
+    const MANY: usize = 60;
+
+    #[test]
+    fn key_flags_are_put_back_to_what_the_server_gave() {
+        let mut variants = Variants::default();
+        variants.learn(Crowd::of(MANY), read(&columns([0x4203, 0x1001])), 0x22);
+        let mut narrowed = columns([0x0001, 0x1001]);
+        assert!(put_back(&variants, Crowd::of(MANY), &mut narrowed));
+        assert_eq!(narrowed, columns([0x4203, 0x1001]));
+        assert_eq!(
+            variants.of(Crowd::of(MANY)).map(|variant| variant.status),
+            Some(0x22)
+        );
+        // And the other way round.
+        variants.learn(Crowd::of(FEW), read(&columns([0x0001, 0x1001])), 2);
+        assert!(put_back(&variants, Crowd::of(FEW), &mut narrowed));
+        assert_eq!(narrowed, columns([0x0001, 0x1001]));
+    }
+
+    #[test]
+    fn what_is_not_known_or_differs_is_left() {
+        let mut variants = Variants::default();
+        let mut own = columns([0x4203, 0x1001]);
+        assert!(!put_back(&variants, Crowd::of(MANY), &mut own));
+        variants.learn(Crowd::of(MANY), read(&columns([0x4203, 0x1001])), 2);
+        assert!(!put_back(&variants, Crowd::of(FEW), &mut own));
+        // NOT_NULL is no key flag.
+        let mut nullable = columns([0x4202, 0x1001]);
+        assert!(!put_back(&variants, Crowd::of(MANY), &mut nullable));
+        assert_eq!(nullable, columns([0x4202, 0x1001]));
+        let mut fewer = vec![definition("id", 0x4203)];
+        assert!(!put_back(&variants, Crowd::of(MANY), &mut fewer));
+        assert_eq!(Columns::read([&b"abc"[..]]), None);
+    }
+
+    #[test]
+    fn another_table_makes_all_be_learned_anew() {
+        let mut variants = Variants::default();
+        variants.learn(Crowd::of(MANY), read(&columns([0x4203, 0x1001])), 2);
+        variants.learn(Crowd::of(FEW), read(&[definition("id", 0x4203)]), 2);
+        assert_eq!(variants.of(Crowd::of(MANY)), None);
+        assert!(variants.of(Crowd::of(FEW)).is_some());
+        variants.forget();
+        assert_eq!(variants.of(Crowd::of(FEW)), None);
+    }
+}
