@@ -120,6 +120,8 @@ fn as_many_connections_wait_as_the_setting_says() {
 fn room(proxy: &Proxy, path: &std::path::Path) -> usize {
     use nix::sys::signal::Signal;
     use socket2::SockAddr;
+    // The port listens a little before the socket does.
+    proxy.wait_for_log("listening on");
     proxy.signal(Signal::SIGSTOP);
     let mut waiting = Vec::new();
     loop {
