@@ -18,6 +18,7 @@ mod data;
 mod differential;
 mod doors;
 mod drivers;
+mod feeds;
 mod kit;
 mod memory;
 mod process;

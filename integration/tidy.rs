@@ -16,7 +16,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("lookup", &["sql", "statement", "timeline", "wire"]),
     (
         "session",
-        &["lookup", "sql", "statement", "timeline", "wire"],
+        &["feed", "lookup", "sql", "statement", "timeline", "wire"],
     ),
 ];
 
@@ -40,6 +40,8 @@ const RINGS: &[(&str, u8)] = &[
     ("statement", 0),
     ("timeline", 0),
     ("limits", 0),
+    ("feed", 0),
+    ("feeds", 1),
     ("index", 0),
     ("source", 0),
     ("session", 1),

@@ -14,8 +14,11 @@
 //! | [`binlog`] | keeps the index as the server is: follows its log, loads what is missing, proves freshness | 1 |
 //! | [`shadow`] | has the real procedure run beside a share of the calls, and compares | 1 |
 //! | [`catalogue`] | definitions and the verdicts on them, shared by all sessions | 1 |
+//! | [`feeds`] | feeds, whether each can be served, and the templates of their statements | 1 |
 //! | [`config`], [`server`], `listener`, [`shards`] | the process | 2 |
 //! | [`check`] | the subcommand that makes it easy to trust | 2 |
+//! | [`discover`] | the subcommand that finds an app's feeds | 2 |
+//! | `report` | how reports for people are written | 2 |
 //! | [`lab`] | the subcommands that make it easy to try and to measure (cargo feature `lab`, on by default) | 2 |
 //!
 //! Imports point inward only: ring 2 uses 1 and 0, ring 1 uses 0.
@@ -25,6 +28,8 @@ pub mod binlog;
 pub mod catalogue;
 pub mod check;
 pub mod config;
+pub mod discover;
+pub mod feeds;
 #[cfg(feature = "lab")]
 pub mod lab;
 #[cfg(not(feature = "lab"))]
@@ -34,6 +39,7 @@ pub mod limits;
 pub mod link;
 mod listener;
 mod reach;
+mod report;
 pub mod room;
 pub mod server;
 pub mod session;
@@ -41,6 +47,7 @@ pub mod shadow;
 pub mod shards;
 pub mod tls;
 
+pub use headwater_feed as feed;
 pub use headwater_log as log;
 pub use headwater_lookup as source;
 pub use headwater_sql as sql;

@@ -14,6 +14,13 @@ pub struct Limits {
     pub pending_ids: usize,
     /// Longest answer to a tail that is held until it is known to be whole, in bytes.
     pub tail_bytes: usize,
+    /// Most authors that a feed's statement may name itself; longer lists are relayed.
+    pub list_authors: usize,
+    /// Most candidates that memory names for a feed's statement; one that wants more rows, or whose filter lets too few of them pass, is
+    /// relayed.
+    pub candidates: usize,
+    /// Templates of feeds' statements that are remembered, over all sessions.
+    pub templates: usize,
     /// Commands that one client may have in flight.
     pub in_flight: usize,
     /// Prepared statements of one session that are remembered; calls among further ones are relayed.
@@ -44,9 +51,12 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             sessions: 10_000,
-            statement_bytes: 64 * 1024,
+            statement_bytes: 256 * 1024,
             pending_ids: 20_000,
             tail_bytes: 1024 * 1024,
+            list_authors: 10_000,
+            candidates: 900,
+            templates: 1_000,
             in_flight: 64,
             prepared_statements: 1_000,
             statements: 1_000,

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
 use headwater::config::{ConfigError, Log, LogFormat, LogLevel, ServeFlags, Settings};
+use headwater::discover::DiscoverFlags;
 use headwater::server::Server;
 use headwater::tls::Acceptor;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -49,6 +50,20 @@ enum Command {
     /// A definition is looked for in every database that the account may see: name one (its key `database`) where
     /// tables of these names stand elsewhere too.
     Check(ServeFlags),
+    /// Which SELECTs of an app are feeds, and the settings that make them fast
+    ///
+    /// Looks at the statements that the server has counted (performance_schema, MySQL's default; on MariaDB it has to be
+    /// switched on), or, with --listen, relays for a while and looks at what goes by: then have the app connect there.
+    ///
+    /// A feed is a page of the newest messages of several authors: SELECT ... ORDER BY ... DESC LIMIT n, with a list of
+    /// authors, or with a subquery, a join or EXISTS that says whom somebody follows. For each that is found it prints
+    /// the [[feed]] section to paste into the settings file of `serve`, the statements that it serves (how often, how
+    /// long, how many rows were read for each that was sent), and what stands in the way, with the statement that mends it: as
+    /// `headwater check` would say. Statements that look like feeds and cannot be served are listed with the reason.
+    ///
+    /// It changes nothing: it runs SELECTs as the service account, which needs SELECT on performance_schema.* and on the
+    /// app's tables. Values of statements are not printed.
+    Discover(Box<DiscoverFlags>),
     #[command(flatten)]
     Lab(headwater::lab::Command),
 }
@@ -83,6 +98,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                 .block_on(serve(&settings))?;
         }
         Command::Check(flags) => return check(&flags),
+        Command::Discover(flags) => return discover(&flags),
         Command::Lab(command) => {
             log(Log {
                 level: LogLevel::Warn,
@@ -105,19 +121,26 @@ fn environment() -> Result<Vec<String>, ConfigError> {
     headwater::config::unknown_variables(&known, set)
 }
 
-/// The report goes to the standard output, also where it ends early.
-fn check(flags: &ServeFlags) -> anyhow::Result<ExitCode> {
-    let settings = match environment().and_then(|unknown| Ok((unknown, Settings::load(flags)?))) {
+/// The settings of a subcommand that reports; what is wrong with them is said. `None`: they cannot be used.
+fn settings(load: impl FnOnce() -> Result<Settings, ConfigError>) -> Option<Settings> {
+    match environment().and_then(|unknown| Ok((unknown, load()?))) {
         Ok((unknown, settings)) => {
             for warning in unknown {
                 eprintln!("headwater: {warning}");
             }
-            settings
+            Some(settings)
         }
         Err(error) => {
             eprintln!("headwater: {:#}", anyhow::Error::from(error));
-            return Ok(ExitCode::from(BAD_USAGE));
+            None
         }
+    }
+}
+
+/// The report goes to the standard output, also where it ends early.
+fn check(flags: &ServeFlags) -> anyhow::Result<ExitCode> {
+    let Some(settings) = settings(|| Settings::load(flags)) else {
+        return Ok(ExitCode::from(BAD_USAGE));
     };
     let mut report = String::new();
     let checked = runtime(1)?.block_on(headwater::check::run(&settings, &mut report));
@@ -127,6 +150,21 @@ fn check(flags: &ServeFlags) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// As for `check`: the report goes to the standard output, mistakes in flags and settings end with another status than what the
+/// server says.
+fn discover(flags: &DiscoverFlags) -> anyhow::Result<ExitCode> {
+    let Some(settings) = settings(|| flags.settings()) else {
+        return Ok(ExitCode::from(BAD_USAGE));
+    };
+    log(settings.log);
+    let mut report = String::new();
+    let found = headwater::discover::run(&settings, flags.source(), &mut report);
+    let found = runtime(1)?.block_on(found);
+    let _ = std::io::stdout().write_all(report.as_bytes());
+    found?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn runtime(threads: usize) -> anyhow::Result<tokio::runtime::Runtime> {

@@ -1,5 +1,6 @@
 //! `headwater check`: what it finds, what it says of it, and how it ends.
 
+mod feeds;
 mod machine;
 mod rights;
 mod server;

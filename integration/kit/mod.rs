@@ -14,3 +14,9 @@ mod stories;
 pub(crate) mod timeline;
 pub(crate) mod twin;
 pub(crate) mod wire_client;
+
+/// How much a story is to try: as an environment variable says, or enough for a test.
+pub(crate) fn how_many(variable: &str, enough: u64) -> u64 {
+    let set = std::env::var(variable);
+    set.ok().and_then(|set| set.parse().ok()).unwrap_or(enough)
+}

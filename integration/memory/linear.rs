@@ -8,6 +8,7 @@ use std::thread;
 use super::world::{READERS, World};
 use super::{CLASSIC, prepare, warm};
 use crate::kit::database::Database;
+use crate::kit::how_many;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::{on_each_quiet_server, on_servers_of_its_own};
 use crate::kit::wire_client::{Login, WireClient};
@@ -19,8 +20,7 @@ const SHADOW: &[&str] = &["--shadow", "0.05"];
 
 /// How many answers are checked on each server: `HEADWATER_CHECKS`, or enough for a test.
 fn checks() -> u64 {
-    let set = std::env::var("HEADWATER_CHECKS");
-    set.ok().and_then(|set| set.parse().ok()).unwrap_or(10_000)
+    how_many("HEADWATER_CHECKS", 10_000)
 }
 
 #[test]
@@ -174,17 +174,7 @@ fn check(
                 })
             })
             .collect();
-        let failed: Vec<_> = readers
-            .into_iter()
-            .filter_map(|reader| reader.join().err())
-            .collect();
-        drop(running);
-        for writer in writers {
-            writer.join().unwrap();
-        }
-        if let Some(failed) = failed.into_iter().next() {
-            std::panic::resume_unwind(failed);
-        }
+        running.outlast(readers, writers);
     });
     let counts = proxy.counts();
     eprintln!("{} writes; {}", world.writes(), proxy.output());

@@ -18,7 +18,7 @@ mod statements;
 mod topology;
 mod two_phase;
 mod unheard;
-mod world;
+pub(crate) mod world;
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::kit::random::Random;
@@ -17,7 +18,7 @@ use crate::kit::wire_client::{Login, WireClient};
 const AUTHORS: u64 = 2;
 /// Messages that an author keeps.
 const KEPT: usize = 12;
-pub(super) const READERS: u64 = 4;
+pub(crate) const READERS: u64 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Thing {
@@ -36,17 +37,19 @@ struct State {
 
 /// What everybody agrees on.
 #[derive(Debug)]
-pub(super) struct World {
+pub(crate) struct World {
     things: Mutex<BTreeMap<Thing, State>>,
     next_id: AtomicU64,
     stop: AtomicBool,
     writes: AtomicU64,
+    /// How long each writer rests between two changes, at most.
+    rest: Duration,
 }
 
 /// While this lives, writers write.
 #[must_use]
 #[derive(Debug)]
-pub(super) struct Running<'a>(&'a World);
+pub(crate) struct Running<'a>(&'a World);
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
@@ -54,17 +57,37 @@ impl Drop for Running<'_> {
     }
 }
 
+impl Running<'_> {
+    /// Has writers go on until all readers have ended, and fails as the first of these did.
+    pub(crate) fn outlast(
+        self,
+        readers: Vec<ScopedJoinHandle<'_, ()>>,
+        writers: Vec<ScopedJoinHandle<'_, ()>>,
+    ) {
+        let ended = readers.into_iter().map(ScopedJoinHandle::join);
+        let failed: Vec<_> = ended.filter_map(Result::err).collect();
+        drop(self);
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        if let Some(failed) = failed.into_iter().next() {
+            std::panic::resume_unwind(failed);
+        }
+    }
+}
+
 /// What was settled at a moment.
 #[derive(Debug)]
-pub(super) struct Seen(BTreeMap<Thing, State>);
+pub(crate) struct Seen(BTreeMap<Thing, State>);
 
 impl World {
-    pub(super) fn new(writers: u64) -> World {
+    pub(crate) fn new(writers: u64) -> World {
         let world = World {
             things: Mutex::default(),
             next_id: AtomicU64::new(1),
             stop: AtomicBool::new(false),
             writes: AtomicU64::new(0),
+            rest: Duration::ZERO,
         };
         for reader in 1..=READERS {
             for author in 1..=writers * AUTHORS {
@@ -79,13 +102,18 @@ impl World {
         world
     }
 
+    /// Writers rest between their changes, up to so long.
+    pub(crate) fn resting(self, rest: Duration) -> World {
+        World { rest, ..self }
+    }
+
     /// Lets writers and readers run until this is dropped, also by a panic: nobody is to wait for them for ever.
-    pub(super) fn run(&self) -> Running<'_> {
+    pub(crate) fn run(&self) -> Running<'_> {
         self.stop.store(false, Ordering::Relaxed);
         Running(self)
     }
 
-    pub(super) fn is_stopping(&self) -> bool {
+    pub(crate) fn is_stopping(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
@@ -93,7 +121,7 @@ impl World {
         self.things.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn look(&self) -> Seen {
+    pub(crate) fn look(&self) -> Seen {
         Seen(self.lock().clone())
     }
 
@@ -157,7 +185,7 @@ impl World {
     }
 
     /// As [`Self::write`], with a new connection whenever the server has gone away.
-    pub(super) fn write_through(&self, number: u64, addr: SocketAddr, login: &Login) {
+    pub(crate) fn write_through(&self, number: u64, addr: SocketAddr, login: &Login) {
         while !self.is_stopping() {
             // A server on its way down refuses clients, with an error or without.
             let _ = self.write(number, addr, login);
@@ -167,7 +195,7 @@ impl World {
 
     /// Writes as writer number `number` until told to stop, straight to the server. Returns when the server
     /// cannot be talked to any more: what was under way then stays unsettled.
-    pub(super) fn write(
+    pub(crate) fn write(
         &self,
         number: u64,
         addr: SocketAddr,
@@ -203,6 +231,10 @@ impl World {
             self.writes.fetch_add(1, Ordering::Relaxed);
             if random.one_in(4) {
                 std::thread::sleep(Duration::from_micros(random.below(1_500)));
+            }
+            if !self.rest.is_zero() {
+                let most = self.rest.as_micros() as u64;
+                std::thread::sleep(Duration::from_micros(random.below(most)));
             }
         }
         Ok(())
@@ -282,11 +314,22 @@ impl World {
     }
 
     /// The first thing that an answer has wrong: it was settled before the call and stayed so until behind it.
-    pub(super) fn fault(
+    pub(crate) fn fault(
         &self,
         reader: u64,
         before: &Seen,
         answer: &BTreeSet<u64>,
+    ) -> Option<String> {
+        self.fault_above(reader, before, answer, 0)
+    }
+
+    /// The same of a page that ends with this message, and need not hold what is older.
+    pub(crate) fn fault_above(
+        &self,
+        reader: u64,
+        before: &Seen,
+        answer: &BTreeSet<u64>,
+        oldest: u64,
     ) -> Option<String> {
         let after = self.lock();
         let still = |thing: &Thing, state: &State| {
@@ -308,7 +351,7 @@ impl World {
             let message = still(thing, state);
             let edge = still(&follow, followed);
             let found = answer.contains(&id);
-            if message && edge && state.there && followed.there && !found {
+            if message && edge && state.there && followed.there && !found && id > oldest {
                 return Some(format!(
                     "stale: reader {reader} lacks message {id} of author {author}"
                 ));
@@ -326,7 +369,7 @@ impl World {
     }
 
     /// Ids of an answer that may not be missing on the server behind it: nobody has begun to delete them.
-    pub(super) fn undeleted(&self, ids: &BTreeSet<u64>, deleted_since: &Seen) -> BTreeSet<u64> {
+    pub(crate) fn undeleted(&self, ids: &BTreeSet<u64>, deleted_since: &Seen) -> BTreeSet<u64> {
         let now = self.lock();
         ids.iter()
             .copied()
@@ -346,17 +389,17 @@ impl World {
     }
 
     /// Changes that were acknowledged.
-    pub(super) fn writes(&self) -> u64 {
+    pub(crate) fn writes(&self) -> u64 {
         self.writes.load(Ordering::Relaxed)
     }
 
     /// No message has a greater id.
-    pub(super) fn newest_id(&self) -> u64 {
+    pub(crate) fn newest_id(&self) -> u64 {
         self.next_id.load(Ordering::Relaxed)
     }
 
     /// Waits until so many writes are done.
-    pub(super) fn wait_for_writes(&self, count: u64) {
+    pub(crate) fn wait_for_writes(&self, count: u64) {
         let deadline = Instant::now() + Duration::from_secs(30);
         while self.writes() < count {
             assert!(Instant::now() < deadline, "the writers stand still");

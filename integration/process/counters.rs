@@ -1,22 +1,27 @@
 //! The page about counters explains each that is printed, in the words of the program.
 
-use headwater::session::counts::{COMPARED, CONTRADICTIONS, Counter, Event, RELAYED, UNREADABLE};
+use headwater::session::counts::{
+    COMPARED, CONTRADICTIONS, Counter, Event, FEEDS_RELAYED, RELAYED, UNREADABLE,
+};
+use headwater::session::narrowing::Why;
 use headwater::session::reason::Reason;
 
 use crate::kit::proxy::Proxy;
 use crate::kit::servers::mariadb;
 
 const PAGE: &str = include_str!("../../docs/counters.md");
+const FEEDS: &str = include_str!("../../docs/feeds.md");
 
 #[test]
 fn every_counter_that_is_printed_is_explained() {
     let events = Event::ALL.iter().map(|(_, counter)| *counter);
-    let named = |Counter { name, counts }: Counter| match name == RELAYED.name {
+    let labelled = [RELAYED.name, FEEDS_RELAYED.name];
+    let named = |Counter { name, counts }: Counter| match labelled.contains(&name) {
         true => format!("| `{name}[...]` | {counts} |"),
         false => format!("| `{name}` | {counts} |"),
     };
     let counters = events
-        .chain([RELAYED])
+        .chain([RELAYED, FEEDS_RELAYED])
         .chain(COMPARED)
         .chain([UNREADABLE, CONTRADICTIONS])
         .map(named);
@@ -26,6 +31,18 @@ fn every_counter_that_is_printed_is_explained() {
     });
     let expected: Vec<String> = counters.chain(reasons).collect();
     let rows = PAGE.lines().filter(|line| line.starts_with("| `"));
+    assert_eq!(rows.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn every_reason_for_which_a_feed_is_relayed_is_explained() {
+    let expected: Vec<String> = Why::all()
+        .map(|why| {
+            let (label, means, cure) = why.explained();
+            format!("| `{label}` | {means} | {cure} |")
+        })
+        .collect();
+    let rows = FEEDS.lines().filter(|line| line.starts_with("| `"));
     assert_eq!(rows.collect::<Vec<_>>(), expected);
 }
 

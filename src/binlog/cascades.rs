@@ -4,9 +4,9 @@
 //! `information_schema` only to accounts with another right on the table.
 
 use super::obstacle::Obstacle;
-use super::place::Place;
 use super::rows::text;
 use crate::account::{AccountError, Conn};
+use crate::log::tables::Tables;
 
 const NO_SUCH_TABLE: u16 = 1146;
 
@@ -14,9 +14,9 @@ const NO_SUCH_TABLE: u16 = 1146;
 ///
 /// # Errors
 /// When the tables may not be seen, or the server cannot be asked.
-pub(super) async fn of(place: &Place, conn: &mut Conn) -> Result<Vec<Obstacle>, AccountError> {
+pub(super) async fn of(tables: &Tables, conn: &mut Conn) -> Result<Vec<Obstacle>, AccountError> {
     let mut found = Vec::new();
-    for (table, query) in place.tables.show_create_queries() {
+    for (table, query) in tables.show_create_queries() {
         let rows = match conn.rows(&query).await {
             Ok(rows) => rows,
             Err(error) if error.code() == Some(NO_SUCH_TABLE) => continue,

@@ -9,6 +9,7 @@
 mod cascades;
 mod control;
 mod error;
+mod feed;
 mod fence;
 mod load;
 mod obstacle;
@@ -30,6 +31,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use error::BinlogError;
+pub use feed::{Candidates, Wish};
 pub use place::Place;
 pub use settings::{BinlogLimits, BinlogSection, Freshness, IndexSection, Mode};
 
@@ -41,8 +43,9 @@ use crate::log::evidence::Key;
 pub use crate::log::following::Mark;
 use crate::log::following::{Following, Generation, Release};
 use crate::log::queue::Cut;
+use crate::log::tables::Tables;
 use crate::source::backlog::Want;
-use crate::timeline::definition::{Definition, DefinitionId};
+use crate::timeline::definition::Definition;
 
 /// Timelines that are kept in memory; calls of others are answered by lookups.
 pub const MOST_PLACES: usize = 64;
@@ -171,19 +174,12 @@ impl Binlog {
         );
     }
 
-    /// The place of a timeline in a database, listened to from now on if it was not before. `None` beyond the most that are
-    /// kept in memory.
-    pub fn place(
-        &self,
-        definition: DefinitionId,
-        names: &Definition,
-        database: &str,
-    ) -> Option<Arc<Place>> {
+    /// The place of tables, whatever number they bear; they are listened to from now on if they were not before. `None` beyond the most
+    /// that are kept in memory.
+    pub fn place(&self, tables: Tables) -> Option<Arc<Place>> {
         let known = |places: &[Arc<Place>]| {
             let mut places = places.iter();
-            places
-                .find(|place| place.definition == definition && place.database() == database)
-                .map(Arc::clone)
+            places.find(|place| place.serves(&tables)).map(Arc::clone)
         };
         if let Some(place) = known(&self.places()) {
             return Some(place);
@@ -196,13 +192,11 @@ impl Binlog {
         if places.len() >= MOST_PLACES {
             return None;
         }
-        let place = Arc::new(Place::new(
-            PlaceId(places.len()),
-            definition,
-            names,
-            database,
-            self.limits.memory_bytes,
-        ));
+        let tables = Tables {
+            place: PlaceId(places.len()),
+            ..tables
+        };
+        let place = Arc::new(Place::new(tables, self.limits.memory_bytes));
         places.push(Arc::clone(&place));
         state.following.add_place(place.tables.blind_routes());
         state.anew = Some(BinlogError::Late);
@@ -211,6 +205,11 @@ impl Binlog {
         self.routes_changed();
         self.load(Load::Schema(place.number()));
         Some(place)
+    }
+
+    /// The place of a definition's timeline in a database.
+    pub fn place_of(&self, definition: &Definition, database: &str) -> Option<Arc<Place>> {
+        self.place(Tables::of(PlaceId(0), definition, database))
     }
 
     /// Has something loaded that nobody asks for again.
@@ -222,8 +221,8 @@ impl Binlog {
     }
 
     /// Has a timeline loaded from the start, where that is set (`index.preload`).
-    pub fn preload(&self, definition: DefinitionId, names: &Definition, database: &str) {
-        if self.limits.preload && self.place(definition, names, database).is_none() {
+    pub fn preload(&self, definition: &Definition, database: &str) {
+        if self.limits.preload && self.place_of(definition, database).is_none() {
             tracing::warn!(
                 "{database} is not loaded: {MOST_PLACES} timelines are in memory already"
             );
@@ -320,7 +319,7 @@ impl Binlog {
         let number = place.number();
         state
             .following
-            .spared(mark, number, reader, follows.as_deref())
+            .spared(mark, number, &[reader], follows.as_deref())
     }
 
     /// Has what a page lacks loaded. True if it is there soon: with a proof of freshness that was begun after this.

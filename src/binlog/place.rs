@@ -10,15 +10,12 @@ use crate::index::{Index, PlaceId};
 use crate::log::tables::Tables;
 use crate::source::backlog::Want;
 use crate::source::spans::Spans;
-use crate::timeline::definition::{Definition, DefinitionId};
 
 /// A timeline's index, and where its rows come from.
 #[derive(Debug)]
 pub struct Place {
     /// Where its rows come from.
     pub(super) tables: Tables,
-    /// The definition's place in the catalogue.
-    pub(super) definition: DefinitionId,
     index: RwLock<Index>,
     spans: Mutex<Spans>,
     /// So many follows are kept of a reader at most.
@@ -35,20 +32,9 @@ const LONG_LISTS: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
 const LONG_FOR: Duration = Duration::from_secs(60);
 
 impl Place {
-    pub(super) fn new(
-        number: PlaceId,
-        definition: DefinitionId,
-        names: &Definition,
-        database: &str,
-        memory_bytes: usize,
-    ) -> Place {
+    pub(super) fn new(tables: Tables, memory_bytes: usize) -> Place {
         Place {
-            tables: Tables {
-                place: number,
-                database: database.to_owned(),
-                names: names.clone(),
-            },
-            definition,
+            tables,
             index: RwLock::new(Index::new(memory_bytes)),
             spans: Mutex::default(),
             most_follows: memory_bytes / FOLLOW_BYTES,
@@ -61,10 +47,9 @@ impl Place {
         self.tables.place
     }
 
-    /// True for the place of this definition in this database.
-    #[must_use]
-    pub fn is_of(&self, definition: DefinitionId, database: &[u8]) -> bool {
-        self.definition == definition && self.database().as_bytes() == database
+    /// True where these tables are kept.
+    pub(super) fn serves(&self, tables: &Tables) -> bool {
+        self.tables.names.serve(&tables.names) && self.tables.database == tables.database
     }
 
     /// The database that the tables are in.

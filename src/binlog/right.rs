@@ -73,4 +73,11 @@ impl Right {
     pub fn statement(&self, account: &str) -> String {
         format!("GRANT {} TO {account};", self.named())
     }
+
+    /// The same, and what the account may not do so long as it lacks it.
+    #[must_use]
+    pub fn missing(&self, account: &str) -> String {
+        let (statement, purpose) = (self.statement(account), self.purpose());
+        format!("{statement}  -- missing: it may not {purpose}")
+    }
 }

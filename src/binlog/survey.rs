@@ -2,7 +2,6 @@
 
 use super::cascades;
 use super::obstacles::{self, Obstacle, is_denial};
-use super::place::Place;
 use super::random::replica_id;
 use super::right::Right;
 use super::rows::text;
@@ -10,7 +9,8 @@ use crate::account::log::Request;
 use crate::account::{Account, AccountError, Conn, Purpose};
 use crate::index::PlaceId;
 use crate::log::event::Keep;
-use crate::timeline::definition::{Definition, DefinitionId};
+use crate::log::tables::{Names, Tables};
+use crate::timeline::definition::Definition;
 
 /// Where a log's first event stands.
 const FIRST_OFFSET: u64 = 4;
@@ -48,18 +48,30 @@ pub async fn timeline(
     definition: &Definition,
     database: &str,
 ) -> Result<Vec<Obstacle>, AccountError> {
-    let place = Place::new(PlaceId(0), DefinitionId(0), definition, database, 0);
+    let tables = Tables::of(PlaceId(0), definition, database);
+    tables_of(conn, tables).await
+}
+
+/// The same of tables that belong to no definition.
+///
+/// # Errors
+/// When the server cannot be asked.
+pub async fn tables_of(conn: &mut Conn, tables: Tables) -> Result<Vec<Obstacle>, AccountError> {
+    let Names {
+        message, follower, ..
+    } = &tables.names;
+    let follows = follower.as_ref().map(|follower| &follower.table);
     let mut found = Vec::new();
     for (table, query) in [
-        (&definition.follower.table, place.tables.follow_query(0, 1)),
-        (
-            &definition.message.table,
-            place.tables.newest_query(0, None, 1),
-        ),
+        (follows, tables.follow_query(0, 1)),
+        (Some(&message.table), Some(tables.newest_query(0, None, 1))),
     ] {
+        let (Some(table), Some(query)) = (table, query) else {
+            continue;
+        };
         match conn.run(&query).await {
             Err(error) if is_denial(&error) => found.push(Obstacle::Right(Right::Read {
-                database: database.to_owned(),
+                database: tables.database.clone(),
                 table: table.clone(),
             })),
             // What else is wrong with the table, the definition's check says.
@@ -67,7 +79,7 @@ pub async fn timeline(
             Err(error) => return Err(error),
         }
     }
-    match cascades::of(&place, conn).await {
+    match cascades::of(&tables, conn).await {
         Ok(keys) => found.extend(keys),
         Err(error) if is_denial(&error) => {}
         Err(error) => return Err(error),

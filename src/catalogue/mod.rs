@@ -67,9 +67,14 @@ impl Epoch {
 }
 
 impl Catalogue {
-    /// A catalogue that has checked nothing yet.
+    /// A catalogue that has checked nothing yet. `messages`: tables of feeds.
     #[must_use]
-    pub fn new(definitions: Vec<Definition>, service: Option<Service>, limits: &Limits) -> Self {
+    pub fn new(
+        definitions: Vec<Definition>,
+        messages: Box<[Box<[u8]>]>,
+        service: Option<Service>,
+        limits: &Limits,
+    ) -> Self {
         let definitions: Arc<[Definition]> = definitions.into();
         let databases = limits.databases.saturating_mul(definitions.len());
         let databases = NonZeroUsize::new(databases).unwrap_or(NonZeroUsize::MIN);
@@ -80,7 +85,8 @@ impl Catalogue {
                 Arc::clone(&definitions),
                 NonZeroUsize::new(limits.statements).unwrap_or(NonZeroUsize::MIN),
                 limits.statement_bytes,
-            ),
+            )
+            .with_messages(messages),
             verdicts: Mutex::new(LruCache::new(databases)),
             rights: Mutex::new(LruCache::new(databases)),
             due: tokio::sync::Mutex::new(()),
@@ -274,7 +280,7 @@ mod tests {
     #[test]
     fn a_verdict_that_was_asked_for_before_a_change_is_due_again() {
         let limits = Limits::default();
-        let catalogue = Catalogue::new(vec![Definition::classic()], None, &limits);
+        let catalogue = Catalogue::new(vec![Definition::classic()], Box::default(), None, &limits);
         let refused = || {
             Verdict::Relay(Reason::NoTable {
                 table: "message".into(),

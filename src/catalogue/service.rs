@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
 use crate::account::{Account, AccountError, Conn, Purpose};
+use crate::feed::facts::Told;
 use crate::timeline::check::{self, Answered, ServerError, Verdict};
 use crate::timeline::definition::Definition;
 use crate::wire::resultset::{Answer, Row};
@@ -30,7 +31,7 @@ impl ServiceError {
         match self {
             ServiceError::Server(error) => error.is_refusal(),
             ServiceError::Lately => true,
-            ServiceError::None | ServiceError::Slow(_) => false,
+            ServiceError::None | ServiceError::Slow(_) | ServiceError::Refused(_) => false,
         }
     }
 }
@@ -44,6 +45,9 @@ pub enum ServiceError {
     /// The server cannot be reached, refused the account, or dropped the connection.
     #[error("the service account cannot ask the server: {0}")]
     Server(#[from] AccountError),
+    /// A question was refused.
+    #[error("the server refuses a question of the service account: {0}")]
+    Refused(String),
     /// The answers did not come in time.
     #[error("the server did not answer the service account within {} ms (limits.check_ms)", .0.as_millis())]
     Slow(Duration),
@@ -101,6 +105,16 @@ impl Service {
         let queries = check::queries(definition, &database);
         let answers = self.ask(&queries).await?;
         Ok(check::evaluate(definition, &database, &answers))
+    }
+
+    /// The rows that each of these questions is answered with.
+    ///
+    /// # Errors
+    /// When the server cannot be asked, or refuses one of them.
+    pub async fn told(&self, queries: &[String]) -> Result<Vec<Told>, ServiceError> {
+        let answers = self.ask(queries).await?;
+        let told: Result<Vec<Told>, ServerError> = answers.into_iter().collect();
+        told.map_err(|error| ServiceError::Refused(error.to_string()))
     }
 
     async fn ask(&self, queries: &[String]) -> Result<Vec<Answered>, ServiceError> {

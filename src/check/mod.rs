@@ -4,8 +4,10 @@
 //! server's log and the account's rights. It only reads, and leaves nothing behind on this machine either.
 
 mod account;
+mod feeds;
 mod goal;
 mod machine;
+mod proposed;
 mod report;
 mod timelines;
 
@@ -13,17 +15,21 @@ use std::io;
 use std::time::Duration;
 
 use self::goal::Goal;
-use self::report::Report;
+pub(crate) use self::proposed::Proposed;
+use self::report::Findings;
 use crate::account::{Account, AccountError, Conn, Purpose, host};
 use crate::binlog::obstacles::Obstacle;
 use crate::binlog::right::Right;
 use crate::binlog::survey;
 use crate::catalogue::ask;
-use crate::config::Settings;
+use crate::config::{Account as ServiceAccount, Settings};
+use crate::feed::facts;
+use crate::report::Report;
 use crate::server::{greet, named};
 use crate::session::probe;
 use crate::timeline::check::Product;
 use crate::tls::{Connector, TlsError};
+use crate::wire::handshake::Greeting;
 
 /// Why the server could not be looked at to the end.
 #[derive(Debug, thiserror::Error)]
@@ -88,19 +94,9 @@ impl From<AccountError> for CheckError {
 /// When the server cannot be looked at to the end.
 pub async fn run(settings: &Settings, text: &mut String) -> Result<bool, CheckError> {
     let upstream = &settings.upstream;
-    let unreachable = |source| CheckError::Unreachable {
-        upstream: upstream.clone(),
-        source,
-    };
-    let greeting = greet(upstream, Duration::from_millis(settings.limits.connect_ms))
-        .await
-        .map_err(unreachable)?;
-    let product = if greeting.is_mariadb() {
-        Product::Mariadb
-    } else {
-        Product::Mysql
-    };
-    let mut report = Report::new(text);
+    let greeting = greeted(settings).await?;
+    let product = product(&greeting);
+    let mut report = Findings::new(text);
     report.server(&named(&greeting), upstream);
     report.settings(settings);
     let own = report.machine(&machine::look(settings, &greeting).await);
@@ -112,8 +108,7 @@ pub async fn run(settings: &Settings, text: &mut String) -> Result<bool, CheckEr
         report.no_account(settings, product);
         return Ok(own == 0);
     };
-    let connector = Connector::new(&settings.upstream_tls, host(upstream))?;
-    let account = Account::new(upstream, &service.user, &service.password, &connector);
+    let account = account_of(settings, service)?;
     let mut conn = match log_in(settings, &account).await {
         Ok(conn) => conn,
         Err(error) => {
@@ -123,14 +118,35 @@ pub async fn run(settings: &Settings, text: &mut String) -> Result<bool, CheckEr
             return Err(error);
         }
     };
-    let limit = Duration::from_millis(settings.limits.check_ms);
-    let about = tokio::time::timeout(limit, server(&mut conn, settings, &account, product));
-    let server = about.await.map_err(|_| CheckError::Slow {
-        ms: settings.limits.check_ms,
-        limit: "limits.check_ms",
-    })??;
+    let server = looked_at(&mut conn, settings, &account, product).await?;
     let timelines = timelines::all(&mut conn, settings, &account, &server).await?;
-    Ok(report.found(settings, &server, &timelines) && own == 0)
+    let feeds = feeds::all(&mut conn, settings, &account, &server).await?;
+    let fine = report.found(settings, &server, &timelines);
+    Ok(report.feeds(&feeds) && fine && own == 0)
+}
+
+/// What the server says to who connects.
+async fn greeted(settings: &Settings) -> Result<Greeting, CheckError> {
+    let patience = Duration::from_millis(settings.limits.connect_ms);
+    let greeting = greet(&settings.upstream, patience).await;
+    greeting.map_err(|source| CheckError::Unreachable {
+        upstream: settings.upstream.clone(),
+        source,
+    })
+}
+
+fn product(greeting: &Greeting) -> Product {
+    match greeting.is_mariadb() {
+        true => Product::Mariadb,
+        false => Product::Mysql,
+    }
+}
+
+fn account_of(settings: &Settings, service: &ServiceAccount) -> Result<Account, TlsError> {
+    let upstream = &settings.upstream;
+    let connector = Connector::new(&settings.upstream_tls, host(upstream))?;
+    let (user, password) = (&service.user, &service.password);
+    Ok(Account::new(upstream, user, password, &connector))
 }
 
 /// What was found of the server itself.
@@ -163,6 +179,21 @@ async fn log_in(settings: &Settings, account: &Account) -> Result<Conn, CheckErr
             upstream: settings.upstream.clone(),
             source,
         })
+}
+
+async fn looked_at(
+    conn: &mut Conn,
+    settings: &Settings,
+    account: &Account,
+    product: Product,
+) -> Result<Server, CheckError> {
+    let limit = Duration::from_millis(settings.limits.check_ms);
+    let about = tokio::time::timeout(limit, server(conn, settings, account, product));
+    let server = about.await.map_err(|_| CheckError::Slow {
+        ms: settings.limits.check_ms,
+        limit: "limits.check_ms",
+    })??;
+    Ok(server)
 }
 
 async fn server(
@@ -216,6 +247,13 @@ async fn sessions(
         unfit.push(("autocommit", "OFF".to_owned()));
     }
     Ok(unfit)
+}
+
+/// The databases that a query lists.
+async fn databases(conn: &mut Conn, query: String) -> Result<Vec<String>, AccountError> {
+    let answers = ask(conn, &[query]).await?;
+    let rows = answers.into_iter().filter_map(Result::ok).flatten();
+    Ok(facts::names(rows).collect())
 }
 
 impl Server {

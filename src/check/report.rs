@@ -1,9 +1,8 @@
 //! The report: plain text, a heading for each part.
 
-use std::fmt::Write as _;
-
 use super::Server;
 use super::account::{self, ANY_DATABASE};
+use super::feeds::Found as Feed;
 use super::goal::Goal;
 use super::machine::Finding;
 use super::timelines::Found;
@@ -11,6 +10,7 @@ use crate::binlog::obstacles::Obstacle;
 use crate::binlog::right::Right;
 use crate::binlog::{Freshness, Mode};
 use crate::config::Settings;
+use crate::report::Report;
 use crate::timeline::check::Product;
 
 /// Rights that the account lacks.
@@ -23,18 +23,13 @@ struct Missing {
 
 /// Writes a report part by part.
 #[derive(Debug)]
-pub(super) struct Report<'a> {
+pub(super) struct Findings<'a> {
     text: &'a mut String,
 }
 
-impl<'a> Report<'a> {
+impl<'a> Findings<'a> {
     pub(super) fn new(text: &'a mut String) -> Self {
-        Report { text }
-    }
-
-    pub(super) fn server(&mut self, named: &str, upstream: &str) {
-        self.line("Server");
-        self.item(&format!("{named} at {upstream}"));
+        Findings { text }
     }
 
     /// The settings that decide what is answered from memory, and how fresh it is.
@@ -189,8 +184,7 @@ impl<'a> Report<'a> {
             let statement = right.statement(account);
             if is_missing(right) {
                 missing += 1;
-                let purpose = right.purpose();
-                self.item(&format!("{statement}  -- missing: it may not {purpose}"));
+                self.item(&right.missing(account));
             } else if is_unknown(right) {
                 unseen += 1;
                 self.item(&format!("{statement}  -- missing, or the table is nowhere"));
@@ -262,17 +256,41 @@ impl<'a> Report<'a> {
         }
     }
 
-    fn part(&mut self, heading: &str) {
-        self.line("");
-        self.line(heading);
+    /// Every feed. True when nothing is in their way.
+    pub(super) fn feeds(&mut self, feeds: &[Feed]) -> bool {
+        if feeds.is_empty() {
+            return true;
+        }
+        self.part("Feeds");
+        let mut served = 0;
+        for feed in feeds {
+            let place = match &feed.database {
+                Some(database) => format!("feed {}, database {database}", feed.name),
+                None => format!("feed {}", feed.name),
+            };
+            match feed.in_the_way.is_empty() {
+                true => {
+                    served += 1;
+                    self.item(&format!("{place}: its SELECTs are narrowed"));
+                }
+                false => self.item(&format!("{place}: relayed")),
+            }
+            for line in &feed.in_the_way {
+                self.item(&format!("    {line}"));
+            }
+        }
+        let all = feeds.len();
+        match served == all {
+            true => self.part("Every feed is served."),
+            false => self.part(&format!("{served} of {all} feeds are served.")),
+        }
+        served == all
     }
+}
 
-    fn item(&mut self, text: &str) {
-        self.line(&format!("    {text}"));
-    }
-
-    fn line(&mut self, text: &str) {
-        let _ = writeln!(self.text, "{text}");
+impl Report for Findings<'_> {
+    fn text(&mut self) -> &mut String {
+        self.text
     }
 }
 

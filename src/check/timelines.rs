@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::goal::Goal;
-use super::{CheckError, Server, account};
+use super::{CheckError, Server, account, databases};
 use crate::account::{Account, AccountError, Conn, Purpose};
 use crate::binlog::obstacles::Obstacle;
 use crate::binlog::right::Right;
@@ -102,8 +102,15 @@ pub(super) async fn all(
     for definition in &settings.definitions {
         let databases = match &definition.database {
             Some(database) => vec![database.clone()],
-            None => databases(conn, definition, settings.limits.databases).await?,
+            None => {
+                let query = check::databases_query(definition, settings.limits.databases);
+                databases(conn, query).await?
+            }
         };
+        // Who has feeds need not have the classic timeline.
+        if databases.is_empty() && settings.classic_by_default && !settings.feeds.is_empty() {
+            continue;
+        }
         if databases.is_empty() {
             let answers = ask(conn, &check::queries(definition, ANYWHERE)).await?;
             let hidden = check::hides_bodies(definition, &answers);
@@ -138,19 +145,6 @@ pub(super) async fn all(
         }
     }
     Ok(all)
-}
-
-async fn databases(
-    conn: &mut Conn,
-    definition: &Definition,
-    limit: usize,
-) -> Result<Vec<String>, AccountError> {
-    let answers = ask(conn, &[check::databases_query(definition, limit)]).await?;
-    let rows = answers.into_iter().filter_map(Result::ok).flatten();
-    Ok(rows
-        .filter_map(|row| row.into_iter().next().flatten())
-        .map(|name| String::from_utf8_lossy(&name).into_owned())
-        .collect())
 }
 
 /// What the server told of a definition in a database.

@@ -1,5 +1,6 @@
 //! What is looked for in settings before a port is opened.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use super::Settings;
@@ -8,6 +9,8 @@ use crate::link::is_path;
 use crate::session::frames::{ClientFrames, Compression};
 use crate::tls::TlsMode;
 
+/// From 1,000 on MariaDB makes a table of a list (`in_predicate_conversion_threshold`).
+const MOST_CANDIDATES: usize = 999;
 /// More ids than these may not fit a MEMORY table of the smallest size that sessions are accelerated with.
 const MOST_PENDING: usize = 30_000;
 
@@ -70,6 +73,9 @@ impl Settings {
                 1,
             ),
             ("tail_bytes", limits.tail_bytes, 1024),
+            ("list_authors", limits.list_authors, 1),
+            ("candidates", limits.candidates, 2),
+            ("templates", limits.templates, 1),
         ] {
             if value < least {
                 return Err(ConfigError::Limit {
@@ -78,6 +84,34 @@ impl Settings {
                     least,
                 });
             }
+        }
+        if limits.candidates > MOST_CANDIDATES {
+            return Err(ConfigError::LimitAbove {
+                limit: "candidates",
+                value: limits.candidates,
+                most: MOST_CANDIDATES,
+            });
+        }
+        let mut names = BTreeSet::new();
+        for feed in &self.feeds {
+            let fault = |reason: String| ConfigError::Feed {
+                name: feed.name.clone(),
+                reason,
+            };
+            feed.validate().map_err(|error| fault(error.to_string()))?;
+            if !names.insert(&feed.name) {
+                return Err(fault("two feeds have this name: give each its own".into()));
+            }
+        }
+        if !self.feeds.is_empty() && self.service.is_none() {
+            return Err(ConfigError::FeedWithout(
+                "the service account (--service-user, HEADWATER_SERVICE_USER, service.user)",
+            ));
+        }
+        if !self.feeds.is_empty() && self.binlog.memory_bytes == 0 {
+            return Err(ConfigError::FeedWithout(
+                "memory (index.memory_bytes above 0)",
+            ));
         }
         if limits.pending_ids > MOST_PENDING {
             return Err(ConfigError::LimitAbove {

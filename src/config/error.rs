@@ -35,6 +35,17 @@ pub enum ConfigError {
         /// Why.
         reason: DefinitionError,
     },
+    /// A feed is not usable.
+    #[error("feed {name:?}: {reason}")]
+    Feed {
+        /// Its name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// A feed that nothing could be kept for.
+    #[error("[[feed]] needs {0}: set it, or leave the feed out")]
+    FeedWithout(&'static str),
     /// TLS that cannot be as it is set.
     #[error("{setting} {problem}")]
     Tls {

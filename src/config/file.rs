@@ -1,13 +1,17 @@
 //! The settings file.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use serde::de::Error as _;
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::error::ConfigError;
-use super::sections::{Account, Log, Privileges, ProxyProtocolSection, Redirects, ShadowSection};
+use super::sections::{
+    Account, FeedsSection, Log, Privileges, ProxyProtocolSection, Redirects, ShadowSection,
+};
 use crate::binlog::{BinlogSection, Freshness, IndexSection};
+use crate::feed::FeedDefinition;
 use crate::limits::Limits;
 use crate::session::frames::Compression;
 use crate::timeline::definition::Definition;
@@ -33,21 +37,45 @@ pub(super) struct File {
     pub(super) index: IndexSection,
     pub(super) freshness: Freshness,
     pub(super) binlog: BinlogSection,
-    pub(super) feed: Renamed,
+    pub(super) feed: FeedSections,
+    pub(super) feeds: FeedsSection,
     pub(super) privileges: Privileges,
     pub(super) shadow: ShadowSection,
     pub(super) definition: Vec<Definition>,
 }
 
-/// The section that was `[feed]` until a feed became what a user reads: an error that says what to write.
+/// Every `[[feed]]`. One section `[feed]` was about the server's binary log until a feed became what a user reads: an error that says
+/// what to write.
 #[derive(Debug, Default)]
-pub(super) struct Renamed;
+pub(super) struct FeedSections(pub(super) Vec<FeedDefinition>);
 
-impl<'de> Deserialize<'de> for Renamed {
-    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Renamed, D::Error> {
-        Err(D::Error::custom(
-            "the section about the server's binary log is called binlog now: write [binlog] in place of [feed], its keys are \
-             the same",
+impl<'de> Deserialize<'de> for FeedSections {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FeedSections, D::Error> {
+        deserializer.deserialize_any(Sections)
+    }
+}
+
+struct Sections;
+
+impl<'de> Visitor<'de> for Sections {
+    type Value = FeedSections;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("sections [[feed]]")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sections: A) -> Result<FeedSections, A::Error> {
+        let mut feeds = Vec::new();
+        while let Some(feed) = sections.next_element()? {
+            feeds.push(feed);
+        }
+        Ok(FeedSections(feeds))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<FeedSections, A::Error> {
+        Err(A::Error::custom(
+            "a feed is written [[feed]], with two brackets; the section about the server's binary log is called binlog now: write \
+             [binlog] in place of [feed], its keys are the same",
         ))
     }
 }

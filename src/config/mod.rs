@@ -14,11 +14,12 @@ pub use error::ConfigError;
 use file::File;
 pub use flags::{ServeFlags, ServiceFlags};
 pub use sections::{
-    Account, Log, LogFormat, LogLevel, Network, Privileges, ProxyProtocolSection, Redirects,
-    ShadowSection,
+    Account, FeedsSection, Log, LogFormat, LogLevel, Narrow, Network, Privileges,
+    ProxyProtocolSection, Redirects, ShadowSection,
 };
 
 use crate::binlog::{BinlogLimits, Freshness};
+use crate::feed::FeedDefinition;
 use crate::limits::Limits;
 use crate::session::frames::Compression;
 use crate::timeline::definition::Definition;
@@ -53,6 +54,12 @@ pub struct Settings {
     pub threads: usize,
     /// The timelines to accelerate (`definition`); the classic one when the file names none.
     pub definitions: Vec<Definition>,
+    /// There is the classic one alone, as there is unasked.
+    pub classic_by_default: bool,
+    /// Feeds whose SELECTs are narrowed (`feed`).
+    pub feeds: Vec<FeedDefinition>,
+    /// Which of them (`feeds`).
+    pub narrow: FeedsSection,
     /// The log (`log.level`, `log.format`).
     pub log: Log,
     /// Bounds on everything that could grow (`limits`).
@@ -119,6 +126,8 @@ impl Settings {
         } else {
             file.definition
         };
+        let classic_by_default = definitions == [Definition::classic()];
+        let feeds = file.feed.0;
         let settings = Settings {
             listen: flags
                 .listen
@@ -162,8 +171,11 @@ impl Settings {
                 wait_ms: file.index.wait_ms,
                 transaction_rows: file.binlog.transaction_rows,
                 event_bytes: file.binlog.event_bytes,
-                keep_recent: flags.shadow.unwrap_or(file.shadow.rate) > 0.0,
+                keep_recent: flags.shadow.unwrap_or(file.shadow.rate) > 0.0 || !feeds.is_empty(),
             },
+            classic_by_default,
+            feeds,
+            narrow: file.feeds,
             privileges: file.privileges,
             shadow: ShadowSection {
                 rate: flags.shadow.unwrap_or(file.shadow.rate),

@@ -40,6 +40,25 @@ pub struct ShadowSection {
     pub rate: f64,
 }
 
+/// When SELECTs of feeds are narrowed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FeedsSection {
+    /// See [`Narrow`].
+    pub narrow: Narrow,
+}
+
+/// Which statements of a feed are narrowed, of those that can be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Narrow {
+    /// Those of forms that cost less so.
+    #[default]
+    Cheaper,
+    /// All.
+    Always,
+}
+
 /// The PROXY protocol on either side.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::binlog::Inbox;
 use crate::catalogue::ServiceError;
+use crate::feeds;
 use crate::session::shared::Shared;
 use crate::shadow;
 use crate::timeline::check::Verdict;
@@ -19,6 +20,9 @@ pub(super) async fn follow(shared: Arc<Shared>, inbox: Option<Inbox>) {
         loop {
             binlog.changed.notified().await;
             shared.catalogue.expire();
+            if let Some(feeds) = &shared.feeds {
+                feeds.refresh();
+            }
             // Before the next call asks for it. What fails is tried again by that.
             for (definition, database) in shared.catalogue.known() {
                 let _ = shared.catalogue.check_due(definition, &database).await;
@@ -26,6 +30,14 @@ pub(super) async fn follow(shared: Arc<Shared>, inbox: Option<Inbox>) {
         }
     };
     tokio::join!(Arc::clone(binlog).run(inbox), changes);
+}
+
+/// Looks at the tables and templates of feeds, where there are any.
+pub(super) async fn look(shared: Arc<Shared>, inbox: Option<feeds::Inbox>) {
+    if let (Some(feeds), Some(inbox)) = (&shared.feeds, inbox) {
+        let every = Duration::from_millis(shared.limits.recheck_ms.max(100));
+        feeds::run(Arc::clone(feeds), &shared.catalogue, inbox, every).await;
+    }
 }
 
 /// Has the real procedure run beside a share of the calls, where that is wished for.
@@ -49,7 +61,9 @@ pub(super) async fn discover(shared: &Shared) {
         };
         match databases {
             Ok(databases) => {
-                if databases.is_empty() {
+                // Who has feeds need not have the classic timeline.
+                let unasked = shared.classic_by_default && shared.feeds.is_some();
+                if databases.is_empty() && !unasked {
                     tracing::warn!(
                         "definition {}: no database has the tables {} and {}",
                         definition.name,
@@ -90,7 +104,7 @@ fn preload(shared: &Shared, number: DefinitionId, database: &[u8], verdict: &Ver
         std::str::from_utf8(database),
         verdict,
     ) {
-        binlog.preload(number, definition, database);
+        binlog.preload(definition, database);
     }
 }
 

@@ -7,19 +7,21 @@ mod welcome;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, watch};
 
-use self::background::{compare, discover, follow, recheck};
+use self::background::{compare, discover, follow, look, recheck};
 use self::greeting::introduce;
 pub(crate) use self::greeting::{greet, has_tls, named};
 use self::welcome::{TOO_MANY_CONNECTIONS, ends, refuse, serve, spoken_for};
 use crate::account::{Account, host};
 use crate::binlog::{Binlog, Inbox};
 use crate::catalogue::{Catalogue, Service};
-use crate::config::{ProxyProtocolSection, Redirects, Settings};
+use crate::config::{Narrow, ProxyProtocolSection, Redirects, Settings};
+use crate::feed::tally::Tally;
+use crate::feeds::{self, Feeds};
 use crate::link::{Link, is_path, proxy_header};
 use crate::listener::{Accepted, Backlog, Listener};
 use crate::reach::Upstream;
@@ -53,6 +55,7 @@ pub struct Server {
     proxy_protocol: Arc<ProxyProtocolSection>,
     inbox: Option<Inbox>,
     comparisons: Option<shadow::Inbox>,
+    templates: Option<feeds::Inbox>,
 }
 
 /// When a session has TLS on its legs.
@@ -130,6 +133,17 @@ impl Server {
     /// # Errors
     /// When the port cannot be opened.
     pub async fn bind(settings: &Settings) -> Result<Server, ServeError> {
+        Server::counting(settings, None).await
+    }
+
+    /// The same, where SELECTs are counted as they go by.
+    ///
+    /// # Errors
+    /// As [`Server::bind`].
+    pub async fn counting(
+        settings: &Settings,
+        tally: Option<Arc<Mutex<Tally>>>,
+    ) -> Result<Server, ServeError> {
         let mut listener = Listener::port(&settings.listen, Backlog::new(settings.listen_backlog))
             .await
             .map_err(|source| ServeError::Listen {
@@ -173,6 +187,18 @@ impl Server {
             .filter(|_| binlog.is_some() && settings.shadow.rate > 0.0)
             .map(|account| Shadow::new(settings.shadow.rate, account, settings.definitions.len()))
             .unzip();
+        let (feeds, templates) = binlog
+            .as_ref()
+            .filter(|_| !settings.feeds.is_empty())
+            .map(|binlog| {
+                let binlog = Arc::clone(binlog);
+                Feeds::new(settings.feeds.clone(), binlog, &settings.limits)
+            })
+            .unzip();
+        let messages = match feeds {
+            Some(_) => Feeds::messages(&settings.feeds),
+            None => Box::default(),
+        };
         let patience = Duration::from_millis(settings.limits.check_ms);
         let service = account.map(|account| Service::new(account, patience));
         let shards = Shards::start(settings.worker_threads())
@@ -182,13 +208,22 @@ impl Server {
             listener,
             upstream: Arc::new(Upstream::new(&settings.upstream)),
             shared: Arc::new(Shared {
-                catalogue: Catalogue::new(settings.definitions.clone(), service, &settings.limits),
+                catalogue: Catalogue::new(
+                    settings.definitions.clone(),
+                    messages,
+                    service,
+                    &settings.limits,
+                ),
                 limits: settings.limits,
                 privileges_ttl: Duration::from_secs(settings.privileges.ttl_s),
                 transport,
                 binlog,
+                feeds,
+                classic_by_default: settings.classic_by_default,
+                narrow_always: settings.narrow.narrow == Narrow::Always,
                 shadow,
                 accelerate: settings.accelerate,
+                tally,
                 counts: Counts::default(),
                 advice: Advice::default(),
                 login_errors: LoginErrors::default(),
@@ -199,6 +234,7 @@ impl Server {
             proxy_protocol: Arc::new(settings.proxy_protocol.clone()),
             inbox,
             comparisons,
+            templates,
         })
     }
 
@@ -260,6 +296,8 @@ impl Server {
         let (drain, draining) = watch::channel(false);
         let rechecks = tokio::spawn(recheck(Arc::clone(&self.shared)));
         let following = tokio::spawn(follow(Arc::clone(&self.shared), self.inbox.take()));
+        let templates = self.templates.take();
+        let looking = tokio::spawn(look(Arc::clone(&self.shared), templates));
         let comparing = tokio::spawn(compare(Arc::clone(&self.shared), self.comparisons.take()));
         tokio::pin!(stop);
         let mut complained: Option<Instant> = None;
@@ -285,6 +323,7 @@ impl Server {
         rechecks.abort();
         following.abort();
         comparing.abort();
+        looking.abort();
         let limit = Duration::from_millis(self.shared.limits.drain_ms);
         let all = u32::try_from(self.room.sessions).unwrap_or(u32::MAX);
         if tokio::time::timeout(limit, self.sessions.acquire_many(all))

@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::narrowing::Why;
 use super::reason::Reason;
 
 /// What became of a call or a tail that was not relayed for a [`Reason`].
@@ -32,6 +33,10 @@ pub enum Event {
     TableWritten,
     /// The real procedure ran in place of writing the result table.
     ProcedureRedone,
+    /// A feed's statement answered with candidates in it.
+    FeedNarrowed,
+    /// A feed's statement sent as it is, whose answer was looked at.
+    FeedLearned,
     /// A session ended because its client did not take what waited for it.
     ClientStalled,
     /// A client left before it had logged in.
@@ -57,6 +62,12 @@ const fn counter(name: &'static str, counts: &'static str) -> Counter {
 pub const RELAYED: Counter = counter(
     "calls_relayed",
     "calls that the server's procedure answered, by reason (below)",
+);
+
+/// SELECTs of a feed that went on as they are: one counter for each [`Why`].
+pub const FEEDS_RELAYED: Counter = counter(
+    "feeds_relayed",
+    "SELECTs of a feed that the server answered as they are, by [reason](feeds.md#why-a-statement-was-relayed)",
 );
 
 /// Counted while the server's log is followed, where there is memory.
@@ -92,7 +103,7 @@ pub const COMPARED: [Counter; 3] = [
 
 impl Event {
     /// Every event with its counter, in the order of their numbers.
-    pub const ALL: [(Event, Counter); 13] = [
+    pub const ALL: [(Event, Counter); 15] = [
         (
             Event::Session,
             counter("sessions", "clients that connected"),
@@ -159,6 +170,20 @@ impl Event {
             ),
         ),
         (
+            Event::FeedNarrowed,
+            counter(
+                "feeds_narrowed",
+                "SELECTs of a feed that were answered with candidates from memory in them",
+            ),
+        ),
+        (
+            Event::FeedLearned,
+            counter(
+                "feeds_learned",
+                "SELECTs of a feed that were sent as they are, so that their columns and their cost are known",
+            ),
+        ),
+        (
             Event::ClientStalled,
             counter(
                 "clients_stalled",
@@ -183,10 +208,21 @@ impl Event {
 }
 
 /// Counters since the start of the process.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Counts {
     events: [AtomicU64; Event::ALL.len()],
     relayed: [AtomicU64; Reason::ALL.len()],
+    feeds_relayed: [AtomicU64; Why::COUNT],
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Counts {
+            events: Default::default(),
+            relayed: Default::default(),
+            feeds_relayed: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
 }
 
 impl Counts {
@@ -200,6 +236,14 @@ impl Counts {
     /// Counts a call that the server's procedure answered, by its reason.
     pub fn relayed(&self, reason: Reason) {
         if let Some(counter) = self.relayed.get(reason as usize) {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a feed's statement that went on as it is.
+    pub fn feed_relayed(&self, why: Why) {
+        let mut counters = Why::all().zip(&self.feeds_relayed);
+        if let Some((_, counter)) = counters.find(|(own, _)| *own == why) {
             counter.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -226,6 +270,12 @@ impl Counts {
             let value = counter.load(Ordering::Relaxed);
             if value > 0 {
                 let _ = write!(line, "{}[{}]={value} ", RELAYED.name, reason.label());
+            }
+        }
+        for (why, counter) in Why::all().zip(&self.feeds_relayed) {
+            let value = counter.load(Ordering::Relaxed);
+            if value > 0 {
+                let _ = write!(line, "{}[{}]={value} ", FEEDS_RELAYED.name, why.label());
             }
         }
         line.truncate(line.trim_end().len());

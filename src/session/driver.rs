@@ -144,6 +144,7 @@ impl Session {
                 }
                 ClientStep::Call(asked) => self.call(*asked).await?,
                 ClientStep::Tail(length, tail) => self.tail(length, &tail).await?,
+                ClientStep::Feed(length, effects) => self.feed(length, effects).await?,
                 ClientStep::Settle { diagnostics } => self.settle(diagnostics).await?,
             }
             self.take_server_inbox()?;
@@ -262,6 +263,7 @@ impl Session {
                 .straight(bytes, &mut |text| catalogue.classify(text));
             let (pass, keep) = bytes.split_at(passed);
             self.sent |= passed > 0;
+            self.note_sent();
             self.client_in.extend_from_slice(keep);
             if let Err(error) = self.backend.link.send(pass) {
                 self.refuse_inbound(&error);
@@ -324,6 +326,7 @@ impl Session {
             self.count_as_directly(rest);
             let step = self.machine.server(rest);
             self.spread();
+            self.note_ended();
             match step {
                 ServerStep::Need => break,
                 ServerStep::Pass(length) => {
@@ -408,6 +411,7 @@ impl Session {
     /// Passes the first `length` waiting bytes of the client on.
     pub(super) fn pass_client(&mut self, length: usize) -> Result<(), Ended> {
         self.sent = true;
+        self.note_sent();
         let bytes = self.client_in.get(..length).unwrap_or_default();
         if let Err(error) = self.backend.link.send(bytes) {
             self.refuse_inbound(&error);

@@ -75,14 +75,17 @@ impl Session {
 
     /// The timeline's place in memory, which is listened to from here on.
     fn place_of(&mut self, want: &Want) -> Option<Arc<Place>> {
-        if let Some(Wanted { place, .. }) = &self.wanted
-            && place.is_of(want.definition, &want.database)
+        if let Some(Wanted {
+            place, want: last, ..
+        }) = &self.wanted
+            && last.definition == want.definition
+            && last.database == want.database
         {
             return Some(Arc::clone(place));
         }
         let database = std::str::from_utf8(&want.database).ok()?;
         let names = want.definition.of(self.shared.catalogue.definitions())?;
         let binlog = self.shared.binlog.as_ref()?;
-        binlog.place(want.definition, names, database)
+        binlog.place_of(names, database)
     }
 }

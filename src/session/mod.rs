@@ -4,6 +4,7 @@ pub mod counts;
 mod cut;
 mod driver;
 mod farewell;
+mod feed;
 mod knowledge;
 pub mod login_errors;
 mod long_rows;
@@ -15,6 +16,7 @@ pub mod shared;
 mod stall;
 pub mod state;
 mod tail;
+mod watch;
 pub(crate) mod who;
 
 pub use headwater_session::*;

@@ -74,7 +74,7 @@ impl Session {
         }
     }
 
-    async fn ask_aside(&mut self, ask: &Ask) -> Result<Vec<Answer>, Ended> {
+    pub(super) async fn ask_aside(&mut self, ask: &Ask) -> Result<Vec<Answer>, Ended> {
         let Some(commands) = self.machine.commands() else {
             return Ok(Vec::new());
         };

@@ -1,6 +1,6 @@
 //! What all sessions share.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::advice::Advice;
@@ -9,6 +9,8 @@ use super::login::Ways;
 use super::login_errors::LoginErrors;
 use crate::binlog::Binlog;
 use crate::catalogue::Catalogue;
+use crate::feed::tally::Tally;
+use crate::feeds::Feeds;
 use crate::limits::Limits;
 use crate::shadow::Shadow;
 use crate::tls::{Acceptor, Connector};
@@ -26,10 +28,18 @@ pub struct Shared {
     pub transport: Transport,
     /// Memory, where there is a service account to keep it.
     pub binlog: Option<Arc<Binlog>>,
+    /// Feeds, where there are any.
+    pub feeds: Option<Arc<Feeds>>,
+    /// There is the classic definition alone, as there is unasked: where its tables are nowhere, nothing is said beside feeds.
+    pub classic_by_default: bool,
+    /// Feeds' statements are narrowed whatever they cost.
+    pub narrow_always: bool,
     /// The real procedure beside some of the calls, where that is wished for.
     pub shadow: Option<Arc<Shadow>>,
     /// False: every call is relayed.
     pub accelerate: bool,
+    /// SELECTs are counted here as they go by, where somebody wants to know which there are.
+    pub tally: Option<Arc<Mutex<Tally>>>,
     /// Counters.
     pub counts: Counts,
     /// What was said of accounts.

@@ -81,6 +81,15 @@ pub(super) struct Wanted {
     pub(super) mark: Option<Mark>,
 }
 
+/// Whose messages memory named last, and when.
+#[derive(Debug)]
+pub(super) struct NamedFor {
+    pub(super) place: Arc<Place>,
+    pub(super) readers: Vec<u64>,
+    pub(super) authors: Vec<u64>,
+    pub(super) mark: Mark,
+}
+
 /// How the long rows of a reply go from the server to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LongRows {
@@ -124,6 +133,8 @@ pub struct Session {
     pub(super) sent: bool,
     /// The page that was looked for in memory last.
     pub(super) wanted: Option<Wanted>,
+    /// The candidates that are in use.
+    pub(super) named_for: Option<NamedFor>,
     /// What is known of the definers of the procedures that were called last.
     pub(super) definer_rights: RefCell<Option<Arc<DefinerRights>>>,
     /// The known procedure of the call that was relayed last.
@@ -153,7 +164,10 @@ impl Session {
         }
         ways.legs.local_client = client.is_local();
         ways.legs.local_server = backend.link.is_local();
-        let machine = Machine::new(limits, ways);
+        let mut machine = Machine::new(limits, ways);
+        if shared.tally.is_some() {
+            machine.watch();
+        }
         Session {
             client,
             source,
@@ -168,6 +182,7 @@ impl Session {
             long_rows: LongRows::Read,
             sent: true,
             wanted: None,
+            named_for: None,
             definer_rights: RefCell::default(),
             relayed: None,
         }

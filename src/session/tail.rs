@@ -26,17 +26,26 @@ impl Session {
             return self.settle_and_pass(length).await;
         };
         let text = self.client_in.drain(..length).skip(HEADER_BYTES).collect();
+        if let (Some(Outcome::Ok(_)), Some(commands)) = (&read.outcome, self.machine.commands()) {
+            if let Some(pending) = &mut commands.tables.pending {
+                pending.answered(text);
+            }
+            self.shared.counts.add(Event::TailVirtual);
+        }
+        self.tell_in_place(bytes, read.outcome.as_ref())
+    }
+
+    /// Tells the client the reply to a statement of ours, as one to its own, whose packet is gone by now.
+    pub(super) fn tell_in_place(
+        &mut self,
+        bytes: &mut [u8],
+        outcome: Option<&Outcome>,
+    ) -> Result<(), Ended> {
         let frames = self.frames_before_last();
         if let Some(commands) = self.machine.commands() {
             commands.numbered(bytes, frames);
-            match &read.outcome {
-                Some(Outcome::Ok(ok)) => {
-                    commands.standing.observe(ok);
-                    if let Some(pending) = &mut commands.tables.pending {
-                        pending.answered(text);
-                    }
-                    self.shared.counts.add(Event::TailVirtual);
-                }
+            match outcome {
+                Some(Outcome::Ok(ok)) => commands.standing.observe(ok),
                 _ => commands.standing.observe_error(),
             }
         }

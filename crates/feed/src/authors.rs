@@ -4,7 +4,7 @@
 //! More conditions beside that take rows away only, so they need not be understood.
 
 use crate::equal::{Equal, certain, conjuncts};
-use crate::query::{Condition, List, Literal, Operand, Query, Rows, Says};
+use crate::query::{Condition, List, Literal, Operand, Rows, Says};
 use crate::schema::Schema;
 use crate::scope::{Of, Scope};
 
@@ -43,18 +43,19 @@ pub struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// Whose messages a statement asks for.
+    /// Whose messages a statement asks for, in whose rows these conditions hold and these columns are equal.
     #[must_use]
-    pub fn of_query(&self, query: &'a Query, scope: &Scope<'a>) -> Option<Authors> {
-        let filter = query.filter.as_ref().map(|(_, filter)| filter);
-        let holds = certain(&query.sources, filter);
-        let mut equal = Equal::default();
-        equal.learn(&holds, scope);
+    pub fn of_rows(
+        &self,
+        holds: &[&'a Condition],
+        scope: &Scope<'a>,
+        equal: &Equal,
+    ) -> Option<Authors> {
         if let Some(literal) = equal.literal(self.author) {
             return Some(Authors::one(literal));
         }
-        let said = holds.iter().find_map(|one| self.of(one, scope, &equal));
-        said.or_else(|| self.joined(scope, &equal).map(Authors::followed))
+        let said = holds.iter().find_map(|one| self.of(one, scope, equal));
+        said.or_else(|| self.joined(scope, equal).map(Authors::followed))
     }
 
     /// Whose messages a condition lets pass; `None`: anybody's.

@@ -1,7 +1,5 @@
 //! What one statement of a template asks for: its literals read, its parameters put in.
 
-use headwater_sql::lexer::{Kind, Lexer};
-
 use crate::bounds::Bound;
 use crate::plain::Look;
 use crate::query::{List, Literal};
@@ -132,10 +130,32 @@ impl Shape {
     }
 }
 
+impl Parameter {
+    /// A whole number that a type holds.
+    fn integer(&self, of: Integer) -> Option<u64> {
+        match self {
+            Parameter::Integer(value) => of.of(*value),
+            _ => None,
+        }
+    }
+}
+
 impl Statement<'_> {
+    /// The values of a parameter, or of a list of them.
+    fn parameters(&self, at: usize) -> Option<&[Parameter]> {
+        let first = self.words.words.get(at)?.parameters;
+        let count = self.words.literals(at, self.text).count();
+        self.parameters.get(first..first.checked_add(count)?)
+    }
+
     fn parameter(&self, at: usize) -> Option<&Parameter> {
-        let word = self.words.words.get(at)?;
-        self.parameters.get(word.parameters)
+        self.parameters(at)?.first()
+    }
+
+    /// What stands in a string's quotes.
+    fn string(&self, at: usize) -> Option<&[u8]> {
+        let quoted = self.words.text(at, self.text);
+        quoted.get(1..quoted.len().checked_sub(1)?)
     }
 
     /// A plain integer that its type holds.
@@ -143,10 +163,7 @@ impl Statement<'_> {
         match literal {
             Literal::Number(at) => of.read(self.words.text(at, self.text), false),
             Literal::Negative(at) => of.read(self.words.text(at, self.text), true),
-            Literal::Parameter(at) => match self.parameter(at)? {
-                Parameter::Integer(value) => of.of(*value),
-                _ => None,
-            },
+            Literal::Parameter(at) => self.parameter(at)?.integer(of),
             _ => None,
         }
     }
@@ -177,21 +194,15 @@ impl Statement<'_> {
             List::Whole(at) => *at,
         };
         let word = self.words.words.get(at)?;
-        let tokens = Lexer::new(self.words.text(at, self.text));
         match word.is {
             Is::List(Members::Numbers) => {
-                for token in tokens.filter(|token| token.kind == Kind::Number) {
-                    found.push(of.read(token.text, false)?);
+                for number in self.words.literals(at, self.text) {
+                    found.push(of.read(number.text, false)?);
                 }
             }
             Is::List(Members::Parameters) => {
-                let count = tokens.filter(|token| token.is_punct(b'?')).count();
-                let end = word.parameters.checked_add(count)?;
-                for value in self.parameters.get(word.parameters..end)? {
-                    match value {
-                        Parameter::Integer(value) => found.push(of.of(*value)?),
-                        _ => return None,
-                    }
+                for value in self.parameters(at)? {
+                    found.push(value.integer(of)?);
                 }
             }
             _ => return None,
@@ -204,32 +215,17 @@ impl Statement<'_> {
         const MOST_DIGITS: u8 = 6;
         let text = |text: &[u8]| moment(text, MOST_DIGITS).is_some();
         match look.literal {
-            Literal::Text(at) => {
-                let quoted = self.words.text(at, self.text);
-                quoted
-                    .get(1..quoted.len().saturating_sub(1))
-                    .is_some_and(text)
-            }
-            Literal::Parameter(at) => {
-                let Some(word) = self.words.words.get(at) else {
-                    return false;
-                };
-                let tokens = Lexer::new(self.words.text(at, self.text));
-                let count = tokens.filter(|token| token.is_punct(b'?')).count();
-                let values = self
-                    .parameters
-                    .get(word.parameters..word.parameters + count);
-                values.is_some_and(|values| {
-                    values.iter().all(|value| match (value, look.with) {
-                        (Parameter::Null, _)
-                        | (Parameter::Integer(_), Class::Integer | Class::Number)
-                        | (Parameter::Text(_), Class::Text)
-                        | (Parameter::Moment(_), Class::Moment(_)) => true,
-                        (Parameter::Text(value), Class::Moment(_)) => text(value),
-                        _ => false,
-                    })
+            Literal::Text(at) => self.string(at).is_some_and(text),
+            Literal::Parameter(at) => self.parameters(at).is_some_and(|values| {
+                values.iter().all(|value| match (value, look.with) {
+                    (Parameter::Null, _)
+                    | (Parameter::Integer(_), Class::Integer | Class::Number)
+                    | (Parameter::Text(_), Class::Text)
+                    | (Parameter::Moment(_), Class::Moment(_)) => true,
+                    (Parameter::Text(value), Class::Moment(_)) => text(value),
+                    _ => false,
                 })
-            }
+            }),
             _ => true,
         }
     }
@@ -246,17 +242,13 @@ impl Statement<'_> {
         {
             return None;
         }
-        match bound.id {
-            Some(id) => bound.last_within(At {
-                key,
-                id: self.integer(id, types.id)?,
-            }),
-            None => {
-                // All ids of this key, or none.
-                let inside = bound.upper == bound.closed;
-                bound.last_within_of(key, inside)
-            }
-        }
+        let id = match bound.id {
+            Some(id) => self.integer(id, types.id)?,
+            // All ids of this key, or none.
+            None if bound.upper && bound.closed => u64::MAX,
+            None => 0,
+        };
+        bound.last_within(At { key, id })
     }
 
     /// A key's place: above that of NULL.
@@ -266,10 +258,7 @@ impl Statement<'_> {
             KeyType::Datetime(digits) | KeyType::Timestamp(digits) => digits,
         };
         let place = match literal {
-            Literal::Text(at) => {
-                let quoted = self.words.text(at, self.text);
-                moment(quoted.get(1..quoted.len().checked_sub(1)?)?, digits)?
-            }
+            Literal::Text(at) => moment(self.string(at)?, digits)?,
             Literal::Parameter(at) => match self.parameter(at)? {
                 Parameter::Text(text) => moment(text, digits)?,
                 Parameter::Moment(place) => *place,
@@ -297,18 +286,6 @@ impl Bound {
                     id: u64::MAX,
                 }),
             },
-        }
-    }
-
-    /// The last place within where the key alone is bounded. `whole`: all ids of this key are.
-    fn last_within_of(&self, key: u64, whole: bool) -> Option<At> {
-        match self.upper {
-            true if whole => Some(At { key, id: u64::MAX }),
-            true => Some(At {
-                key: key.checked_sub(1)?,
-                id: u64::MAX,
-            }),
-            false => Some(At { key, id: 0 }),
         }
     }
 }

@@ -69,10 +69,7 @@ impl Costs {
         if self.narrowed.count < ENOUGH {
             return Way::Narrowed;
         }
-        let better = match self.narrowed.mean < self.direct.mean * MARGIN {
-            true => Way::Narrowed,
-            false => Way::Direct,
-        };
+        let better = self.better();
         if self.since < TRIED {
             return better;
         }
@@ -80,6 +77,15 @@ impl Costs {
         match better {
             Way::Direct => Way::Narrowed,
             Way::Narrowed => Way::Direct,
+        }
+    }
+
+    /// The way that costs less, as far as is known.
+    #[must_use]
+    pub fn better(&self) -> Way {
+        match self.narrowed.mean < self.direct.mean * MARGIN {
+            true => Way::Narrowed,
+            false => Way::Direct,
         }
     }
 

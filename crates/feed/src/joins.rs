@@ -2,22 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use crate::equal::{Equal, certain, conjuncts};
-use crate::query::Query;
+use crate::equal::{Equal, conjuncts};
 use crate::scope::{Of, Scope};
 
 /// The tables that have one row at most for each message: some unique key of theirs is equal, column by column, to literals and to
-/// columns of tables of which that is known already.
+/// columns of tables of which that is known already. `always`: what is equal in every row.
 #[must_use]
-pub fn single(query: &Query, scope: &Scope<'_>, message: usize) -> BTreeSet<usize> {
+pub fn single(scope: &Scope<'_>, always: &Equal, message: usize) -> BTreeSet<usize> {
     let mut single = BTreeSet::from([message]);
     let own = scope.own();
-    let inner = certain(
-        &query.sources,
-        query.filter.as_ref().map(|(_, filter)| filter),
-    );
-    let mut always = Equal::default();
-    always.learn(&inner, scope);
     loop {
         let before = single.len();
         for seen in own {

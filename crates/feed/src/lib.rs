@@ -9,17 +9,27 @@
 pub mod authors;
 pub mod bind;
 pub mod bounds;
+pub mod check;
 pub mod cost;
+pub mod definition;
+pub mod digest;
 pub mod equal;
+pub mod facts;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod joins;
 pub mod narrow;
 pub mod parse;
 pub mod plain;
+pub mod propose;
 pub mod query;
 pub mod refused;
 pub mod schema;
 pub mod scope;
 pub mod shape;
+pub mod shown;
+pub mod tally;
+pub mod template;
 pub mod value;
 pub mod variants;
 pub mod words;
@@ -27,5 +37,7 @@ pub mod words;
 #[cfg(test)]
 mod tests;
 
+pub use definition::{FeedDefinition, FeedId};
 pub use refused::Refused;
 pub use shape::{Feed, Shape, shape};
+pub use template::Template;

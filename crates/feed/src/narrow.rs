@@ -1,10 +1,11 @@
 //! The client's own text with one more condition: the message is one of the candidates.
 
-use std::fmt::Write;
+use std::fmt::Display;
+
+use headwater_sql::{push_list, quoted};
 
 use crate::shape::{Feed, Shape};
 use crate::words::Words;
-use headwater_sql::quoted;
 
 /// How a text is narrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -15,16 +16,36 @@ pub struct Form {
     pub buffered: bool,
 }
 
-/// An id of a candidate, as it is written.
-pub trait Id: Copy + std::fmt::Display {}
-impl Id for u64 {}
-impl Id for i64 {}
+impl Form {
+    /// Neither.
+    pub const PLAIN: Form = Form {
+        replaces_list: false,
+        buffered: false,
+    };
+
+    /// All of them.
+    pub const ALL: [Form; 4] = [
+        Form::PLAIN,
+        Form {
+            replaces_list: true,
+            buffered: false,
+        },
+        Form {
+            replaces_list: false,
+            buffered: true,
+        },
+        Form {
+            replaces_list: true,
+            buffered: true,
+        },
+    ];
+}
 
 impl Shape {
     /// The narrowed text. There have to be two different ids at least: with one, or none, the server plans otherwise.
     ///
     /// `None`: there are fewer, or the text is not the one that the words are of.
-    pub fn narrow<I: Id + PartialEq>(
+    pub fn narrow<I: Display + PartialEq>(
         &self,
         text: &[u8],
         words: &Words,
@@ -37,18 +58,10 @@ impl Shape {
             return None;
         }
         let word = |at: usize| words.words.get(at);
-        let mut condition = words.text(self.qualifier, text).to_vec();
-        condition.push(b'.');
-        condition.extend_from_slice(quoted(&feed.id).as_bytes());
-        condition.extend_from_slice(b" IN (");
-        let mut list = String::with_capacity(ids.len() * 12);
-        for (at, id) in ids.iter().enumerate() {
-            let comma = if at == 0 { "" } else { "," };
-            // Writing into a String does not fail.
-            let _ = write!(list, "{comma}{id}");
-        }
-        condition.extend_from_slice(list.as_bytes());
-        condition.push(b')');
+        let qualifier = std::str::from_utf8(words.text(self.qualifier, text)).ok()?;
+        let mut condition = format!("{qualifier}.{} IN (", quoted(&feed.id));
+        push_list(&mut condition, ids);
+        condition.push(')');
 
         let mut narrowed = Vec::with_capacity(text.len() + condition.len() + 40);
         let select = word(0)?.end;
@@ -60,7 +73,7 @@ impl Shape {
             let list = self.list.as_ref()?;
             let (start, end) = (word(list.start)?.start, word(list.end.checked_sub(1)?)?.end);
             narrowed.extend_from_slice(text.get(select..start)?);
-            narrowed.extend_from_slice(&condition);
+            narrowed.extend_from_slice(condition.as_bytes());
             narrowed.extend_from_slice(text.get(end..)?);
             return Some(narrowed);
         }
@@ -78,7 +91,7 @@ impl Shape {
                 narrowed.extend_from_slice(b" WHERE ");
             }
         }
-        narrowed.extend_from_slice(&condition);
+        narrowed.extend_from_slice(condition.as_bytes());
         narrowed.push(b' ');
         narrowed.extend_from_slice(text.get(behind..)?);
         Some(narrowed)

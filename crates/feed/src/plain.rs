@@ -38,28 +38,14 @@ impl<'a> Plain<'a> {
     /// # Errors
     /// What is not plain about it.
     pub fn item(&mut self, item: &Item, scope: &Scope<'_>) -> Result<(), Refused> {
-        let seen: Vec<_> = match item {
-            Item::All => scope.own().iter().collect(),
-            Item::AllOf(names) => {
-                let own = scope.own().iter();
-                let meant = own.filter(|seen| match names.as_slice() {
-                    [table] => table.text == seen.source.called(),
-                    _ => false,
-                });
-                meant.collect()
-            }
-            Item::Operand(operand, _) => {
-                self.operand(operand, scope)?;
-                return Ok(());
-            }
-        };
-        if seen.is_empty() {
+        if let Item::Operand(operand, _) = item {
+            return self.operand(operand, scope).map(|_| ());
+        }
+        if scope.shown(item).next().is_none() {
             return Err(Refused::Names);
         }
-        let computed = |seen: &&crate::scope::Seen<'_>| {
-            seen.table.columns.iter().any(|column| column.is_virtual)
-        };
-        match seen.iter().any(computed) {
+        let mut columns = scope.shown(item).flat_map(|seen| &seen.table.columns);
+        match columns.any(|column| column.is_virtual) {
             true => Err(Refused::NotPlain),
             false => Ok(()),
         }

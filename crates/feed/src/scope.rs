@@ -1,6 +1,6 @@
 //! Which table a name of a column belongs to.
 
-use crate::query::{Column, Source};
+use crate::query::{Column, Item, Source};
 use crate::refused::Refused;
 use crate::schema::{Class, ColumnFacts, Schema, Table};
 
@@ -29,8 +29,6 @@ pub struct Seen<'a> {
 pub struct Scope<'a> {
     /// From the outermost SELECT to the condition's own.
     levels: Vec<Vec<Seen<'a>>>,
-    /// Tables that were numbered.
-    pub numbered: usize,
 }
 
 impl<'a> Scope<'a> {
@@ -43,7 +41,7 @@ impl<'a> Scope<'a> {
         sources: &'a [Source],
         schema: &'a dyn Schema,
     ) -> Result<Scope<'a>, Refused> {
-        let mut scope = self.clone();
+        let outer: usize = self.levels.iter().map(Vec::len).sum();
         let mut level: Vec<Seen<'a>> = Vec::with_capacity(sources.len());
         for source in sources {
             let database = source.database.as_ref().map(|name| name.text.as_str());
@@ -57,12 +55,23 @@ impl<'a> Scope<'a> {
             level.push(Seen {
                 source,
                 table,
-                number: scope.numbered,
+                number: outer + level.len(),
             });
-            scope.numbered += 1;
         }
+        let mut scope = self.clone();
         scope.levels.push(level);
         Ok(scope)
+    }
+
+    /// The tables of the innermost SELECT whose columns an item of it shows whole: all for `*`, that one for `t.*`.
+    pub fn shown(&self, item: &Item) -> impl Iterator<Item = &Seen<'a>> {
+        self.own().iter().filter(move |seen| match item {
+            Item::All => true,
+            Item::AllOf(names) => {
+                matches!(names.as_slice(), [table] if table.text == seen.source.called())
+            }
+            Item::Operand(..) => false,
+        })
     }
 
     /// The tables of the innermost SELECT.

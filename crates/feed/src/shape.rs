@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::authors::{Authors, Follow, Search};
 use crate::bounds::{self, Bound, Ordered};
-use crate::equal::certain;
+use crate::equal::{Equal, certain};
 use crate::joins;
 use crate::plain::{Look, Plain};
 use crate::query::{Column, Condition, Item, Key, List, Operand, Query, Says};
@@ -94,7 +94,10 @@ pub fn shape(
     for condition in conditions.chain(filter) {
         plain.condition(condition, &scope)?;
     }
-    one_row_a_message(query, &scope, id)?;
+    let holds = certain(&query.sources, filter);
+    let mut equal = Equal::default();
+    equal.learn(&holds, &scope);
+    one_row_a_message(query, &scope, &equal, id)?;
 
     let search = Search {
         schema,
@@ -102,8 +105,8 @@ pub fn shape(
         follow: feed.follow.as_ref(),
         database: feed.database.as_deref(),
     };
-    let authors = search.of_query(query, &scope).ok_or(Refused::Authors)?;
-    let holds = certain(&query.sources, filter);
+    let authors = search.of_rows(&holds, &scope, &equal);
+    let authors = authors.ok_or(Refused::Authors)?;
     let order = match key {
         Some(key) => Ordered { key, id: Some(id) },
         None => Ordered { key: id, id: None },
@@ -182,8 +185,13 @@ fn sorted_by(key: &Key, query: &Query, scope: &Scope<'_>) -> Result<Of, Refused>
 }
 
 /// A message has one row at most: by the keys of what is joined, or by DISTINCT or GROUP BY over columns of such tables.
-fn one_row_a_message(query: &Query, scope: &Scope<'_>, id: Of) -> Result<(), Refused> {
-    let single = joins::single(query, scope, id.table);
+fn one_row_a_message(
+    query: &Query,
+    scope: &Scope<'_>,
+    equal: &Equal,
+    id: Of,
+) -> Result<(), Refused> {
+    let single = joins::single(scope, equal, id.table);
     let only = |column: &Column| {
         scope
             .resolve(column)
@@ -191,11 +199,7 @@ fn one_row_a_message(query: &Query, scope: &Scope<'_>, id: Of) -> Result<(), Ref
     };
     let of_single = |item: &Item| match item {
         Item::Operand(operand, _) => columns(operand).into_iter().all(only),
-        Item::AllOf(names) => scope.own().iter().any(|seen| {
-            single.contains(&seen.number)
-                && matches!(names.as_slice(), [table] if table.text == seen.source.called())
-        }),
-        Item::All => scope.own().iter().all(|seen| single.contains(&seen.number)),
+        Item::All | Item::AllOf(_) => scope.shown(item).all(|seen| single.contains(&seen.number)),
     };
     if !query.group.is_empty() {
         let by_id = query
@@ -213,12 +217,7 @@ fn one_row_a_message(query: &Query, scope: &Scope<'_>, id: Of) -> Result<(), Ref
     if query.distinct {
         let is_id = |item: &Item| match item {
             Item::Operand(Operand::Column(column), _) => scope.resolve(column) == Ok(id),
-            Item::Operand(..) => false,
-            Item::All => true,
-            Item::AllOf(names) => scope.own().iter().any(|seen| {
-                seen.number == id.table
-                    && matches!(names.as_slice(), [table] if table.text == seen.source.called())
-            }),
+            _ => scope.shown(item).any(|seen| seen.number == id.table),
         };
         let distinct = query.items.iter().any(is_id) && query.items.iter().all(of_single);
         return match distinct {

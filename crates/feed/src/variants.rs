@@ -18,13 +18,28 @@ pub struct Columns {
     flags: Vec<u16>,
 }
 
-/// One way in which the server has answered: its key flags, and the status flags at the end.
+/// Status flags that follow the plan: no index, no good index. They are told behind the columns, where an EOF stands there, and at
+/// the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ends {
+    /// Behind the columns.
+    pub columns: u16,
+    /// At the end.
+    pub last: u16,
+}
+
+impl Ends {
+    /// SERVER_QUERY_NO_GOOD_INDEX_USED and SERVER_QUERY_NO_INDEX_USED. That a statement was slow is never learned.
+    pub const FLAGS: u16 = 0x30;
+}
+
+/// One way in which the server has answered: its key flags, and the status flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variant {
     /// Key flags of each column.
     flags: Vec<u16>,
-    /// Status flags of the last packet.
-    pub status: u16,
+    /// Status flags, those of the plan alone.
+    pub ends: Ends,
 }
 
 /// What was learned of one template.
@@ -66,7 +81,7 @@ impl Columns {
 
 impl Variants {
     /// The server has answered a direct statement so.
-    pub fn learn(&mut self, crowd: Crowd, columns: Columns, status: u16) {
+    pub fn learn(&mut self, crowd: Crowd, columns: Columns, ends: Ends) {
         if self.common != columns.common {
             // The tables have changed: what was learned before says nothing any more.
             self.of_crowd = Default::default();
@@ -75,7 +90,10 @@ impl Variants {
         if let Some(variant) = self.of_crowd.get_mut(crowd.number()) {
             *variant = Some(Variant {
                 flags: columns.flags,
-                status,
+                ends: Ends {
+                    columns: ends.columns & Ends::FLAGS,
+                    last: ends.last & Ends::FLAGS,
+                },
             });
         }
     }
@@ -141,22 +159,30 @@ mod tests {
         variants.put_back(crowd, &mut all)
     }
 
+    fn ends(last: u16) -> Ends {
+        Ends { columns: 0, last }
+    }
+
     const FEW: usize = 5;
     const MANY: usize = 60;
 
     #[test]
     fn key_flags_are_put_back_to_what_the_server_gave() {
         let mut variants = Variants::default();
-        variants.learn(Crowd::of(MANY), read(&columns([0x4203, 0x1001])), 0x22);
+        variants.learn(
+            Crowd::of(MANY),
+            read(&columns([0x4203, 0x1001])),
+            ends(0x22),
+        );
         let mut narrowed = columns([0x0001, 0x1001]);
         assert!(put_back(&variants, Crowd::of(MANY), &mut narrowed));
         assert_eq!(narrowed, columns([0x4203, 0x1001]));
         assert_eq!(
-            variants.of(Crowd::of(MANY)).map(|variant| variant.status),
-            Some(0x22)
+            variants.of(Crowd::of(MANY)).map(|variant| variant.ends),
+            Some(ends(0x20))
         );
         // And the other way round.
-        variants.learn(Crowd::of(FEW), read(&columns([0x0001, 0x1001])), 2);
+        variants.learn(Crowd::of(FEW), read(&columns([0x0001, 0x1001])), ends(2));
         assert!(put_back(&variants, Crowd::of(FEW), &mut narrowed));
         assert_eq!(narrowed, columns([0x0001, 0x1001]));
     }
@@ -166,7 +192,7 @@ mod tests {
         let mut variants = Variants::default();
         let mut own = columns([0x4203, 0x1001]);
         assert!(!put_back(&variants, Crowd::of(MANY), &mut own));
-        variants.learn(Crowd::of(MANY), read(&columns([0x4203, 0x1001])), 2);
+        variants.learn(Crowd::of(MANY), read(&columns([0x4203, 0x1001])), ends(2));
         assert!(!put_back(&variants, Crowd::of(FEW), &mut own));
         // NOT_NULL is no key flag.
         let mut nullable = columns([0x4202, 0x1001]);
@@ -180,8 +206,8 @@ mod tests {
     #[test]
     fn another_table_makes_all_be_learned_anew() {
         let mut variants = Variants::default();
-        variants.learn(Crowd::of(MANY), read(&columns([0x4203, 0x1001])), 2);
-        variants.learn(Crowd::of(FEW), read(&[definition("id", 0x4203)]), 2);
+        variants.learn(Crowd::of(MANY), read(&columns([0x4203, 0x1001])), ends(2));
+        variants.learn(Crowd::of(FEW), read(&[definition("id", 0x4203)]), ends(2));
         assert_eq!(variants.of(Crowd::of(MANY)), None);
         assert!(variants.of(Crowd::of(FEW)).is_some());
         variants.forget();

@@ -1,6 +1,6 @@
 //! A statement's words with its literals taken out: what it has in common with all others of its template.
 
-use headwater_sql::lexer::{Kind, Lexer, is_space};
+use headwater_sql::lexer::{Kind, Lexer, Token};
 
 /// One word of a statement: where it stands, and what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,31 @@ pub const MOST_WORDS: usize = 1_000;
 /// In a key, between words. No word holds it.
 const BREAK: u8 = 0;
 
+impl Word {
+    /// A token of a text that begins at `from`, behind so many parameters, which it is counted among if it is one.
+    fn of(token: Token<'_>, from: usize, parameters: &mut usize) -> Option<Word> {
+        let is = match token.kind {
+            Kind::Word => Is::Name,
+            Kind::Quoted => Is::Quoted,
+            Kind::Number => Is::Number,
+            // In double quotes it is a string or a name, as sql_mode has it.
+            Kind::Text if token.text.first() == Some(&b'\'') => Is::Text,
+            Kind::Punct(b'?') => Is::Parameter,
+            Kind::Punct(byte) => Is::Punct(byte),
+            Kind::Text | Kind::Opaque => return None,
+        };
+        let start = from + token.at;
+        let word = Word {
+            is,
+            start,
+            end: start + token.text.len(),
+            parameters: *parameters,
+        };
+        *parameters += usize::from(is == Is::Parameter);
+        Some(word)
+    }
+}
+
 impl Words {
     /// The words of a text. `None`: it has more than one statement, too many words, or a byte that is not certain whatever the
     /// session's `sql_mode` and character set.
@@ -77,32 +102,10 @@ impl Words {
         let mut list: Option<Opened> = None;
         while let Some(token) = lexer.next() {
             if token.is_punct(b';') {
-                lexer
-                    .rest()
-                    .iter()
-                    .all(|byte| is_space(*byte))
-                    .then_some(())?;
+                lexer.is_at_end().then_some(())?;
                 break;
             }
-            let is = match token.kind {
-                Kind::Word => Is::Name,
-                Kind::Quoted => Is::Quoted,
-                Kind::Number => Is::Number,
-                // In double quotes it is a string or a name, as sql_mode has it.
-                Kind::Text if token.text.first() == Some(&b'\'') => Is::Text,
-                Kind::Punct(b'?') => Is::Parameter,
-                Kind::Punct(byte) => Is::Punct(byte),
-                Kind::Text | Kind::Opaque => return None,
-            };
-            let word = Word {
-                is,
-                start: token.at,
-                end: token.at + token.text.len(),
-                parameters: read.parameters,
-            };
-            if is == Is::Parameter {
-                read.parameters += 1;
-            }
+            let word = Word::of(token, 0, &mut read.parameters)?;
             let opened = list.take();
             match opened.and_then(|opened| opened.go_on(word)) {
                 Some(Open::Still(opened)) => {
@@ -137,10 +140,21 @@ impl Words {
             .unwrap_or_default()
     }
 
+    /// The literals that a list is written with, or the one that a word is.
+    pub fn literals<'a>(
+        &self,
+        at: usize,
+        text: &'a [u8],
+    ) -> impl Iterator<Item = Token<'a>> + use<'a> {
+        let is_literal = |token: &Token<'_>| {
+            matches!(token.kind, Kind::Number | Kind::Text) || token.is_punct(b'?')
+        };
+        Lexer::new(self.text(at, text)).filter(is_literal)
+    }
+
     fn ends_with_in(&self, text: &[u8]) -> bool {
-        let last = self.words.last().filter(|word| word.is == Is::Name);
-        let bytes = last.and_then(|word| text.get(word.start..word.end));
-        bytes.is_some_and(|bytes| bytes.eq_ignore_ascii_case(b"IN"))
+        let last = self.words.len().checked_sub(1);
+        last.is_some_and(|last| self.text(last, text).eq_ignore_ascii_case(b"IN"))
     }
 
     fn push(&mut self, word: Word, text: &[u8]) -> Option<()> {
@@ -171,21 +185,7 @@ impl Words {
         let part = text.get(opened.start..opened.end)?;
         let mut parameters = opened.parameters;
         for token in Lexer::new(part) {
-            let is = match token.kind {
-                Kind::Number => Is::Number,
-                Kind::Text => Is::Text,
-                Kind::Punct(b'?') => Is::Parameter,
-                Kind::Punct(byte) => Is::Punct(byte),
-                _ => return None,
-            };
-            let start = opened.start + token.at;
-            let word = Word {
-                is,
-                start,
-                end: start + token.text.len(),
-                parameters,
-            };
-            parameters += usize::from(is == Is::Parameter);
+            let word = Word::of(token, opened.start, &mut parameters)?;
             self.push(word, text)?;
         }
         Some(())

@@ -365,13 +365,20 @@ impl Following {
         })
     }
 
-    /// True if no change that was applied since then was about a reader's timeline. `follows`: whom they follow, where that is known.
+    /// True if no change that was applied since then was about what these readers see. `authors`: theirs and others, ascending, where
+    /// they are known.
     #[must_use]
-    pub fn spared(&self, mark: Mark, place: PlaceId, reader: u64, follows: Option<&[u64]>) -> bool {
+    pub fn spared(
+        &self,
+        mark: Mark,
+        place: PlaceId,
+        readers: &[u64],
+        authors: Option<&[u64]>,
+    ) -> bool {
         self.is_proven(mark.generation)
             && self
                 .recent
                 .as_ref()
-                .is_some_and(|recent| recent.spared(mark.next, place, reader, follows))
+                .is_some_and(|recent| recent.spared(mark.next, place, readers, authors))
     }
 }

@@ -13,11 +13,7 @@ const MOST: usize = 1_000;
 /// Events, each behind its type and the length of its body (2 bytes), are read or refused: positions never go back, and no
 /// transaction grows beyond its limit.
 pub fn events(data: &[u8]) {
-    let tables = Tables {
-        place: PlaceId(0),
-        database: "tl".to_owned(),
-        names: Definition::classic(),
-    };
+    let tables = Tables::of(PlaceId(0), &Definition::classic(), "tl");
     let columns = [
         ("message", "id"),
         ("message", "user_id"),

@@ -52,8 +52,15 @@ impl Recent {
         self.changes.drain(..over);
     }
 
-    /// True if no change from this number on was about a reader's timeline. `follows`: whom they follow, where that is known.
-    pub fn spared(&self, since: u64, place: PlaceId, reader: u64, follows: Option<&[u64]>) -> bool {
+    /// True if no change from this number on was about what these readers see. `authors`: theirs and others, ascending, where they are
+    /// known.
+    pub fn spared(
+        &self,
+        since: u64,
+        place: PlaceId,
+        readers: &[u64],
+        authors: Option<&[u64]>,
+    ) -> bool {
         let Ok(count) = usize::try_from(self.next.saturating_sub(since)) else {
             return false;
         };
@@ -63,9 +70,9 @@ impl Recent {
         let mut changes = self.changes.iter().rev().take(count);
         changes.all(|(of, touched)| {
             *of != place
-                || match (touched, follows) {
-                    (Touched::Author(author), Some(follows)) => !follows.contains(author),
-                    (Touched::Reader(other), _) => *other != reader,
+                || match (touched, authors) {
+                    (Touched::Author(author), Some(own)) => own.binary_search(author).is_err(),
+                    (Touched::Reader(reader), _) => !readers.contains(reader),
                     (Touched::Author(_), None) | (Touched::Anyone, _) => false,
                 }
         })
@@ -100,12 +107,12 @@ mod tests {
             ),
             transaction(PlaceId(1), Change::Posted { author: 3, id: 2 }),
         ]);
-        assert!(recent.spared(since, PlaceId(0), 7, Some(&[3, 4])));
-        assert!(!recent.spared(since, PlaceId(0), 7, Some(&[3, 5])));
-        assert!(!recent.spared(since, PlaceId(0), 7, None));
-        assert!(!recent.spared(since, PlaceId(0), 8, Some(&[3, 4])));
-        assert!(!recent.spared(since, PlaceId(1), 7, Some(&[3, 4])));
-        assert!(recent.spared(recent.next(), PlaceId(0), 8, None));
+        assert!(recent.spared(since, PlaceId(0), &[7], Some(&[3, 4])));
+        assert!(!recent.spared(since, PlaceId(0), &[7], Some(&[3, 5])));
+        assert!(!recent.spared(since, PlaceId(0), &[7], None));
+        assert!(!recent.spared(since, PlaceId(0), &[8], Some(&[3, 4])));
+        assert!(!recent.spared(since, PlaceId(1), &[7], Some(&[3, 4])));
+        assert!(recent.spared(recent.next(), PlaceId(0), &[8], None));
     }
 
     #[test]
@@ -118,7 +125,7 @@ mod tests {
                 id: 1,
             },
         )]);
-        assert!(!recent.spared(0, PlaceId(0), 7, Some(&[3])));
+        assert!(!recent.spared(0, PlaceId(0), &[7], Some(&[3])));
     }
 
     #[test]
@@ -129,7 +136,7 @@ mod tests {
             recent.note(std::slice::from_ref(&change));
         }
         assert_eq!(recent.changes.len(), MOST);
-        assert!(!recent.spared(0, PlaceId(0), 7, Some(&[])));
-        assert!(recent.spared(1, PlaceId(0), 7, Some(&[])));
+        assert!(!recent.spared(0, PlaceId(0), &[7], Some(&[])));
+        assert!(recent.spared(1, PlaceId(0), &[7], Some(&[])));
     }
 }

@@ -2,29 +2,82 @@
 
 use std::fmt::Write as _;
 
-use headwater_sql::{hex, quoted};
-use headwater_timeline::definition::Definition;
+use headwater_sql::{hex, push_list, quoted};
+use headwater_timeline::definition::{Definition, FollowerTable, IntType, MessageTable};
 use headwater_timeline::index::PlaceId;
 
 use super::evidence::{Key, Table};
 use super::routes::{Column, Route};
 
-/// The two tables of a timeline.
-#[derive(Clone, Debug)]
+/// The two tables of a timeline, or the messages alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tables {
     /// The number of the place that they belong to.
     pub place: PlaceId,
     /// The database that they are in.
     pub database: String,
     /// Their names, and those of their columns.
-    pub names: Definition,
+    pub names: Names,
+    /// How many ids a page has.
+    pub n: usize,
+}
+
+/// What the two tables are called, and what they hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// The messages.
+    pub message: MessageTable,
+    /// Who follows whom; `None`: whoever asks names the authors.
+    pub follower: Option<FollowerTable>,
+    /// The type of ids.
+    pub id_type: IntType,
+    /// The type of readers and authors.
+    pub user_type: IntType,
+}
+
+impl Names {
+    /// True where what is kept of these tables is all that is wanted of others: the same columns, whatever the width of their types;
+    /// and who asks for no follows may have them all the same.
+    #[must_use]
+    pub fn serve(&self, wanted: &Names) -> bool {
+        let signs = |names: &Names| (names.id_type.is_signed(), names.user_type.is_signed());
+        self.message == wanted.message
+            && signs(self) == signs(wanted)
+            && (wanted.follower.is_none() || self.follower == wanted.follower)
+    }
+}
+
+impl From<&Definition> for Names {
+    fn from(definition: &Definition) -> Names {
+        Names {
+            message: definition.message.clone(),
+            follower: Some(definition.follower.clone()),
+            id_type: definition.id_type,
+            user_type: definition.user_type,
+        }
+    }
 }
 
 impl Tables {
-    /// How many ids a page has.
+    /// The tables of a definition in a database.
     #[must_use]
-    pub fn n(&self) -> usize {
-        usize::try_from(self.names.n).unwrap_or(usize::MAX)
+    pub fn of(place: PlaceId, definition: &Definition, database: &str) -> Tables {
+        Tables {
+            place,
+            database: database.to_owned(),
+            names: Names::from(definition),
+            n: usize::try_from(definition.n).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// The names of the tables.
+    #[must_use]
+    pub fn table_names(&self) -> Vec<&str> {
+        let Names {
+            message, follower, ..
+        } = &self.names;
+        let follower = follower.as_ref().map(|follower| &*follower.table);
+        [&*message.table].into_iter().chain(follower).collect()
     }
 
     fn table(&self, name: &str) -> String {
@@ -33,7 +86,7 @@ impl Tables {
 
     /// Routes without columns: the tables are listened for, their rows not read yet.
     #[must_use]
-    pub fn blind_routes(&self) -> [Route; 2] {
+    pub fn blind_routes(&self) -> Vec<Route> {
         let route = |table, name: &str, first, second| Route {
             place: self.place,
             table,
@@ -46,46 +99,42 @@ impl Tables {
                 kind: second,
             },
         };
-        let Definition {
+        let Names {
             message,
             follower,
             id_type,
             user_type,
-            ..
         } = &self.names;
-        [
-            route(Table::Message, &message.table, *id_type, *user_type),
-            route(Table::Follower, &follower.table, *user_type, *user_type),
-        ]
+        let messages = route(Table::Message, &message.table, *id_type, *user_type);
+        let follows = |follower: &FollowerTable| {
+            route(Table::Follower, &follower.table, *user_type, *user_type)
+        };
+        let follows = follower.as_ref().map(follows);
+        [messages].into_iter().chain(follows).collect()
     }
 
-    /// Asks for every column of the two tables.
+    /// Asks for every column of the tables.
     #[must_use]
     pub fn columns_query(&self) -> String {
+        let names: Vec<String> = self.table_names().into_iter().map(hex).collect();
         format!(
             "SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {} \
-             AND TABLE_NAME IN ({}, {}) ORDER BY TABLE_NAME, ORDINAL_POSITION",
+             AND TABLE_NAME IN ({}) ORDER BY TABLE_NAME, ORDINAL_POSITION",
             hex(&self.database),
-            hex(&self.names.message.table),
-            hex(&self.names.follower.table),
+            names.join(", "),
         )
     }
 
-    /// Asks for each of the two tables how it was made.
+    /// Asks for each of the tables how it was made.
     #[must_use]
-    pub fn show_create_queries(&self) -> [(&str, String); 2] {
-        [&self.names.message.table, &self.names.follower.table].map(|name| {
-            (
-                name.as_str(),
-                format!("SHOW CREATE TABLE {}", self.table(name)),
-            )
-        })
+    pub fn show_create_queries(&self) -> Vec<(&str, String)> {
+        let query = |name| (name, format!("SHOW CREATE TABLE {}", self.table(name)));
+        self.table_names().into_iter().map(query).collect()
     }
 
     /// The routes, from the columns that the server lists; `None` when one is not there.
     #[must_use]
-    pub fn routes(&self, columns: &[(String, String)]) -> Option<[Route; 2]> {
-        let [message, follower] = self.blind_routes();
+    pub fn routes(&self, columns: &[(String, String)]) -> Option<Vec<Route>> {
         let of = |table: &str| -> Vec<&str> {
             columns
                 .iter()
@@ -93,7 +142,15 @@ impl Tables {
                 .map(|(_, column)| column.as_str())
                 .collect()
         };
-        let whole = |route: Route, first: &str, second: &str| {
+        let Names {
+            message, follower, ..
+        } = &self.names;
+        let whole = |route: Route| {
+            let [first, second] = match (route.table, follower) {
+                (Table::Message, _) => [&message.id, &message.author],
+                (Table::Follower, Some(follower)) => [&follower.reader, &follower.author],
+                (Table::Follower, None) => return None,
+            };
             let columns = of(&route.name);
             let at = |name: &str| {
                 columns
@@ -113,61 +170,56 @@ impl Tables {
                 ..route
             })
         };
-        Some([
-            whole(message, &self.names.message.id, &self.names.message.author)?,
-            whole(
-                follower,
-                &self.names.follower.reader,
-                &self.names.follower.author,
-            )?,
-        ])
+        self.blind_routes().into_iter().map(whole).collect()
     }
 
     /// Asks for the follow lists of these readers (pairs, by reader or author), for at most `limit` follows.
     #[must_use]
-    pub fn follows_query(&self, readers: &[u64], limit: usize) -> String {
-        let follower = &self.names.follower;
+    pub fn follows_query(&self, readers: &[u64], limit: usize) -> Option<String> {
+        let follower = self.names.follower.as_ref()?;
         let (reader, author) = (quoted(&follower.reader), quoted(&follower.author));
-        lists(&format!(
+        Some(lists(&format!(
             "SELECT {reader} AS k, {author} AS v FROM {table} WHERE {reader} IN ({readers}) \
              AND {author} IS NOT NULL LIMIT {limit}",
             table = self.table(&follower.table),
             readers = list(readers),
-        ))
+        )))
     }
 
     /// Asks for one reader's follow list, an author a row, for at most `limit` follows.
     #[must_use]
-    pub fn follow_query(&self, reader: u64, limit: usize) -> String {
-        let follower = &self.names.follower;
-        format!(
+    pub fn follow_query(&self, reader: u64, limit: usize) -> Option<String> {
+        let follower = self.names.follower.as_ref()?;
+        Some(format!(
             "SELECT {author} FROM {table} WHERE {column} = {reader} AND {author} IS NOT NULL LIMIT {limit}",
             author = quoted(&follower.author),
             table = self.table(&follower.table),
             column = quoted(&follower.reader),
-        )
+        ))
     }
 
     /// Asks for the next readers behind one, and for how many there are.
     #[must_use]
-    pub fn readers_query(&self, behind: Option<u64>, limit: usize) -> String {
-        let reader = quoted(&self.names.follower.reader);
-        let table = self.table(&self.names.follower.table);
+    pub fn readers_query(&self, behind: Option<u64>, limit: usize) -> Option<String> {
+        let follower = self.names.follower.as_ref()?;
+        let reader = quoted(&follower.reader);
+        let table = self.table(&follower.table);
         let behind = behind.map_or_else(
             || format!("{reader} >= 0"),
             |behind| format!("{reader} > {behind}"),
         );
-        format!(
+        Some(format!(
             "SELECT DISTINCT {reader} FROM {table} WHERE {behind} ORDER BY {reader} LIMIT {limit}"
-        )
+        ))
     }
 
     /// Asks how many readers there are.
     #[must_use]
-    pub fn count_query(&self) -> String {
-        let reader = quoted(&self.names.follower.reader);
-        let table = self.table(&self.names.follower.table);
-        format!("SELECT COUNT(DISTINCT {reader}) FROM {table}")
+    pub fn count_query(&self) -> Option<String> {
+        let follower = self.names.follower.as_ref()?;
+        let reader = quoted(&follower.reader);
+        let table = self.table(&follower.table);
+        Some(format!("SELECT COUNT(DISTINCT {reader}) FROM {table}"))
     }
 
     /// Asks for the greatest id.
@@ -233,8 +285,11 @@ impl Tables {
                 ids = list(&messages),
             ));
         }
-        let reader = quoted(&self.names.follower.reader);
-        let author = quoted(&self.names.follower.author);
+        let Some(follower) = &self.names.follower else {
+            return queries;
+        };
+        let reader = quoted(&follower.reader);
+        let author = quoted(&follower.author);
         let edges: Vec<String> = keys
             .iter()
             .filter(|key| key.table == Table::Follower)
@@ -243,7 +298,7 @@ impl Tables {
         if !edges.is_empty() {
             queries.push(format!(
                 "SELECT {number}, 1, {reader}, {author}, {author} FROM {table} WHERE {edges}",
-                table = self.table(&self.names.follower.table),
+                table = self.table(&follower.table),
                 edges = edges.join(" OR "),
             ));
         }
@@ -257,6 +312,35 @@ fn lists(pairs: &str) -> String {
 }
 
 fn list(numbers: &[u64]) -> String {
-    let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
-    numbers.join(",")
+    let mut list = String::new();
+    push_list(&mut list, numbers);
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_that_are_kept_serve_whoever_wants_no_more_of_them() {
+        let classic = Names::from(&Definition::classic());
+        let wider = Names {
+            id_type: IntType::BigIntUnsigned,
+            ..classic.clone()
+        };
+        let alone = Names {
+            follower: None,
+            ..classic.clone()
+        };
+        assert!(classic.serve(&wider) && wider.serve(&classic));
+        assert!(classic.serve(&alone) && !alone.serve(&classic));
+        let signed = Names {
+            id_type: IntType::Int,
+            ..classic.clone()
+        };
+        assert!(!classic.serve(&signed));
+        let mut other = classic.clone();
+        other.message.author = "owner".into();
+        assert!(!classic.serve(&other));
+    }
 }

@@ -4,6 +4,7 @@ mod calls;
 mod in_flight;
 mod numbers;
 mod replies;
+mod watch;
 
 use std::collections::VecDeque;
 
@@ -13,6 +14,8 @@ use super::frames::{Frames, Renumbered};
 use super::legs::Agreed;
 use super::peer::OwnUser;
 use super::prepared::{PreparedCall, Statements, Text};
+use super::probe;
+use super::reason::Reason;
 use super::result_table::{ResultTables, SPARED_BYTES};
 use super::standing::{Standing, Transaction};
 use super::step::{ClientStep, Limits, Server};
@@ -23,10 +26,13 @@ use headwater_wire::frame::{self, HEADER_BYTES, Header, MAX_BODY};
 use headwater_wire::handshake::ChangeUser;
 use headwater_wire::renumber::Renumber;
 use headwater_wire::reply::{Event, Reply};
+use headwater_wire::resultset::Rows;
 
 pub(super) use in_flight::Served;
 use in_flight::{After, InFlight, Passing};
 use numbers::Answers;
+pub use watch::Seen;
+use watch::Watch;
 
 /// A session in its command phase.
 #[derive(Debug)]
@@ -60,6 +66,8 @@ pub struct Commands {
     touching: bool,
     definition_touched: bool,
     definer_denied: bool,
+    /// What is noted of statements, where somebody wants to know.
+    watch: Option<Box<Watch>>,
 }
 
 impl Commands {
@@ -90,6 +98,7 @@ impl Commands {
             touching: false,
             definition_touched: false,
             definer_denied: false,
+            watch: None,
         }
     }
 
@@ -109,6 +118,20 @@ impl Commands {
     #[must_use]
     pub fn has_quit(&self) -> bool {
         self.quit && self.is_idle()
+    }
+
+    /// Takes in the answer to [`probe::settings_query`].
+    pub(crate) fn settings_told(&mut self, rows: &Rows) -> Result<(), Reason> {
+        self.standing.observe(rows.end());
+        let settings = probe::judge_settings(self.server.mariadb, rows)?;
+        self.standing.settings_proved(settings);
+        Ok(())
+    }
+
+    /// Notes that a feed's statement goes on to the server.
+    pub fn relay_feed(&mut self, effects: Effects) {
+        self.disturb(effects);
+        self.begin(Command::Query, After::Nothing);
     }
 
     /// Notes that a tail goes on to the server: it changes nothing but the reply in flight.
@@ -233,6 +256,12 @@ impl Commands {
             // Without an owned call before it, its tables may be views that run anything.
             Class::Tail(_) => self.text(length, Effects::STORED_CODE, None),
             Class::Unbound(_) => self.text(length, Effects::ALL, Some(payload)),
+            Class::Feed(_) if !self.is_idle() => ClientStep::Hold,
+            Class::Feed(effects) if self.told > 0 => self.text(length, effects, Some(payload)),
+            Class::Feed(effects) => match self.settle_first(effects, Some(payload)) {
+                Some(step) => step,
+                None => ClientStep::Feed(length, effects),
+            },
             Class::Other(effects) => self.text(length, effects, Some(payload)),
         }
     }
@@ -407,6 +436,7 @@ impl Commands {
                 after,
                 client_data: None,
                 answers: answers.flatten(),
+                noted: None,
             });
         }
     }

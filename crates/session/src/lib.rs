@@ -13,6 +13,7 @@ mod known;
 pub mod legs;
 pub mod login;
 pub mod machine;
+pub mod narrowing;
 pub mod nobody;
 pub mod ownership;
 pub mod peer;

@@ -39,6 +39,8 @@ pub struct Machine {
     /// Whose accounts are not for this session's client: where nobody follows it, it is not heard.
     own_user: Option<OwnUser>,
     thread_id: Option<u32>,
+    /// Statements are noted.
+    watches: bool,
 }
 
 #[derive(Debug)]
@@ -59,8 +61,14 @@ impl Machine {
             decided: None,
             own_user: ways.own_user.clone(),
             thread_id: None,
+            watches: false,
             phase: Phase::LoggingIn(LoggingIn::new(ways, limits)),
         }
+    }
+
+    /// Has statements be noted: see [`Commands::take_seen`].
+    pub fn watch(&mut self) {
+        self.watches = true;
     }
 
     /// The command phase, once the client has logged in.
@@ -137,7 +145,10 @@ impl Machine {
             return step;
         }
         if let Phase::Commands(commands) = &mut self.phase {
-            return commands.client(input, self.limits, classify);
+            return match self.watches {
+                false => commands.client(input, self.limits, classify),
+                true => commands.watched_client(input, self.limits, classify),
+            };
         }
         if let Some(login) = self.take_login() {
             let (step, next) = login.client(input);
@@ -199,7 +210,10 @@ impl Machine {
                 self.thread_id = self.thread_id.or(login.thread_id());
                 Phase::LoggingIn(login)
             }
-            Next::In(commands, frames) => {
+            Next::In(mut commands, frames) => {
+                if self.watches {
+                    commands.watch();
+                }
                 // What waits is read anew, in frames or as commands.
                 self.decided = None;
                 self.frames = (frames != Frames::NONE).then_some(frames);

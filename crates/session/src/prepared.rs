@@ -89,6 +89,12 @@ impl Statements {
         }
     }
 
+    /// So many of either kind are remembered.
+    #[must_use]
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
     /// The session was reset: there are none.
     pub fn clear(&mut self) {
         *self = Statements::new(self.most, self.mariadb);
@@ -256,7 +262,7 @@ impl Text {
     #[must_use]
     pub fn new(class: Class, database: Current<'_>) -> Self {
         let effects = match &class {
-            Class::Other(effects) => Effects {
+            Class::Other(effects) | Class::Feed(effects) => Effects {
                 // What runs twice runs as a text.
                 spares: false,
                 ..*effects

@@ -6,6 +6,7 @@ use super::known::Known;
 use super::prepared::Current;
 use super::probe::Settings;
 use super::reason::Reason;
+use headwater_feed::template::Named;
 use headwater_statement::{Effects, Locks};
 use headwater_timeline::{DefinitionId, Form};
 use headwater_wire::response::OkPacket;
@@ -27,8 +28,12 @@ pub struct Standing {
     settings: Known<Settings>,
     /// No temporary table hides one of the definition's tables.
     tables: Known<()>,
+    /// Tables of statements that no temporary table hides.
+    plain: Plain,
     /// The procedure that the account was seen to be allowed to execute last.
     may_execute: Option<ExecuteRight>,
+    /// The column that the account was seen to be allowed to read last.
+    may_read: Option<ReadRight>,
     /// Where a refused procedure was called, and how many commands may have chosen another database up to its end.
     refused: Option<(Vec<u8>, u64)>,
     /// When this account last looked at a definition and saw too little, and in which database.
@@ -44,6 +49,42 @@ pub struct Standing {
     locked: bool,
     /// Calls are relayed until the session is reset.
     barred: Option<Reason>,
+}
+
+/// Names that are certainly no temporary tables'.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Plain {
+    /// No temporary table can be there yet.
+    All,
+    /// These, and those only.
+    These(Vec<Named>),
+    /// None.
+    #[default]
+    None,
+}
+
+/// More of them are not remembered.
+const PLAIN: usize = 100;
+
+/// A right to read that was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadRight {
+    /// The database of the table.
+    pub database: String,
+    /// The table.
+    pub table: String,
+    /// The column.
+    pub column: String,
+    /// When it was seen.
+    pub at: Instant,
+}
+
+impl ReadRight {
+    /// True for the right to this column.
+    #[must_use]
+    pub fn is_of(&self, database: &str, table: &str, column: &str) -> bool {
+        self.database == database && self.table == table && self.column == column
+    }
 }
 
 /// A session's transaction.
@@ -75,6 +116,7 @@ impl Standing {
         Standing {
             database: Known::from(database),
             tables: Known::Proven(()),
+            plain: Plain::All,
             ..Standing::default()
         }
     }
@@ -96,9 +138,11 @@ impl Standing {
         // SET ROLE.
         if effects.settings {
             self.may_execute = None;
+            self.may_read = None;
         }
         if effects.temp_tables || effects.stored_code {
             self.tables.doubt();
+            self.plain = Plain::None;
         }
     }
 
@@ -139,11 +183,17 @@ impl Standing {
     /// Another database may have been chosen.
     pub fn doubt_database(&mut self) {
         self.database.doubt();
+        if self.plain != Plain::All {
+            self.plain = Plain::None;
+        }
         self.database_changes += 1;
     }
 
     /// This is the current database now, or there is none.
     pub fn enter(&mut self, database: Option<Vec<u8>>) {
+        if self.plain != Plain::All && self.database.last() != database.as_ref() {
+            self.plain = Plain::None;
+        }
         self.database = Known::from(database);
     }
 
@@ -156,6 +206,24 @@ impl Standing {
     /// No temporary table was seen in the definition's way.
     pub fn tables_proved(&mut self) {
         self.tables = Known::Proven(());
+    }
+
+    /// No temporary table of this name is there.
+    pub fn plain(&mut self, named: Named) {
+        match &mut self.plain {
+            Plain::All => {}
+            Plain::These(names) => {
+                if names.len() < PLAIN {
+                    names.push(named);
+                }
+            }
+            Plain::None => self.plain = Plain::These(vec![named]),
+        }
+    }
+
+    /// The account was let read a column.
+    pub fn read_proved(&mut self, right: ReadRight) {
+        self.may_read = Some(right);
     }
 
     /// The next call has other tables.
@@ -276,6 +344,22 @@ impl Standing {
     #[must_use]
     pub fn may_execute(&self) -> Option<&ExecuteRight> {
         self.may_execute.as_ref()
+    }
+
+    /// The right to read that was seen last.
+    #[must_use]
+    pub fn may_read(&self) -> Option<&ReadRight> {
+        self.may_read.as_ref()
+    }
+
+    /// True when no temporary table hides this one, whatever database is the current one.
+    #[must_use]
+    pub fn is_plain(&self, named: &Named) -> bool {
+        match &self.plain {
+            Plain::All => true,
+            Plain::These(names) => names.contains(named),
+            Plain::None => false,
+        }
     }
 
     /// When this account last saw too little of a database's definition.

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use headwater_statement::Tail;
+use headwater_statement::{Effects, Tail};
 
 use super::asked::Asked;
 
@@ -56,6 +56,8 @@ pub enum ClientStep {
     Call(Box<Asked>),
     /// A whole packet of so many bytes: a tail, and its result table is pending.
     Tail(usize, Arc<Tail>),
+    /// A whole packet of so many bytes: a SELECT that may be a feed's, and what it may do where it is relayed.
+    Feed(usize, Effects),
     /// The pending ids must be on the server before the next packet may go on.
     Settle {
         /// The command asks for what the real call leaves behind besides its tables (warnings, counts).

@@ -49,6 +49,11 @@ impl<'a> Lexer<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
+    /// Nothing but white space is left: where a semicolon came last, the statement ends there.
+    pub fn is_at_end(&self) -> bool {
+        self.rest().iter().all(|&byte| is_space(byte))
+    }
+
     fn peek(&self, ahead: usize) -> Option<u8> {
         self.text.get(self.at + ahead).copied()
     }
@@ -211,9 +216,7 @@ impl Token<'_> {
 pub fn end_of_statement(mut lexer: Lexer<'_>) -> Option<()> {
     match lexer.next() {
         None => Some(()),
-        Some(token) => {
-            (token.is_punct(b';') && lexer.rest().iter().all(|&byte| is_space(byte))).then_some(())
-        }
+        Some(token) => (token.is_punct(b';') && lexer.is_at_end()).then_some(()),
     }
 }
 

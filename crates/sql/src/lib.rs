@@ -8,5 +8,5 @@ pub mod quoting;
 pub mod variable;
 pub mod words;
 
-pub use quoting::{hex, quoted};
+pub use quoting::{hex, push_list, quoted};
 pub use words::holds;

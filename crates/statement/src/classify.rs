@@ -7,6 +7,7 @@ use super::dynamic::Dynamic;
 use super::effects::Effects;
 use super::several::Several;
 use super::tail::Tail;
+use headwater_sql::holds;
 use headwater_sql::lexer::Lexer;
 use headwater_timeline::Definition;
 
@@ -23,6 +24,8 @@ pub enum Class {
     Dynamic(Dynamic),
     /// A tail. Where it is relayed as it is, it reads the result table and no more.
     Tail(Arc<Tail>),
+    /// A SELECT that may be a feed's: it names a table of messages, and has an order and a limit. What it may do where it is relayed.
+    Feed(Effects),
     /// Any other text, and what it may do to the session.
     Other(Effects),
 }
@@ -69,6 +72,17 @@ pub(super) fn other(text: &[u8], definitions: &[Definition], no_functions: bool)
     Class::Other(Effects::of(text, definitions, no_functions))
 }
 
+/// True for a SELECT that names one of these tables, and has an order and a limit, as far as a glance tells.
+pub(super) fn may_be_feed(text: &[u8], messages: &[Box<[u8]>]) -> bool {
+    !messages.is_empty()
+        && Lexer::new(text)
+            .next()
+            .is_some_and(|verb| verb.is_word("SELECT"))
+        && holds(text, "LIMIT")
+        && holds(text, "ORDER")
+        && messages.iter().any(|table| contains(text, table))
+}
+
 /// Without a result table's name in it, a text is no tail.
 pub(super) fn names_a_result(text: &[u8], definitions: &[Definition]) -> bool {
     definitions.iter().any(|definition| {
@@ -79,8 +93,12 @@ pub(super) fn names_a_result(text: &[u8], definitions: &[Definition]) -> bool {
             .next()
             .unwrap_or_default()
             .as_bytes();
-        text.windows(first_part.len().max(1))
-            .any(|part| part == first_part)
-            || first_part.is_empty()
+        first_part.is_empty() || contains(text, first_part)
     })
+}
+
+/// True where a text holds this somewhere.
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    let mut parts = text.windows(part.len().max(1));
+    parts.any(|own| own == part)
 }

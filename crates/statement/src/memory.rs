@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 
-use super::classify::{Class, names_a_result, of_call, other};
+use super::classify::{Class, may_be_feed, names_a_result, of_call, other};
 use super::effects::Effects;
 use super::tail::{MAX_TEXT_BYTES, Tail};
 use headwater_timeline::Definition;
@@ -20,6 +20,8 @@ type Tails = LruCache<Box<[u8]>, Option<Arc<Tail>>>;
 #[derive(Debug)]
 pub struct Classes {
     definitions: Arc<[Definition]>,
+    /// Tables of messages of feeds.
+    messages: Box<[Box<[u8]>]>,
     tails: Mutex<Tails>,
     statement_bytes: usize,
 }
@@ -33,9 +35,16 @@ impl Classes {
     ) -> Self {
         Self {
             definitions,
+            messages: Box::default(),
             tails: Mutex::new(LruCache::new(entries)),
             statement_bytes,
         }
+    }
+
+    /// The same, where SELECTs of these tables may be feeds'.
+    #[must_use]
+    pub fn with_messages(self, messages: Box<[Box<[u8]>]>) -> Self {
+        Self { messages, ..self }
     }
 
     /// What a text means on a server that is known to have `no_functions`, or may have some.
@@ -47,7 +56,7 @@ impl Classes {
             return class;
         }
         if text.len() > MAX_TEXT_BYTES || !names_a_result(text, &self.definitions) {
-            return other(text, &self.definitions, no_functions);
+            return self.other(text, no_functions);
         }
         let mut tails = self.tails.lock().unwrap_or_else(PoisonError::into_inner);
         let known = match tails.get(text) {
@@ -59,6 +68,13 @@ impl Classes {
             }
         };
         drop(tails);
-        known.map_or_else(|| other(text, &self.definitions, no_functions), Class::Tail)
+        known.map_or_else(|| self.other(text, no_functions), Class::Tail)
+    }
+
+    fn other(&self, text: &[u8], no_functions: bool) -> Class {
+        match other(text, &self.definitions, no_functions) {
+            Class::Other(effects) if may_be_feed(text, &self.messages) => Class::Feed(effects),
+            class => class,
+        }
     }
 }

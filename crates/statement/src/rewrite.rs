@@ -1,9 +1,7 @@
 //! A tail with the ids of its call in the result table's place.
 
-use std::fmt::Write;
-
 use super::tail::Tail;
-use headwater_sql::quoted;
+use headwater_sql::{push_list, quoted};
 
 /// How the ids are put into a tail, so that its reply has the column definitions of the real join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,11 +35,7 @@ impl Tail {
         text.push('.');
         text.push_str(&quoted(&self.names.id));
         text.push_str(" IN (");
-        for (at, id) in ids.iter().enumerate() {
-            let comma = if at == 0 { "" } else { "," };
-            // Writing into a String does not fail.
-            let _ = write!(text, "{comma}{id}");
-        }
+        push_list(&mut text, ids);
         text.push_str(") ");
         text.push_str(self.text.get(self.order_at..)?);
         Some(text)

@@ -12,7 +12,7 @@ use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
 
 use headwater_sql::keyword::{is_keyword, is_reserved};
-use headwater_sql::lexer::{Kind, Lexer, Token, is_space};
+use headwater_sql::lexer::{Kind, Lexer, Token};
 use headwater_timeline::Definition;
 
 /// A tail: `SELECT columns of message FROM message JOIN result table ON the ids ORDER BY message.id DESC LIMIT k`.
@@ -102,11 +102,7 @@ fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
     let mut tokens = Vec::new();
     while let Some(token) = lexer.next() {
         if token.is_punct(b';') {
-            lexer
-                .rest()
-                .iter()
-                .all(|&byte| is_space(byte))
-                .then_some(())?;
+            lexer.is_at_end().then_some(())?;
             break;
         }
         match token.kind {

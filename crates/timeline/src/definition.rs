@@ -350,6 +350,12 @@ impl IntType {
         }
     }
 
+    /// Whether it has values below 0.
+    #[must_use]
+    pub fn is_signed(self) -> bool {
+        matches!(self, Self::Int | Self::BigInt)
+    }
+
     /// Whether the type holds this value.
     pub fn holds(self, value: u64) -> bool {
         value <= self.max()

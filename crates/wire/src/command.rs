@@ -4,7 +4,7 @@ mod execute;
 mod query;
 
 pub use execute::{Execute, LAST_PREPARED, digits, statement_id};
-pub use query::{query_payload, query_text};
+pub use query::{query_payload, query_text, with_text};
 
 macro_rules! commands {
     ($($(#[$doc:meta])* $name:ident = $byte:literal,)*) => {

@@ -9,6 +9,7 @@
 //! to [`HELD_BYTES`] of it are kept. Column definitions and rows are walked by their headers.
 
 mod auth;
+pub mod layout;
 mod local_data;
 mod walk;
 

@@ -82,7 +82,9 @@ impl Source<'_> {
             return Ok(());
         }
         let readers: Vec<u64> = tickets.iter().map(|(reader, _)| *reader).collect();
-        let query = self.place.tables.follows_query(&readers, ROWS);
+        let Some(query) = self.place.tables.follows_query(&readers, ROWS) else {
+            return Ok(());
+        };
         let (rows, end) = self.ask(&query).await?;
         let Some(mut lists) = lists(&rows, ROWS).ok_or_else(no_number)? else {
             return Ok(());
@@ -107,6 +109,10 @@ impl Source<'_> {
             .place
             .tables
             .follow_query(reader, most.saturating_add(1));
+        let Some(query) = query else {
+            self.place.index_mut().give_up(ticket);
+            return Ok(());
+        };
         let asked = self.ask(&query).await;
         let asked = asked.and_then(|(rows, end)| {
             let authors = all::<1>(&rows).ok_or_else(no_number)?;

@@ -20,6 +20,7 @@ use self::fill::Source;
 use super::Binlog;
 use super::control::Control;
 use super::error::BinlogError;
+use super::feed::Wish;
 use super::obstacles::ServerFacts;
 use super::place::Place;
 use crate::account::{Conn, Purpose};
@@ -40,6 +41,12 @@ pub(super) enum Load {
         want: Want,
         done: oneshot::Sender<bool>,
     },
+    /// What a feed's candidates need. Told to `done`: whether it is there now.
+    Candidates {
+        place: PlaceId,
+        wish: Wish,
+        done: oneshot::Sender<bool>,
+    },
 }
 
 /// Loads under way at a time.
@@ -50,6 +57,8 @@ const TAKEN: usize = 16;
 const FEW: usize = 256;
 /// Rounds that a call waits for: follow list and authors, then ids of authors who have few new ones.
 const QUICK_ROUNDS: usize = 3;
+/// Rounds for candidates: so many authors are named at a time, and of each there may be more to be had below.
+const GATHERED_ROUNDS: usize = 32;
 const RETRY: Duration = Duration::from_millis(500);
 /// Readers that are asked for at a time.
 const READERS: usize = 64;
@@ -112,6 +121,13 @@ impl Loader {
                 Load::Page { place, want, done } => {
                     let waiting = pages.entry(place).or_default();
                     waiting.entry(want).or_default().push(done);
+                }
+                Load::Candidates { place, wish, done } => {
+                    if let Some(place) = self.place(place) {
+                        let there = self.gather(&place, &wish).await;
+                        let _ = done.send(matches!(there, Ok(true)));
+                        self.complain(&place, there.map(|_| ()));
+                    }
                 }
             }
         }
@@ -184,11 +200,10 @@ impl Loader {
                 .map_err(&failed)?;
             let top = top.row(0).and_then(|row| row.u64(0));
             *place.spans() = Spans::below(top.unwrap_or(0));
-            if self.binlog.limits.preload {
-                let readers = conn
-                    .rows(&place.tables.count_query())
-                    .await
-                    .map_err(&failed)?;
+            if let Some(count) = place.tables.count_query()
+                && self.binlog.limits.preload
+            {
+                let readers = conn.rows(&count).await.map_err(&failed)?;
                 let readers = readers.row(0).and_then(|row| row.u64(0));
                 let readers = readers.unwrap_or(0);
                 self.backlog
@@ -231,6 +246,40 @@ impl Loader {
         Ok(())
     }
 
+    /// Loads what candidates need. True if they are there then.
+    async fn gather(&mut self, place: &Place, wish: &Wish) -> Result<bool, BinlogError> {
+        let want = |reader| Want {
+            reader,
+            bound: wish.range.upper,
+            n: wish.range.most,
+        };
+        let readers: Vec<Want> = wish.readers.iter().copied().map(want).collect();
+        for _ in 0..GATHERED_ROUNDS {
+            let Some((server, mut conn)) = self.connection().await? else {
+                return Ok(false);
+            };
+            let mut source = self.source(place, &server, &mut conn);
+            let lists = source.follows(&readers).await?;
+            let missing = wish.missing(&place.index(), &lists);
+            if let Some(missing) = &missing {
+                let missing: Vec<_> = missing.iter().map(|author| (*author, want(0))).collect();
+                source.messages(&missing).await?;
+            }
+            self.control.put_back(self.generation, conn);
+            if !self.binlog.prove().await {
+                return Ok(false);
+            }
+            if wish.of(&place.index()).is_ok() {
+                return Ok(true);
+            }
+            // Nothing is missing that could be loaded: a list that is too long, or a load under way elsewhere.
+            if missing.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(false)
+    }
+
     /// One round for what is left.
     async fn catch_up(&mut self) {
         let begun = Instant::now();
@@ -253,16 +302,16 @@ impl Loader {
 
     async fn go_on(&mut self, place: &Place) -> Result<(), BinlogError> {
         if let Some(behind) = self.backlog.readers_behind(place.number())
+            && let Some(query) = place.tables.readers_query(behind, READERS)
             && let Some((_, mut conn)) = self.connection().await?
         {
             let failed = BinlogError::while_doing("the follow table cannot be read");
-            let query = place.tables.readers_query(behind, READERS);
             let readers = conn.rows(&query).await.map_err(&failed)?;
             let readers = all::<1>(&readers).ok_or_else(fill::no_number)?;
             let readers: Vec<u64> = readers.into_iter().flatten().collect();
             self.control.put_back(self.generation, conn);
             let full = place.index().is_nearly_full();
-            let pages = (&*readers, place.tables.n());
+            let pages = (&*readers, place.tables.n);
             let progress = self
                 .backlog
                 .add_readers(place.number(), pages, full, Instant::now());
@@ -288,6 +337,21 @@ impl Loader {
         Ok(())
     }
 
+    fn source<'a>(
+        &'a self,
+        place: &'a Place,
+        server: &ServerFacts,
+        conn: &'a mut Conn,
+    ) -> Source<'a> {
+        Source {
+            binlog: &self.binlog,
+            generation: self.generation,
+            place,
+            status: server.status,
+            conn,
+        }
+    }
+
     /// Begins whatever these pages lack, but for those that lack more authors than this.
     async fn round(
         &mut self,
@@ -302,13 +366,7 @@ impl Loader {
         let Some((server, mut conn)) = self.connection().await? else {
             return Ok(left);
         };
-        let mut source = Source {
-            binlog: &self.binlog,
-            generation: self.generation,
-            place,
-            status: server.status,
-            conn: &mut conn,
-        };
+        let mut source = self.source(place, &server, &mut conn);
         let lists = source.follows(wants).await?;
         left.began = !lists.is_empty();
         let mut authors: Vec<(u64, Want)> = Vec::new();

@@ -26,7 +26,7 @@ pub(super) async fn learn(
         .filter_map(texts)
         .map(|[table, column]| (table, column))
         .collect();
-    let keys = cascades::of(place, conn).await.map_err(&failed)?;
+    let keys = cascades::of(&place.tables, conn).await.map_err(&failed)?;
     if let Some(obstacle) = keys.into_iter().next() {
         return Err(obstacle.into());
     }

@@ -1,5 +1,7 @@
 //! The connections of a bench: as many as the largest number measured, on each route.
 
+use std::path::PathBuf;
+
 use super::BenchError;
 use super::child::Proxy;
 use super::client::Client;
@@ -33,6 +35,42 @@ pub struct Said {
     /// The counters it printed at its end.
     pub counts: Option<String>,
 }
+
+/// A settings file that is removed again: it is read before the port is opened.
+struct Settings(PathBuf);
+
+impl Settings {
+    /// With the classic tables as a feed.
+    fn of_the_feed() -> Result<Settings, BenchError> {
+        let path =
+            std::env::temp_dir().join(format!("headwater-bench-{}.toml", std::process::id()));
+        std::fs::write(&path, FEED).map_err(|source| BenchError::Write {
+            path: path.clone(),
+            source,
+        })?;
+        Ok(Settings(path))
+    }
+}
+
+impl Drop for Settings {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// The classic tables as a feed.
+pub const FEED: &str = r#"
+[[feed]]
+name = "classic"
+[feed.message]
+table = "message"
+id = "id"
+author = "user_id"
+[feed.follow]
+table = "follower"
+reader = "user_id"
+author = "follower_id"
+"#;
 
 impl Crew {
     /// Starts a Headwater for each of these routes, or takes the one that runs, and logs in there and directly.
@@ -71,7 +109,15 @@ impl Crew {
                 Route::Relay => &["--relay-only"],
                 _ => &[],
             };
-            let proxy = Proxy::start(flags, relay)?;
+            let mut args = relay.to_vec();
+            let settings = match (&flags.feed, route) {
+                (true, Route::Headwater) => Some(Settings::of_the_feed()?),
+                _ => None,
+            };
+            if let Some(path) = settings.as_ref().and_then(|file| file.0.to_str()) {
+                args.extend(["--config", path]);
+            }
+            let proxy = Proxy::start(flags, &args)?;
             let address = proxy.address();
             crew.proxies.push((route, proxy));
             crew.lines.push(line(route, address)?);
@@ -81,10 +127,12 @@ impl Crew {
 
     /// The ways in which a page can be asked for with these connections.
     #[must_use]
-    pub fn ways(&self, lateral: bool, page: Depth) -> Vec<Way> {
+    pub fn ways(&self, lateral: bool, feeds: bool, page: Depth) -> Vec<Way> {
         let has = |way: &Way| self.lines.iter().any(|line| line.route == way.route);
+        let of_feeds = Way::FEEDS.into_iter().filter(|_| feeds);
         Way::ALL
             .into_iter()
+            .chain(of_feeds)
             .filter(has)
             .filter(|way| lateral || way.form != Form::Lateral)
             .filter(|way| page == Depth::Random || way.form != Form::Newest)

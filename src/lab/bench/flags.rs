@@ -67,6 +67,12 @@ pub struct BenchFlags {
     /// AUTO_INCREMENT number stays where it got to, and everything goes into the binary log.
     #[arg(long)]
     pub writes: bool,
+    /// Measure SELECTs of feeds too: the same pages by a join, by IN (SELECT ...), by EXISTS, and by a list of authors
+    ///
+    /// Each is asked directly and through Headwater, in turn, and each answer is compared. The Headwater that the bench starts gets the
+    /// tables as a feed; one that runs already (--proxy) has to have them as one.
+    #[arg(long)]
+    pub feed: bool,
     /// Compare with the push model too. THIS WRITES: it makes a database `headwater_bench_push`, and drops it at the end
     ///
     /// The data set in it has so many users (400 if left out), each with 100 messages and 42.9 follows on average, and

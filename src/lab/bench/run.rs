@@ -49,11 +49,13 @@ pub fn run(flags: &BenchFlags, data: Data, stop: &Stop) -> Result<Report, BenchE
     )?;
     let turns: usize = pages
         .iter()
-        .map(|page| crew.ways(server.lateral, page.depth).len() * flags.connections.len())
+        .map(|page| {
+            crew.ways(server.lateral, flags.feed, page.depth).len() * flags.connections.len()
+        })
         .sum();
     let mut course = Course::new(turns, rounds(flags), stop);
     for page in pages {
-        let ways = crew.ways(server.lateral, page.depth);
+        let ways = crew.ways(server.lateral, flags.feed, page.depth);
         course.page(page, &ways, flags, &mut crew)?;
     }
     let (cells, mut differences) = course.finish();

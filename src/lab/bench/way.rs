@@ -26,6 +26,12 @@ pub enum Route {
 pub enum Form {
     /// One join of both tables.
     Join,
+    /// The same by a list of authors that the server finds: `IN (SELECT ...)`.
+    Select,
+    /// The same by EXISTS.
+    Exists,
+    /// The same by a list of authors that the app has read before.
+    List,
     /// The newest ids of every followed author by LATERAL, then the bodies of the page.
     Lateral,
     /// The push model: the reader's mailbox, joined with the messages.
@@ -84,6 +90,17 @@ impl Way {
         Way::new(Route::Direct, Form::Bodies),
     ];
 
+    /// The ways of a feed's SELECTs, besides those.
+    pub const FEEDS: [Way; 7] = [
+        Way::new(Route::Headwater, Form::Join),
+        Way::new(Route::Direct, Form::Select),
+        Way::new(Route::Headwater, Form::Select),
+        Way::new(Route::Direct, Form::Exists),
+        Way::new(Route::Headwater, Form::Exists),
+        Way::new(Route::Direct, Form::List),
+        Way::new(Route::Headwater, Form::List),
+    ];
+
     /// A form on a route.
     #[must_use]
     pub const fn new(route: Route, form: Form) -> Way {
@@ -96,6 +113,10 @@ impl Way {
         match self.form {
             Form::Call => Some(Way::new(Route::Direct, Form::Call)),
             Form::Newest => None,
+            Form::Join if matches!(self.route, Route::Headwater) => {
+                Some(Way::new(Route::Direct, Form::Join))
+            }
+            Form::Select | Form::Exists | Form::List => Some(Way::new(Route::Direct, self.form)),
             _ => Some(Way::new(Route::Direct, Form::CallAndTail)),
         }
     }
@@ -104,7 +125,14 @@ impl Way {
     #[must_use]
     pub const fn label(self) -> &'static str {
         match (self.route, self.form) {
+            (Route::Headwater, Form::Join) => "Headwater, plain SQL join",
             (_, Form::Join) => "plain SQL join",
+            (Route::Headwater, Form::Select) => "Headwater, IN (SELECT)",
+            (_, Form::Select) => "IN (SELECT)",
+            (Route::Headwater, Form::Exists) => "Headwater, EXISTS",
+            (_, Form::Exists) => "EXISTS",
+            (Route::Headwater, Form::List) => "Headwater, list of authors",
+            (_, Form::List) => "list of authors",
             (_, Form::Lateral) => "LATERAL over all followed",
             (_, Form::Mailbox) => "push, from the mailbox",
             (_, Form::Bodies) => "floor: 20 bodies by primary key",
@@ -150,6 +178,51 @@ impl Task {
             "SELECT message.id,message.user_id,body FROM message \
              INNER JOIN follower ON message.user_id=follower.follower_id \
              WHERE follower.user_id={reader}{bound} ORDER BY message.id DESC LIMIT {PAGE}"
+        )
+    }
+
+    /// The page by a list of authors that the server finds.
+    #[must_use]
+    pub fn select(&self) -> String {
+        let reader = self.reader;
+        self.whose(&format!(
+            "user_id IN (SELECT follower_id FROM follower WHERE follower.user_id={reader})"
+        ))
+    }
+
+    /// The page of authors of whom each is looked for among those that are followed.
+    #[must_use]
+    pub fn exists(&self) -> String {
+        let reader = self.reader;
+        self.whose(&format!(
+            "EXISTS (SELECT 1 FROM follower WHERE follower.follower_id=message.user_id AND follower.user_id={reader})"
+        ))
+    }
+
+    /// The page of these authors. Asks for author 0, who is nobody, when there are none.
+    #[must_use]
+    pub fn list(&self, authors: &[u64]) -> String {
+        let mut list = "0".to_owned();
+        if !authors.is_empty() {
+            list.clear();
+            crate::sql::push_list(&mut list, authors);
+        }
+        self.whose(&format!("user_id IN ({list})"))
+    }
+
+    fn whose(&self, condition: &str) -> String {
+        let bound = self.bounded("id");
+        format!(
+            "SELECT id,user_id,body FROM message WHERE {condition}{bound} ORDER BY id DESC LIMIT {PAGE}"
+        )
+    }
+
+    /// Those whom the reader follows.
+    #[must_use]
+    pub fn follows(&self) -> String {
+        format!(
+            "SELECT follower_id FROM follower WHERE user_id={}",
+            self.reader
         )
     }
 

@@ -12,6 +12,9 @@ pub struct Work {
     expected: Vec<u8>,
     expected_newest: Vec<u8>,
     join: Vec<u8>,
+    select: Vec<u8>,
+    exists: Vec<u8>,
+    list: Vec<u8>,
     lateral: Vec<u8>,
     mailbox: Vec<u8>,
     bodies: Vec<u8>,
@@ -40,6 +43,9 @@ impl Work {
             expected: Vec::new(),
             expected_newest: Vec::new(),
             join: packet(&task.join()),
+            select: packet(&task.select()),
+            exists: packet(&task.exists()),
+            list: Vec::new(),
             lateral: packet(&task.lateral()),
             mailbox: packet(&task.mailbox()),
             bodies: Vec::new(),
@@ -48,6 +54,9 @@ impl Work {
             tail: packet(TAIL),
         };
         work.learn(Form::CallAndTail, direct)?;
+        let mut rows = Vec::new();
+        direct.ask(&packet(&task.follows()), &mut rows)?;
+        work.list = packet(&task.list(&numbers(&rows)?));
         Ok(work)
     }
 
@@ -75,6 +84,9 @@ impl Work {
     pub fn statements(&self, form: Form) -> (&[u8], Option<&[u8]>) {
         match form {
             Form::Join => (&self.join, None),
+            Form::Select => (&self.select, None),
+            Form::Exists => (&self.exists, None),
+            Form::List => (&self.list, None),
             Form::Lateral => (&self.lateral, None),
             Form::Mailbox => (&self.mailbox, None),
             Form::Bodies => (&self.bodies, None),
@@ -121,6 +133,19 @@ impl Work {
         self.expected = rows;
         Ok(())
     }
+}
+
+/// Takes rows of one number apart.
+fn numbers(rows: &[u8]) -> Result<Vec<u64>, Malformed> {
+    let mut cursor = Cursor::new(rows);
+    let mut numbers = Vec::new();
+    while !cursor.is_empty() {
+        let at = cursor.position();
+        let number = std::str::from_utf8(cursor.lenenc_bytes()?).ok();
+        let number = number.and_then(|number| number.parse().ok());
+        numbers.push(number.ok_or(Malformed::Unexpected { at, value: 0 })?);
+    }
+    Ok(numbers)
 }
 
 /// Takes the rows of a page apart: id, author, body.

@@ -56,7 +56,7 @@ impl Reader<'_> {
         } else if self.is_next_punct(b'(') {
             let inner = self.predicate()?;
             // `NOT (a) = b`, `NOT (a, b) < (c, d)`: of what it is a negation depends on the mode.
-            match inner.words.end == self.place() && self.closed_by_parenthesis(&inner) {
+            match self.is_in_parentheses(&inner.words) {
                 true => inner,
                 false => return Err(Refused::NotUnderstood),
             }
@@ -73,20 +73,6 @@ impl Reader<'_> {
             is: Says::Not(Box::new(inner)),
             words: start..self.place(),
         })
-    }
-
-    /// Whether a condition that begins with a parenthesis is what stands in it, and nothing behind it.
-    fn closed_by_parenthesis(&self, condition: &Condition) -> bool {
-        !matches!(
-            condition.is,
-            Says::Compare(..)
-                | Says::Pairs(..)
-                | Says::Between(..)
-                | Says::In(..)
-                | Says::InRows(..)
-                | Says::Like(..)
-                | Says::Null(..)
-        ) || self.is_in_parentheses(&condition.words)
     }
 
     /// One predicate, or a condition in parentheses.
@@ -185,13 +171,7 @@ impl Reader<'_> {
             self.punct(b')')?;
             return Ok(Says::InRows(left, Box::new(rows), is));
         }
-        let mut all = Vec::new();
-        loop {
-            all.push(self.literal()?.ok_or_else(|| self.astray())?);
-            if !self.takes_punct(b',') {
-                break;
-            }
-        }
+        let all = self.separated(|reader| reader.literal()?.ok_or_else(|| reader.astray()))?;
         self.punct(b')')?;
         Ok(Says::In(left, List::Each(all), is))
     }
@@ -289,13 +269,7 @@ impl Reader<'_> {
         if calls(self, "COALESCE") || calls(self, "IFNULL") {
             self.advance();
             self.advance();
-            let mut all = Vec::new();
-            loop {
-                all.push(self.deeper(Reader::operand)?);
-                if !self.takes_punct(b',') {
-                    break;
-                }
-            }
+            let all = self.separated(|reader| reader.deeper(Reader::operand))?;
             self.punct(b')')?;
             return Ok(Operand::Coalesce(all));
         }

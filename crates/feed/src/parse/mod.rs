@@ -95,7 +95,6 @@ impl Reader<'_> {
         }
         let operand = self.operand()?;
         let alias = match self.takes("AS") {
-            // Behind AS a string is a name as well.
             true => Some(self.name()?),
             false => self.alias(),
         };

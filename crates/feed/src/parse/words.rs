@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use headwater_sql::keyword::{is_keyword, is_reserved};
+use headwater_sql::keyword::is_reserved;
+use headwater_sql::lexer::Lexer;
 
 use crate::query::Name;
 use crate::refused::Refused;
@@ -207,23 +208,15 @@ impl<'a> Reader<'a> {
 
     /// Behind a point any word is a name.
     pub(super) fn name_behind_point(&mut self, behind_point: bool) -> Result<Name, Refused> {
-        let bytes = self.bytes();
-        let text = match self.peek() {
-            Some(Is::Quoted) => bytes.get(1..bytes.len().saturating_sub(1)),
-            Some(Is::Name) if !bytes.first().is_some_and(u8::is_ascii_digit) => Some(bytes),
-            _ => return Err(self.astray()),
-        };
-        let text = text.and_then(|text| std::str::from_utf8(text).ok());
-        let text = text.filter(|text| text.is_ascii() && !text.is_empty());
-        let text = text.ok_or(Refused::NotUnderstood)?;
+        let name = Lexer::new(self.bytes())
+            .next()
+            .and_then(|token| token.name());
+        let name = name.filter(|name| !name.is_empty());
+        let text = name.ok_or_else(|| self.astray())?;
         let quoted = self.peek() == Some(Is::Quoted);
-        if !quoted && !behind_point && is_reserved(text) {
+        if !quoted && !behind_point && is_reserved(&text) {
             return Err(self.astray());
         }
-        let text = match quoted {
-            true => text.replace("``", "`"),
-            false => text.to_owned(),
-        };
         Ok(Name {
             text,
             word: self.advance(),
@@ -233,8 +226,8 @@ impl<'a> Reader<'a> {
     /// A name without AS in front: no keyword at all, as that may be the next clause.
     pub(super) fn alias(&mut self) -> Option<Name> {
         let quoted = self.peek() == Some(Is::Quoted);
-        let plain = self.peek() == Some(Is::Name)
-            && std::str::from_utf8(self.bytes()).is_ok_and(|word| !is_keyword(word));
+        let plain =
+            self.peek() == Some(Is::Name) && std::str::from_utf8(self.bytes()).is_ok_and(is_alias);
         match quoted || plain {
             true => self.name().ok(),
             false => None,
@@ -254,4 +247,29 @@ impl<'a> Reader<'a> {
         self.depth -= 1;
         read
     }
+}
+
+/// A word that can be nothing else than a name behind a table or a column. Words that begin a clause in one of the servers' versions
+/// are none, though they may be names elsewhere.
+fn is_alias(word: &str) -> bool {
+    const CLAUSES: [&str; 16] = [
+        "EXCEPT",
+        "FETCH",
+        "FOR",
+        "FULL",
+        "INTERSECT",
+        "LATERAL",
+        "MINUS",
+        "OFFSET",
+        "ONLY",
+        "QUALIFY",
+        "ROW",
+        "ROWS",
+        "SYSTEM",
+        "TABLESAMPLE",
+        "VALUES",
+        "WINDOW",
+    ];
+    let clause = |clause: &&str| clause.eq_ignore_ascii_case(word);
+    !is_reserved(word) && !CLAUSES.iter().any(clause)
 }

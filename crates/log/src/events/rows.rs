@@ -4,7 +4,6 @@ use super::compressed::Unpacking;
 use super::tables::{Width, number, table_number};
 use super::{Lost, malformed};
 use crate::routes::{Column, Route};
-use headwater_timeline::definition::IntType;
 use headwater_wire::cursor::Cursor;
 
 /// Rows that are read at a time.
@@ -216,7 +215,7 @@ fn read_cell(column: Column, width: Width, value: Option<&[u8]>) -> Result<Cell,
     let Some(value) = value else {
         return Ok(Cell::Null);
     };
-    let signed = matches!(column.kind, IntType::Int | IntType::BigInt);
+    let signed = column.kind.is_signed();
     let negative = value.last().is_some_and(|highest| highest & 0x80 != 0);
     match width {
         Width::Number(_) if !(signed && negative) => Ok(Cell::Number(number(value))),

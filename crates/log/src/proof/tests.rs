@@ -544,13 +544,13 @@ fn freshness_is_of_its_stream_and_of_its_time() {
     assert!(following.was_fresh(Duration::from_secs(1), now + Duration::from_millis(900)));
     assert!(!following.was_fresh(Duration::from_secs(1), now + Duration::from_millis(1_100)));
     let mark = following.mark().unwrap();
-    assert!(following.spared(mark, PLACE, 1, None));
+    assert!(following.spared(mark, PLACE, &[1], None));
     following.step_aside();
     assert!(
         !following.proof_ended(generation, now, true),
         "it is about another stream"
     );
-    assert!(!following.spared(mark, PLACE, 1, None));
+    assert!(!following.spared(mark, PLACE, &[1], None));
     assert_eq!(following.fresh(), None);
     assert_eq!(
         State::Absent,

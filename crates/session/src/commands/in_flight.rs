@@ -5,6 +5,7 @@ use headwater_wire::renumber::Renumber;
 use headwater_wire::reply::{LocalData, Reply};
 
 use super::numbers::Answers;
+use super::watch::Noted;
 use crate::dump::Dump;
 use crate::prepared::{PreparedCall, Text};
 
@@ -24,6 +25,8 @@ pub(super) struct InFlight {
     pub(super) client_data: Option<LocalData>,
     /// What the client says within the reply, where its numbers or the server's are made here.
     pub(super) answers: Option<Answers>,
+    /// What is noted of it, where somebody wants to know.
+    pub(super) noted: Option<Box<Noted>>,
 }
 
 impl InFlight {

@@ -61,6 +61,9 @@ impl Commands {
                 Some(Event::ClientData) => front.client_data = Some(LocalData::new()),
                 Some(Event::Done(outcome)) => {
                     if let Some(ended) = self.in_flight.pop_front() {
+                        if let Some(noted) = ended.noted {
+                            self.note_ended(*noted, &outcome, ended.reply.rows());
+                        }
                         self.end(ended.after, outcome);
                     }
                 }

@@ -3,6 +3,7 @@
 
 mod cuts;
 mod framed;
+mod watched;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;

@@ -136,11 +136,7 @@ impl<K: Knowledge> World<'_, K> {
             Some(Answer::Err(error)) => return Err(failed(error)),
             _ => return Err(Reason::Settings.into()),
         };
-        let standing = &mut self.session.standing;
-        standing.observe(rows.end());
-        let settings = probe::judge_settings(self.session.server.mariadb, rows)?;
-        standing.settings_proved(settings);
-        Ok(())
+        Ok(self.session.settings_told(rows)?)
     }
 }
 

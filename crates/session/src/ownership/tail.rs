@@ -61,11 +61,9 @@ impl OwnTail {
         if ids.len() >= usize::from(probe::LONG_LIST) {
             return None;
         }
-        let text = command::query_text(payload, session.capabilities)?;
-        let mut own = payload.get(..text.start)?.to_vec();
-        own.extend_from_slice(tail.rewrite(form, ids)?.as_bytes());
+        let own = tail.rewrite(form, ids)?;
         Some(OwnTail {
-            payload: own,
+            payload: command::with_text(payload, session.capabilities, own.as_bytes())?,
             whole: ids.len() == all.len(),
             limit: tail.limit,
         })

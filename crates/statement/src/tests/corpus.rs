@@ -83,6 +83,7 @@ fn named(class: &Class, with_effects: bool) -> String {
             format!("unbound({}{parameters})", asked.join(","))
         }
         Class::Several(several, _) => format!("several {}", several.rest),
+        Class::Feed(_) => "feed".into(),
         Class::Dynamic(Dynamic::Prepare { call, .. }) => match call {
             Some(_) => "prepare call".into(),
             None => "prepare".into(),

@@ -6,7 +6,7 @@
 //! | `window`, `follows` | what is known of one author, of one reader |
 //! | `loading`, `load` | rows that arrive while changes go on |
 //! | `tombstones` | removals that do not say whose message it was |
-//! | `page`, `descending` | what is answered |
+//! | `page`, `newest`, `descending` | what is answered |
 //! | `upkeep` | what is put off: sweeping, freeing, evicting |
 //! | `table`, `shard`, `room` | where all that lies, and what it costs |
 //!
@@ -18,6 +18,7 @@ mod descending;
 mod follows;
 mod load;
 mod loading;
+mod newest;
 mod page;
 mod room;
 mod shard;
@@ -34,6 +35,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use follows::Follows;
 use loading::Whose;
 pub use loading::{AuthorAsk, Ticket};
+pub use newest::{Newest, Range};
 pub use page::{Missing, Page};
 use table::Table;
 use tombstones::Tombstones;

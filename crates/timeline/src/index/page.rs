@@ -6,7 +6,7 @@ use super::window::View;
 use crate::Head;
 
 /// More missing authors than this are not named at once.
-const MISSING_AUTHORS: usize = 1_000;
+pub(super) const MISSING_AUTHORS: usize = 1_000;
 
 /// What the procedure would leave: see `timeline::merge`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -33,6 +33,18 @@ pub(super) struct View<'a> {
     pub(super) enough: bool,
 }
 
+/// What a window holds for certain.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known<'a> {
+    pub(super) author: u64,
+    /// All ids from `low` up to a bound, ascending; those of tombstones among them.
+    pub(super) ids: &'a [u64],
+    /// The last of them. It lies in the window itself as a rule, so that they need not be looked at for it.
+    pub(super) newest: Option<u64>,
+    /// 0: there are no others below.
+    pub(super) low: u64,
+}
+
 impl Entry for Window {
     fn key(&self) -> u64 {
         self.author
@@ -178,14 +190,8 @@ impl Window {
         }
     }
 
-    /// The ids at or below the bound, if what is here at a position holds the newest of them.
-    pub(super) fn view(
-        &self,
-        bound: Option<u64>,
-        n: usize,
-        position: Position,
-        tombstones: &Tombstones,
-    ) -> Option<View<'_>> {
+    /// The ids at or below the bound that are certain at a position; `None`: nothing is.
+    pub(super) fn known(&self, bound: Option<u64>, position: Position) -> Option<Known<'_>> {
         let mut low = self.low;
         let mut start = 0;
         if let Some(load) = &self.load
@@ -202,12 +208,30 @@ impl Window {
             _ => self.ids.len(),
         };
         let ids = self.ids.get(start..end).unwrap_or(&[]);
+        let newest = match end == self.ids.len() && !ids.is_empty() {
+            true => Some(self.newest),
+            false => ids.last().copied(),
+        };
+        Some(Known {
+            author: self.author,
+            ids,
+            newest,
+            low,
+        })
+    }
+
+    /// The ids at or below the bound, if what is here at a position holds the newest of them.
+    pub(super) fn view(
+        &self,
+        bound: Option<u64>,
+        n: usize,
+        position: Position,
+        tombstones: &Tombstones,
+    ) -> Option<View<'_>> {
+        let known = self.known(bound, position)?;
+        let Known { ids, low, .. } = known;
         let (head, enough) = if tombstones.is_empty() {
-            let head = match end == self.ids.len() && !ids.is_empty() {
-                true => Some(self.newest),
-                false => ids.last().copied(),
-            };
-            (head, ids.len() >= n.max(1))
+            (known.newest, ids.len() >= n.max(1))
         } else {
             let mut shown = tombstones.shown(ids, self.author);
             let head = shown.next();

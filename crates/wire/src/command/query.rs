@@ -27,6 +27,13 @@ pub fn query_text(payload: &[u8], capabilities: Capabilities) -> Option<Range<us
     Some(cursor.position()..payload.len())
 }
 
+/// The payload with another text, and what stands in front of it as it is.
+#[must_use]
+pub fn with_text(payload: &[u8], capabilities: Capabilities, text: &[u8]) -> Option<Vec<u8>> {
+    let own = query_text(payload, capabilities)?;
+    Some([payload.get(..own.start)?, text].concat())
+}
+
 fn skip_attributes(cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
     let parameters = cursor.lenenc_int()?;
     expect(cursor, 1, Cursor::lenenc_int)?;

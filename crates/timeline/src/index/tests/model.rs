@@ -53,6 +53,19 @@ impl Tables {
     }
 }
 
+impl Tables {
+    /// The newest messages of these authors in a range.
+    pub(super) fn newest(&self, authors: &[u64], range: Range) -> Newest {
+        let below = range.upper.and_then(|upper| upper.checked_add(1));
+        let all = authors.iter().flat_map(|author| self.ids(*author, below));
+        let mut ids: Vec<u64> = all.filter(|id| *id >= range.lower).collect();
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        let all = ids.len() < range.most;
+        ids.truncate(range.most);
+        Newest { ids, all }
+    }
+}
+
 /// One statement of a transaction.
 #[derive(Clone, Debug)]
 pub(super) enum Write {

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::super::Range;
 use super::model::{Tables, World, Write};
 
 const READERS: u64 = 3;
@@ -101,7 +102,26 @@ fn check(world: &World) -> Result<usize, TestCaseError> {
             }
         }
     }
+    check_newest(world)?;
     Ok(answered)
+}
+
+/// So are the newest messages of any authors.
+fn check_newest(world: &World) -> Result<(), TestCaseError> {
+    for authors in [&[0][..], &[1, 3], &[0, 1, 2, 3, 4]] {
+        for upper in [None, Some(0), Some(17), Some(31)] {
+            for lower in [0, 12] {
+                for most in [1, 2, 5, 60] {
+                    let range = Range { upper, lower, most };
+                    if let Ok(newest) = world.index.newest(authors, range) {
+                        let expected = world.now().newest(authors, range);
+                        prop_assert_eq!(newest, expected, "{:?}, {:?}", authors, range);
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What is asked for is enough in the end.
@@ -122,7 +142,27 @@ fn arrives(world: &mut World) -> Result<(), TestCaseError> {
         }
     }
     check(world)?;
-    Ok(())
+    arrives_for_authors(world)
+}
+
+/// The same where nobody's follow list is asked for.
+fn arrives_for_authors(world: &mut World) -> Result<(), TestCaseError> {
+    for (upper, lower, most) in [(None, 0, 3), (Some(25), 0, 60), (Some(33), 12, 60)] {
+        let range = Range { upper, lower, most };
+        let mut rounds = 0;
+        while let Err(missing) = world.index.newest(&[0, 2, 4], range) {
+            for author in missing {
+                world.begin_author(author, upper, most);
+            }
+            while world.loads() > 0 {
+                world.finish(0, rounds, 0, 1 + rounds % 3);
+            }
+            world.follow_log(usize::MAX);
+            rounds += 1;
+            prop_assert!(rounds < 80, "{:?}", range);
+        }
+    }
+    check_newest(world)
 }
 
 proptest! {

@@ -1,0 +1,259 @@
+//! A feed as the settings describe it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::authors::Follow;
+use crate::shape::Feed;
+
+/// Which one of the feeds that the settings name: by its number among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FeedId(pub usize);
+
+/// The names of one feed's tables and columns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FeedDefinition {
+    /// What logs, counters and pages call it.
+    pub name: String,
+    /// The only database it is served in; `None`: any in which its check passes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<String>,
+    /// The messages.
+    pub message: Messages,
+    /// Who follows whom; not needed where statements name the authors themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follow: Option<Follows>,
+}
+
+/// The table of messages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Messages {
+    /// Its name.
+    pub table: String,
+    /// Its primary key.
+    #[serde(default = "id")]
+    pub id: String,
+    /// Who wrote a message.
+    pub author: String,
+    /// By what pages are ordered, newest first: the id, or another column and the id behind it. Empty: the id.
+    #[serde(default)]
+    pub order: Vec<String>,
+}
+
+fn id() -> String {
+    "id".into()
+}
+
+/// The table of who follows whom.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Follows {
+    /// Its name.
+    pub table: String,
+    /// Who follows.
+    pub reader: String,
+    /// Who is followed.
+    pub author: String,
+}
+
+/// A feed that cannot be served as it is described; the message names the key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedError {
+    key: &'static str,
+    problem: String,
+}
+
+impl fmt::Display for FeedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.key, self.problem)
+    }
+}
+
+impl std::error::Error for FeedError {}
+
+/// The longest name of a table or column, in characters.
+const NAME: usize = 64;
+
+impl FeedDefinition {
+    /// The column that pages are ordered by, if that is another one than the id.
+    #[must_use]
+    pub fn key(&self) -> Option<&str> {
+        let first = self.message.order.first()?;
+        (!first.eq_ignore_ascii_case(&self.message.id)).then_some(first)
+    }
+
+    /// The names as a statement is compared with them.
+    #[must_use]
+    pub fn feed(&self, database: &str) -> Feed {
+        Feed {
+            database: Some(database.to_owned()),
+            message: self.message.table.clone(),
+            id: self.message.id.clone(),
+            author: self.message.author.clone(),
+            key: self.key().map(str::to_owned),
+            follow: self.follow.as_ref().map(|follow| Follow {
+                table: follow.table.clone(),
+                reader: follow.reader.clone(),
+                author: follow.author.clone(),
+            }),
+        }
+    }
+
+    /// Looks whether it can be served.
+    ///
+    /// # Errors
+    /// The first key that is wrong, and what is.
+    pub fn validate(&self) -> Result<(), FeedError> {
+        let names = [
+            ("message.table", &self.message.table),
+            ("message.id", &self.message.id),
+            ("message.author", &self.message.author),
+        ];
+        let follow = self.follow.iter().flat_map(|follow| {
+            [
+                ("follow.table", &follow.table),
+                ("follow.reader", &follow.reader),
+                ("follow.author", &follow.author),
+            ]
+        });
+        let order = self
+            .message
+            .order
+            .iter()
+            .map(|name| ("message.order", name));
+        let database = self.database.iter().map(|name| ("database", name));
+        for (key, name) in names.into_iter().chain(follow).chain(order).chain(database) {
+            is_name(key, name)?;
+        }
+        let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
+        let message = &self.message;
+        let fault = |key, problem: String| Err(FeedError { key, problem });
+        if same(&message.id, &message.author) {
+            let problem = format!("and message.author are both {:?}", message.id);
+            return fault("message.id", problem);
+        }
+        if let Some(follow) = &self.follow
+            && same(&follow.reader, &follow.author)
+        {
+            let problem = format!("and follow.author are both {:?}", follow.reader);
+            return fault("follow.reader", problem);
+        }
+        let by_id = |name: &String| same(name, &message.id);
+        let fits = match message.order.as_slice() {
+            [] => true,
+            [only] => by_id(only),
+            [key, last] => !by_id(key) && by_id(last) && !same(key, &message.author),
+            _ => false,
+        };
+        if !fits {
+            let id = &message.id;
+            return fault(
+                "message.order",
+                format!(
+                    "is [{id:?}], or another column and the id behind it: [\"created_at\", {id:?}]"
+                ),
+            );
+        }
+        Ok(())
+    }
+}
+
+fn is_name(key: &'static str, name: &str) -> Result<(), FeedError> {
+    let printable = name.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let fits = (1..=NAME).contains(&name.len()) && printable && !name.ends_with(' ');
+    match fits {
+        true => Ok(()),
+        false => Err(FeedError {
+            key,
+            problem: format!(
+                "= {name:?}: a name is 1 to {NAME} printable ASCII characters and does not end in a space"
+            ),
+        }),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> FeedDefinition {
+        toml::from_str(text).unwrap()
+    }
+
+    const HOME: &str = r#"
+        name = "home"
+        [message]
+        table = "statuses"
+        id = "id"
+        author = "profile_id"
+        order = ["created_at", "id"]
+        [follow]
+        table = "followers"
+        reader = "profile_id"
+        author = "following_id"
+    "#;
+
+    #[test]
+    fn a_feed_is_read_as_it_is_written() {
+        let home = read(HOME);
+        assert_eq!(home.validate(), Ok(()));
+        assert_eq!(home.key(), Some("created_at"));
+        assert_eq!(
+            toml::from_str(&toml::to_string(&home).unwrap()),
+            Ok(home.clone())
+        );
+        let feed = home.feed("app");
+        assert_eq!(feed.message, "statuses");
+        assert_eq!(feed.follow.unwrap().author, "following_id");
+    }
+
+    #[test]
+    fn the_id_alone_orders_where_nothing_is_said() {
+        let short = read("name = 'a'\n[message]\ntable = 'm'\nauthor = 'u'");
+        assert_eq!(short.validate(), Ok(()));
+        assert_eq!((short.key(), short.message.id.as_str()), (None, "id"));
+        let id = read("name = 'a'\n[message]\ntable = 'm'\nauthor = 'u'\norder = ['ID']");
+        assert_eq!((id.validate(), id.key()), (Ok(()), None));
+    }
+
+    #[test]
+    fn what_cannot_be_served_is_told_by_its_key() {
+        for (from, to, told) in [
+            ("\"statuses\"", "\"\"", "message.table"),
+            (
+                "author = \"profile_id\"",
+                "author = \"ID\"",
+                "message.id and message.author",
+            ),
+            (
+                "\"following_id\"",
+                "\"profile_id\"",
+                "follow.reader and follow.author",
+            ),
+            (
+                "[\"created_at\", \"id\"]",
+                "[\"created_at\"]",
+                "message.order is",
+            ),
+            (
+                "[\"created_at\", \"id\"]",
+                "[\"id\", \"created_at\"]",
+                "message.order is",
+            ),
+            (
+                "[\"created_at\", \"id\"]",
+                "[\"profile_id\", \"id\"]",
+                "message.order is",
+            ),
+        ] {
+            let text = HOME.replacen(from, to, 1);
+            let error = read(&text).validate().unwrap_err().to_string();
+            assert!(error.starts_with(told), "{error}");
+        }
+        assert!(toml::from_str::<FeedDefinition>(&HOME.replace("reader", "user")).is_err());
+    }
+}

@@ -1,0 +1,254 @@
+//! Body of the fuzz target `feed`: takes any bytes and fails by an assertion.
+
+use crate::authors::Follow;
+use crate::narrow::Form;
+use crate::parse::parse;
+use crate::schema::{Class, ColumnFacts, Schema, Table};
+use crate::shape::{Feed, shape};
+use crate::words::Words;
+
+/// Statements to begin with.
+const STATEMENTS: [&str; 8] = [
+    "SELECT * FROM message WHERE user_id IN (1, 2, 3) ORDER BY id DESC LIMIT 20",
+    "SELECT m.id FROM message m WHERE m.user_id IN (SELECT author FROM follower WHERE reader = 7) AND m.hidden = 0 ORDER BY m.id DESC LIMIT 5, 20",
+    "SELECT DISTINCT m.id, m.body FROM message AS m JOIN follower f ON f.author = m.user_id AND f.reader = ? WHERE m.id < ? ORDER BY m.id DESC LIMIT ?",
+    "SELECT `message`.* FROM `message` WHERE EXISTS (SELECT 1 FROM follower WHERE author = message.user_id AND reader = 7) ORDER BY `message`.`id` DESC LIMIT 20 OFFSET 0",
+    "SELECT id, body FROM message WHERE (user_id IN (SELECT author FROM follower WHERE reader = 7) OR user_id = 7) AND body LIKE '%x%' ORDER BY id DESC LIMIT 20;",
+    "SELECT m.id, u.name FROM message m LEFT JOIN users u ON u.id = m.user_id WHERE m.user_id = 3 AND NOT (m.hidden <> 0) ORDER BY m.id DESC LIMIT 20",
+    "SELECT m.id FROM message m INNER JOIN follower f ON m.user_id = f.author WHERE f.reader = 7 AND (m.body IS NULL OR m.hidden IN (0, 1)) GROUP BY m.id ORDER BY m.id DESC LIMIT 20",
+    "SELECT id FROM message /* newest */ WHERE user_id IN (?, ?, ?) AND id BETWEEN 5 AND 90 -- so\n ORDER BY id DESC LIMIT 20",
+];
+
+/// Tables of an app.
+struct App([(&'static str, Table); 3]);
+
+impl Schema for App {
+    fn table(&self, _: Option<&str>, name: &str) -> Option<&Table> {
+        let found = self.0.iter().find(|(own, _)| *own == name);
+        found.map(|(_, table)| table)
+    }
+}
+
+fn table(columns: &[(&str, Class)], unique: &[usize]) -> Table {
+    let column = |(name, class): &(&str, Class)| ColumnFacts {
+        name: (*name).to_owned(),
+        class: *class,
+        is_virtual: false,
+    };
+    Table {
+        columns: columns.iter().map(column).collect(),
+        unique: vec![unique.to_vec()],
+    }
+}
+
+fn app() -> App {
+    use Class::{Integer, Text};
+    let message = [
+        ("id", Integer),
+        ("user_id", Integer),
+        ("body", Text),
+        ("hidden", Integer),
+    ];
+    App([
+        ("message", table(&message, &[0])),
+        (
+            "follower",
+            table(&[("reader", Integer), ("author", Integer)], &[0, 1]),
+        ),
+        ("users", table(&[("id", Integer), ("name", Text)], &[0])),
+    ])
+}
+
+fn feed() -> Feed {
+    Feed {
+        database: Some("app".into()),
+        message: "message".into(),
+        id: "id".into(),
+        author: "user_id".into(),
+        key: None,
+        follow: Some(Follow {
+            table: "follower".into(),
+            reader: "reader".into(),
+            author: "author".into(),
+        }),
+    }
+}
+
+/// The first byte chooses a statement; what follows are edits: where (2 bytes), how many bytes go, how many come, and these. Without a
+/// statement of that number the rest is the text itself.
+pub fn text(data: &[u8]) {
+    let Some((first, mut edits)) = data.split_first() else {
+        return;
+    };
+    let Some(statement) = STATEMENTS.get(usize::from(*first)) else {
+        return narrows(edits);
+    };
+    let mut text = statement.as_bytes().to_vec();
+    while let Some(([low, high, gone, come], behind)) = edits.split_first_chunk() {
+        let (come, behind) = behind.split_at(usize::from(*come).min(behind.len()));
+        let at = usize::from(u16::from_le_bytes([*low, *high])) % (text.len() + 1);
+        let end = at.saturating_add(usize::from(*gone)).min(text.len());
+        text.splice(at..end, come.iter().copied());
+        edits = behind;
+    }
+    narrows(&text);
+}
+
+/// Any text is refused, or is narrowed to itself and one condition more, in which a list of authors may be replaced; the narrowed text has
+/// the same shape.
+fn narrows(text: &[u8]) {
+    let Some(words) = Words::read(text) else {
+        return;
+    };
+    let (app, feed) = (app(), feed());
+    let Ok(query) = parse(text, &words) else {
+        return;
+    };
+    let Ok(own) = shape(&query, &words, &feed, &app) else {
+        return;
+    };
+    let ids = [9u64, 7];
+    assert_eq!(own.narrow(text, &words, &feed, &[9, 9], Form::PLAIN), None);
+    for form in Form::ALL {
+        let Some(narrowed) = own.narrow(text, &words, &feed, &ids, form) else {
+            // Only a list that is not there cannot be replaced.
+            assert!(form.replaces_list && own.list.is_none());
+            continue;
+        };
+        let plain = match form.buffered {
+            true => without_buffer(&narrowed),
+            false => narrowed,
+        };
+        let again = Words::read(&plain);
+        let again = again.as_ref().and_then(|again| {
+            let query = parse(&plain, again).ok()?;
+            Some((shape_words(again, &plain), query))
+        });
+        let Some((told, narrowed)) = again else {
+            unreachable!("a narrowed text is not understood: {}", lossy(&plain));
+        };
+        assert_eq!(narrowed.items.len(), query.items.len());
+        assert_eq!(narrowed.order.len(), query.order.len());
+        let before = shape_words(&words, text);
+        let more = match form.replaces_list {
+            true => told.len() + own.list.as_ref().map_or(0, ExactSizeIterator::len),
+            false => told.len(),
+        };
+        // `m.id IN (9,7)` is five words; with WHERE, or AND and parentheses, it is six or eight.
+        let expected = match (form.replaces_list, own.filter.is_some()) {
+            (true, _) => 5,
+            (false, true) => 8,
+            (false, false) => 6,
+        };
+        assert_eq!(more, before.len() + expected, "{}", lossy(&plain));
+        let candidates = told.iter().filter(|word| *word == b"(9,7)").count();
+        let own_lists = before.iter().filter(|word| *word == b"(9,7)").count();
+        assert!(candidates > 0 && candidates <= own_lists + 1);
+    }
+}
+
+fn without_buffer(text: &[u8]) -> Vec<u8> {
+    const WORD: &[u8] = b" SQL_BUFFER_RESULT";
+    let at = text.windows(WORD.len()).position(|part| part == WORD);
+    let mut plain = text.to_vec();
+    if let Some(at) = at {
+        plain.drain(at..at + WORD.len());
+    }
+    plain
+}
+
+fn shape_words(words: &Words, text: &[u8]) -> Vec<Vec<u8>> {
+    let all = 0..words.words.len();
+    all.map(|at| words.text(at, text).to_vec()).collect()
+}
+
+fn lossy(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PIECES: &[&str] = &[
+        "AND",
+        "OR",
+        "NOT",
+        "(",
+        ")",
+        ",",
+        "user_id",
+        "id",
+        "message.",
+        "m.",
+        "`",
+        "'",
+        "IN",
+        "=",
+        "<",
+        "?",
+        "5",
+        "DESC",
+        "ASC",
+        "LIMIT",
+        "OFFSET",
+        "--",
+        "\n",
+        "/*",
+        "*/",
+        "NULL",
+        "SELECT",
+        "WHERE",
+        " ",
+        "ORDER BY",
+        "GROUP BY id",
+        "DISTINCT",
+        "LEFT JOIN",
+        "ON",
+        "EXISTS",
+        "@a",
+        ";",
+        "\u{e9}",
+        "#",
+        "FOR UPDATE",
+        "UNION",
+    ];
+
+    #[test]
+    fn each_statement_to_begin_with_is_narrowed() {
+        for statement in STATEMENTS {
+            let text = statement.as_bytes();
+            let words = Words::read(text);
+            let shaped = words.and_then(|words| {
+                let query = parse(text, &words).ok()?;
+                shape(&query, &words, &feed(), &app()).ok()
+            });
+            assert!(shaped.is_some(), "{statement}");
+            narrows(text);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+
+        #[test]
+        fn it_holds_for_statements_that_are_nearly_right(
+            statement in 0..8_u8,
+            pieces in prop::collection::vec((0..300_u16, 0..12_u8, prop::sample::select(PIECES)), 0..5),
+        ) {
+            let mut data = vec![statement];
+            for (at, gone, piece) in pieces {
+                data.extend(at.to_le_bytes());
+                data.extend([gone, u8::try_from(piece.len()).unwrap_or_default()]);
+                data.extend(piece.as_bytes());
+            }
+            text(&data);
+        }
+
+        #[test]
+        fn it_holds_for_any_bytes(data in prop::collection::vec(any::<u8>(), 0..200)) {
+            text(&data);
+        }
+    }
+}

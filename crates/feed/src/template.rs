@@ -1,0 +1,240 @@
+//! A template that is served: its shape, and what was learned from its statements.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::bind::Types;
+use crate::cost::{Costs, Crowd, Share, WIDER, Way};
+use crate::definition::FeedId;
+use crate::query::{Condition, Query, Rows, Says, Source};
+use crate::shape::{Feed, Shape};
+use crate::variants::{Columns, Ends, Variants};
+
+/// A template of a feed's statements, in one database.
+#[derive(Debug)]
+pub struct Template {
+    /// Whose.
+    pub feed: FeedId,
+    /// The database of the feed's tables.
+    pub database: String,
+    /// Its names.
+    pub names: Feed,
+    /// Types of its columns.
+    pub types: Types,
+    /// What stands where.
+    pub shape: Shape,
+    /// Every table that it names.
+    pub tables: Vec<Named>,
+    learned: Mutex<Learned>,
+}
+
+/// A table as a statement names it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Named {
+    /// The database in front.
+    pub database: Option<String>,
+    /// Its name.
+    pub table: String,
+}
+
+/// What was learned of a template.
+#[derive(Debug, Default)]
+struct Learned {
+    costs: [Costs; Crowd::COUNT],
+    share: Share,
+    variants: Variants,
+    /// Its columns are described as they are directly where they come through a temporary table.
+    buffered: bool,
+    retired: Option<Retired>,
+    /// Statements that were asked directly for their cost.
+    direct: u32,
+}
+
+/// Why a template is not narrowed any more, though its text could be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Retired {
+    /// Asked directly, it ends with a warning or an error: what a narrowed one says of that is not known.
+    Warns,
+    /// Its columns are described in another way when it is narrowed.
+    Columns,
+    /// Its answers are longer than is held.
+    Long,
+}
+
+/// How a statement is to be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// As it is: the server's own answer is looked at, and learned from.
+    Learn,
+    /// With candidates, in this form.
+    Narrowed {
+        /// Through a temporary table.
+        buffered: bool,
+    },
+    /// As it is: that costs less.
+    Direct,
+    /// As it is, for good.
+    Retired(Retired),
+}
+
+/// Where the direct way is the cheaper one, one statement in so many is looked at.
+const LOOKED_AT: u32 = 64;
+
+impl Template {
+    /// One of which nothing was learned yet.
+    #[must_use]
+    pub fn new(
+        feed: FeedId,
+        database: String,
+        names: Feed,
+        types: Types,
+        shape: Shape,
+        tables: Vec<Named>,
+    ) -> Template {
+        Template {
+            feed,
+            database,
+            names,
+            types,
+            shape,
+            tables,
+            learned: Mutex::default(),
+        }
+    }
+
+    fn learned(&self) -> MutexGuard<'_, Learned> {
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many candidates to take for so many rows.
+    #[must_use]
+    pub fn candidates(&self, rows: usize, most: usize) -> usize {
+        self.learned().share.candidates(rows, most)
+    }
+
+    /// How many to take where so many did not suffice; `None`: there are to be no more.
+    #[must_use]
+    pub fn wider(candidates: usize, most: usize) -> Option<usize> {
+        (candidates < most).then(|| candidates.saturating_mul(WIDER).min(most))
+    }
+
+    /// How the next statement of so many authors is to be asked; `always`: narrowed, whatever that costs.
+    #[must_use]
+    pub fn choose(&self, crowd: Crowd, always: bool) -> Choice {
+        let learned = &mut *self.learned();
+        if let Some(retired) = learned.retired {
+            return Choice::Retired(retired);
+        }
+        let known = learned.variants.of(crowd).is_some();
+        let Some(costs) = learned.costs.get_mut(crowd.number()) else {
+            return Choice::Direct;
+        };
+        let way = match (costs.choose(), known) {
+            (_, true) if always => Way::Narrowed,
+            (way, _) => way,
+        };
+        match way {
+            Way::Narrowed if known => Choice::Narrowed {
+                buffered: learned.buffered,
+            },
+            Way::Direct if known && costs.better() == Way::Direct => {
+                learned.direct = learned.direct.wrapping_add(1);
+                match learned.direct.is_multiple_of(LOOKED_AT) {
+                    true => Choice::Learn,
+                    false => Choice::Direct,
+                }
+            }
+            _ => Choice::Learn,
+        }
+    }
+
+    /// A direct one was answered well, in so many microseconds.
+    pub fn learn(&self, crowd: Crowd, microseconds: f64, columns: Columns, ends: Ends) {
+        let mut learned = self.learned();
+        learned.variants.learn(crowd, columns, ends);
+        if let Some(costs) = learned.costs.get_mut(crowd.number()) {
+            costs.took(Way::Direct, microseconds);
+        }
+    }
+
+    /// A narrowed one took so many microseconds, whatever came of it.
+    pub fn took(&self, crowd: Crowd, microseconds: f64) {
+        if let Some(costs) = self.learned().costs.get_mut(crowd.number()) {
+            costs.took(Way::Narrowed, microseconds);
+        }
+    }
+
+    /// Of so many candidates so many came back.
+    pub fn saw(&self, candidates: usize, rows: usize) {
+        self.learned().share.saw(candidates, rows);
+    }
+
+    /// Has column definitions of a narrowed answer be as they are directly, and tells the flags behind the columns and at the end.
+    /// `None`: that is not known, or they differ in another way, for which another form is tried, or the template is given up.
+    #[must_use]
+    pub fn put_back(&self, crowd: Crowd, definitions: &mut [&mut [u8]]) -> Option<Ends> {
+        let learned = &mut *self.learned();
+        let ends = learned.variants.of(crowd)?.ends;
+        if learned.variants.put_back(crowd, definitions) {
+            return Some(ends);
+        }
+        match learned.buffered {
+            true => learned.retired = Some(Retired::Columns),
+            false => learned.buffered = true,
+        }
+        None
+    }
+
+    /// It is asked directly from now on.
+    pub fn retire(&self, why: Retired) {
+        self.learned().retired = Some(why);
+    }
+}
+
+impl Query {
+    /// Every table that it names, once.
+    #[must_use]
+    pub fn tables(&self) -> Vec<Named> {
+        let mut named = Vec::new();
+        sources(&self.sources, &mut named);
+        if let Some((_, filter)) = &self.filter {
+            of_condition(filter, &mut named);
+        }
+        named.sort();
+        named.dedup();
+        named
+    }
+}
+
+fn sources(sources: &[Source], named: &mut Vec<Named>) {
+    for source in sources {
+        named.push(Named {
+            database: source.database.as_ref().map(|name| name.text.clone()),
+            table: source.table.text.clone(),
+        });
+        if let Some(on) = &source.on {
+            of_condition(on, named);
+        }
+    }
+}
+
+fn of_condition(condition: &Condition, named: &mut Vec<Named>) {
+    match &condition.is {
+        Says::And(all) | Says::Or(all) => all.iter().for_each(|one| of_condition(one, named)),
+        Says::Not(one) => of_condition(one, named),
+        Says::InRows(_, rows, _) | Says::Exists(rows) => of_rows(rows, named),
+        Says::Compare(..)
+        | Says::Pairs(..)
+        | Says::Null(..)
+        | Says::Between(..)
+        | Says::Like(..)
+        | Says::In(..)
+        | Says::Truth(_) => {}
+    }
+}
+
+fn of_rows(rows: &Rows, named: &mut Vec<Named>) {
+    sources(&rows.sources, named);
+    if let Some(filter) = &rows.filter {
+        of_condition(filter, named);
+    }
+}

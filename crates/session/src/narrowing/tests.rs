@@ -1,0 +1,515 @@
+//! Decisions as tables: what is known, what the driver fetches, what is needed next.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods
+)]
+
+use std::collections::VecDeque;
+
+use headwater_feed::authors::Follow;
+use headwater_feed::bind::Types;
+use headwater_feed::parse::parse;
+use headwater_feed::schema::{Class, ColumnFacts, Schema, Table};
+use headwater_feed::value::Integer;
+use headwater_feed::{Feed, FeedId, shape};
+use headwater_statement::{Effects, Locks};
+use headwater_wire::frame;
+use headwater_wire::response::{ErrPacket, OkPacket};
+use headwater_wire::resultset::told;
+
+use super::*;
+use crate::idle;
+use crate::probe::Settings;
+use crate::standing::Standing;
+
+const JOINED: &str = "SELECT m.id FROM message m JOIN follower f ON f.author = m.author WHERE f.reader = 7 ORDER BY m.id DESC LIMIT 2";
+const LISTED: &str =
+    "SELECT id FROM message WHERE author IN (1, 2) AND id <= 90 ORDER BY id DESC LIMIT 2";
+
+/// Messages, and who follows whom.
+struct App(Table, Table);
+
+impl Schema for App {
+    fn table(&self, _: Option<&str>, name: &str) -> Option<&Table> {
+        match name {
+            "message" => Some(&self.0),
+            "follower" => Some(&self.1),
+            _ => None,
+        }
+    }
+}
+
+fn table(columns: [&str; 2], unique: &[usize]) -> Table {
+    let column = |name: &str| ColumnFacts {
+        name: name.to_owned(),
+        class: Class::Integer,
+        is_virtual: false,
+    };
+    Table {
+        columns: columns.map(column).to_vec(),
+        unique: vec![unique.to_vec()],
+    }
+}
+
+fn template(text: &str) -> Arc<Template> {
+    let app = App(
+        table(["id", "author"], &[0]),
+        table(["reader", "author"], &[0, 1]),
+    );
+    let names = Feed {
+        database: Some("tl".into()),
+        message: "message".into(),
+        id: "id".into(),
+        author: "author".into(),
+        key: None,
+        follow: Some(Follow {
+            table: "follower".into(),
+            reader: "reader".into(),
+            author: "author".into(),
+        }),
+    };
+    let words = Words::read(text.as_bytes()).unwrap();
+    let query = parse(text.as_bytes(), &words).unwrap();
+    let shape = shape(&query, &words, &names, &app).unwrap();
+    // Ids and users of signed types: they have another place than their number.
+    let integer = Integer {
+        bits: 32,
+        signed: true,
+    };
+    let types = Types {
+        id: integer,
+        author: integer,
+        key: None,
+    };
+    let named = query.tables();
+    Arc::new(Template::new(
+        FeedId(0),
+        "tl".into(),
+        names,
+        types,
+        shape,
+        named,
+    ))
+}
+
+struct OneTemplate(super::Known);
+
+impl Feeds for OneTemplate {
+    fn template(&self, _: &[u8], _: &Words, _: &[u8]) -> super::Known {
+        self.0.clone()
+    }
+}
+
+struct Scene {
+    session: Commands,
+    known: OneTemplate,
+    policy: Policy,
+    now: Instant,
+}
+
+fn settings() -> Settings {
+    Settings {
+        database: Some(b"tl".to_vec()),
+        server: b"one".to_vec(),
+        wait_timeout: Duration::MAX,
+    }
+}
+
+impl Scene {
+    /// A session of which all is proven, and a template.
+    fn proven(text: &str) -> Scene {
+        let mut session = idle::session(true);
+        session.standing = Standing::new(Some(b"tl".to_vec()));
+        session.standing.settings_proved(settings());
+        session.standing.observe(&OkPacket {
+            status: 2,
+            ..OkPacket::default()
+        });
+        Scene {
+            session,
+            known: OneTemplate(super::Known::Ready(template(text))),
+            policy: Policy {
+                accelerate: true,
+                list_authors: 10,
+                candidates: 32,
+                privileges_ttl: Duration::from_secs(1),
+                always: true,
+            },
+            now: Instant::now(),
+        }
+    }
+
+    /// Has all but the first statement of its form asked with candidates.
+    fn learned(text: &str) -> Scene {
+        let mut scene = Scene::proven(text);
+        let told = scene.play(text, vec![named(&[9, 8], false), reply(0x4203, 2)]);
+        assert_eq!(told.last().unwrap(), "tell, as it is");
+        scene
+    }
+
+    /// The needs, one behind the other, where these are fetched.
+    fn play(&mut self, text: &str, fetched: Vec<Input>) -> Vec<String> {
+        let payload = [b"\x03", text.as_bytes()].concat();
+        let mut decision = Narrowing::new(payload, self.policy);
+        let mut fetched: VecDeque<Input> = fetched.into();
+        let mut input = Input::Begin;
+        let mut needs = Vec::new();
+        loop {
+            let need = decision.next(input, &mut self.session, &self.known, self.now);
+            needs.push(said(&need, text));
+            if matches!(need, Need::Tell(_) | Need::Relay(_)) {
+                assert!(fetched.is_empty(), "{needs:?}");
+                return needs;
+            }
+            self.now += Duration::from_micros(100);
+            input = match fetched.pop_front() {
+                Some(input) => input,
+                None => return needs,
+            };
+        }
+    }
+}
+
+fn said(need: &Need, text: &str) -> String {
+    match need {
+        Need::Ask(ask) => format!("ask {}", ask.queries.join("; ")),
+        Need::Candidates(want) => {
+            let Range { upper, lower, most } = want.range;
+            let (readers, authors) = (&want.readers, &want.authors);
+            format!("candidates {readers:?} {authors:?} {upper:?} {lower} {most}")
+        }
+        Need::Run(payload) => {
+            let own = String::from_utf8(payload.get(1..).unwrap().to_vec()).unwrap();
+            match own == text {
+                true => "run as it is".into(),
+                false => format!("run {own}"),
+            }
+        }
+        Need::Unchanged => "unchanged?".into(),
+        Need::Tell(told) if told.narrowed => "tell".into(),
+        Need::Tell(_) => "tell, as it is".into(),
+        Need::Relay(why) => format!("relay {}", why.label()),
+    }
+}
+
+fn named(ids: &[u64], all: bool) -> Input {
+    Input::Candidates(Some(Found {
+        ids: ids.to_vec(),
+        all,
+        authors: 2,
+    }))
+}
+
+/// A reply with one column of these flags, and so many rows.
+fn reply(flags: u16, rows: u64) -> Input {
+    let mut definition = b"id\x0c?\0\x14\0\0\0\x08".to_vec();
+    definition.extend_from_slice(&flags.to_le_bytes());
+    definition.extend_from_slice(&[0, 0, 0]);
+    let mut packets = vec![vec![1], definition];
+    packets.extend((0..rows).map(|row| vec![1, b'0' + u8::try_from(row).unwrap()]));
+    packets.push(b"\xfe\0\0\x02\0\0\0".to_vec());
+    let (mut bytes, mut seq) = (Vec::new(), 1);
+    for packet in packets {
+        seq = frame::encode(seq, &packet, &mut bytes);
+    }
+    Input::Reply(Reply {
+        bytes: Some(bytes),
+        rows,
+        outcome: Some(Outcome::Ok(OkPacket {
+            status: 2,
+            ..OkPacket::default()
+        })),
+    })
+}
+
+fn ended(outcome: Outcome) -> Input {
+    Input::Reply(Reply {
+        bytes: Some(vec![0]),
+        rows: 2,
+        outcome: Some(outcome),
+    })
+}
+
+fn error(code: u16) -> Outcome {
+    Outcome::Err(ErrPacket {
+        code,
+        sqlstate: None,
+        message: Vec::new(),
+    })
+}
+
+#[test]
+fn the_first_of_its_form_runs_as_it_is_and_the_next_with_candidates() {
+    let mut scene = Scene::proven(JOINED);
+    let needs = scene.play(JOINED, vec![named(&[9, 8], false), reply(0x4203, 2)]);
+    let asked = "candidates [7] [] None 0 2";
+    assert_eq!(needs, [asked, "run as it is", "tell, as it is"]);
+    let fetched = vec![named(&[9, 8], false), reply(1, 2), Input::Unchanged(true)];
+    let narrowed = JOINED.replace(
+        "WHERE f.reader = 7 ",
+        "WHERE ( f.reader = 7 ) AND m.`id` IN (9,8) ",
+    );
+    let narrowed = format!("run {narrowed}");
+    let needs = scene.play(JOINED, fetched);
+    assert_eq!(needs, [asked, &narrowed, "unchanged?", "tell"]);
+}
+
+#[test]
+fn flags_that_follow_the_plan_are_those_of_the_server() {
+    let mut scene = Scene::learned(JOINED);
+    let mut decision = Narrowing::new([b"\x03", JOINED.as_bytes()].concat(), scene.policy);
+    let mut input = Input::Begin;
+    let mut fetched = VecDeque::from([named(&[9, 8], false), reply(1, 2), Input::Unchanged(true)]);
+    let told = loop {
+        match decision.next(input, &mut scene.session, &scene.known, scene.now) {
+            Need::Tell(told) => break told,
+            _ => input = fetched.pop_front().unwrap(),
+        }
+    };
+    let Input::Reply(expected) = reply(0x4203, 2) else {
+        panic!()
+    };
+    assert_eq!(Some(told.bytes), expected.bytes);
+}
+
+#[test]
+fn a_list_is_replaced_by_who_may_read_the_column_and_one_candidate_replaces_none() {
+    let mut scene = Scene::proven(LISTED);
+    let right = "ask SELECT `author` FROM `tl`.`message` LIMIT 0";
+    let rows = || Input::Answers(vec![Answer::Rows(told(&[]))]);
+    let first = vec![rows(), named(&[9, 8], false), reply(0x4203, 2)];
+    let asked = "candidates [] [1, 2] Some(90) 0 2";
+    let needs = scene.play(LISTED, first);
+    assert_eq!(needs, [right, asked, "run as it is", "tell, as it is"]);
+    let next = vec![named(&[9, 8], false), reply(1, 2), Input::Unchanged(true)];
+    let needs = scene.play(LISTED, next);
+    let narrowed = LISTED.replace("author IN (1, 2)", "message.`id` IN (9,8)");
+    assert_eq!(
+        needs,
+        [asked, &format!("run {narrowed}"), "unchanged?", "tell"]
+    );
+    let one = vec![named(&[9], true), reply(1, 1), Input::Unchanged(true)];
+    let needs = scene.play(LISTED, one);
+    let narrowed = LISTED.replace(
+        "WHERE author IN (1, 2) AND id <= 90 ",
+        "WHERE ( author IN (1, 2) AND id <= 90 ) AND message.`id` IN (9,0) ",
+    );
+    assert_eq!(
+        needs,
+        [asked, &format!("run {narrowed}"), "unchanged?", "tell"]
+    );
+    // A moment later it is asked again, and may be denied.
+    scene.now += Duration::from_secs(2);
+    let denied = Answer::Err(ErrPacket {
+        code: 1143,
+        sqlstate: None,
+        message: Vec::new(),
+    });
+    let needs = scene.play(LISTED, vec![Input::Answers(vec![denied])]);
+    assert_eq!(needs, [right, "relay lookup_denied"]);
+}
+
+#[test]
+fn a_page_that_is_not_full_asks_for_more_until_all_are_there_or_too_many() {
+    let mut scene = Scene::learned(JOINED);
+    let fetched = vec![
+        named(&[9, 8], false),
+        reply(1, 1),
+        named(&[9, 8, 7, 6, 5, 4, 3], true),
+        reply(1, 1),
+        Input::Unchanged(true),
+    ];
+    let needs = scene.play(JOINED, fetched);
+    let asked: Vec<&str> = needs
+        .iter()
+        .map(String::as_str)
+        .filter(|need| !need.starts_with("run"))
+        .collect();
+    let wider = "candidates [7] [] None 0 8";
+    assert_eq!(
+        asked,
+        ["candidates [7] [] None 0 2", wider, "unchanged?", "tell"]
+    );
+    let mut scene = Scene::learned(JOINED);
+    let ids: Vec<u64> = (0..32).rev().collect();
+    let fetched = vec![
+        named(&[9, 8], false),
+        reply(1, 0),
+        named(&ids[..8], false),
+        reply(1, 1),
+        named(&ids, false),
+        reply(1, 1),
+    ];
+    assert_eq!(
+        scene.play(JOINED, fetched).last().unwrap(),
+        "relay filtered"
+    );
+}
+
+#[test]
+fn what_has_changed_meanwhile_is_asked_again_and_relayed_in_the_end() {
+    let mut scene = Scene::learned(JOINED);
+    let round = || [named(&[9, 8], false), reply(1, 2), Input::Unchanged(false)];
+    let fetched = [round(), round(), round()].into_iter().flatten().collect();
+    let needs = scene.play(JOINED, fetched);
+    assert_eq!(needs.len(), 10);
+    assert_eq!(needs.last().unwrap(), "relay changed_meanwhile");
+}
+
+#[test]
+fn an_answer_that_is_not_plainly_well_is_the_servers_to_give() {
+    let warned = Outcome::Ok(OkPacket {
+        status: 2,
+        warnings: 1,
+        ..OkPacket::default()
+    });
+    for (outcome, expected) in [
+        (warned.clone(), "relay narrowed_failed"),
+        (error(1690), "relay narrowed_failed"),
+        (error(INTERRUPTED), "tell"),
+    ] {
+        let mut scene = Scene::learned(JOINED);
+        let needs = scene.play(JOINED, vec![named(&[9, 8], false), ended(outcome)]);
+        assert_eq!(needs.last().unwrap(), expected);
+    }
+    // One that warns by itself is never narrowed again.
+    let mut scene = Scene::proven(JOINED);
+    scene.play(JOINED, vec![named(&[9, 8], false), ended(warned)]);
+    let needs = scene.play(JOINED, vec![named(&[9, 8], false)]);
+    assert_eq!(needs.last().unwrap(), "relay warns");
+}
+
+#[test]
+fn columns_of_another_kind_are_tried_through_a_temporary_table_and_then_never() {
+    let mut scene = Scene::learned(JOINED);
+    // NOT_NULL is no key flag.
+    let other = || vec![named(&[9, 8], false), reply(0, 2)];
+    for buffered in [false, true] {
+        let needs = scene.play(JOINED, other());
+        let [_, run, end] = needs.as_slice() else {
+            panic!("{needs:?}")
+        };
+        assert_eq!(run.contains("SQL_BUFFER_RESULT"), buffered);
+        assert_eq!(end, "relay columns_differ");
+    }
+    let needs = scene.play(JOINED, vec![named(&[9, 8], false)]);
+    assert_eq!(needs.last().unwrap(), "relay columns_differ");
+}
+
+#[test]
+fn nothing_is_asked_of_a_session_that_stands_in_the_way() {
+    type Change = fn(&mut Scene);
+    let cases: [(Change, &str); 6] = [
+        (
+            |scene| scene.policy.accelerate = false,
+            "relay switched_off",
+        ),
+        (
+            |scene| {
+                scene.session.standing.observe(&OkPacket {
+                    status: 3,
+                    ..OkPacket::default()
+                });
+            },
+            "relay in_transaction",
+        ),
+        (
+            |scene| {
+                scene.session.standing.observe(&OkPacket::default());
+            },
+            "relay autocommit_off",
+        ),
+        (
+            |scene| {
+                scene.session.standing.command_relayed(Effects {
+                    locks: Locks::Taken,
+                    ..Effects::NONE
+                });
+            },
+            "relay table_locks",
+        ),
+        (
+            |scene| scene.known.0 = super::Known::Not(Why::New),
+            "relay new_template",
+        ),
+        (|scene| scene.policy.candidates = 1, "relay too_many"),
+    ];
+    for (change, expected) in cases {
+        let mut scene = Scene::learned(JOINED);
+        change(&mut scene);
+        assert_eq!(scene.play(JOINED, vec![]), [expected]);
+    }
+}
+
+#[test]
+fn what_may_have_changed_in_the_session_is_asked_first() {
+    let mut scene = Scene::learned(JOINED);
+    scene.session.standing.command_relayed(Effects {
+        temp_tables: true,
+        ..Effects::NONE
+    });
+    let created = |text: &str| Answer::Rows(told(&[vec![Some("t".into()), Some(text.into())]]));
+    let needs = scene.play(
+        JOINED,
+        vec![Input::Answers(vec![
+            created("CREATE TABLE `follower` ..."),
+            created("CREATE TEMPORARY TABLE `message` ..."),
+        ])],
+    );
+    let asked = "ask SHOW CREATE TABLE `follower`; SHOW CREATE TABLE `message`";
+    assert_eq!(needs, [asked, "relay temporary_tables"]);
+    // The one that was seen to be plain is not asked for again.
+    let needs = scene.play(JOINED, vec![]);
+    assert_eq!(needs, ["ask SHOW CREATE TABLE `message`"]);
+    scene.session.standing.command_relayed(Effects {
+        settings: true,
+        ..Effects::NONE
+    });
+    let needs = scene.play(JOINED, vec![Input::Answers(Vec::new())]);
+    assert!(needs[0].starts_with("ask SELECT DATABASE()"), "{needs:?}");
+    assert_eq!(needs[1], "relay lookup_failed");
+}
+
+#[test]
+fn flags_that_an_error_left_unknown_are_asked_for() {
+    let mut scene = Scene::learned(JOINED);
+    scene.session.standing.observe_error();
+    let settings = probe::settings_query(true);
+    // One row of nothing that fits, whose end says that no transaction is open.
+    let rows = told(&[vec![None]]);
+    let needs = scene.play(JOINED, vec![Input::Answers(vec![Answer::Rows(rows)])]);
+    assert_eq!(
+        needs,
+        [&format!("ask {settings}"), "relay session_settings"]
+    );
+    assert_eq!(scene.session.standing.flags(), Some(2));
+}
+
+#[test]
+fn a_statement_whose_tables_are_proved_leaves_nothing_behind_where_it_is_relayed() {
+    let mut scene = Scene::learned(JOINED);
+    for (wider, plain) in [(32, true), (1, true), (0, false)] {
+        scene.policy.candidates = wider;
+        scene.policy.accelerate = wider > 0;
+        let payload = [b"\x03", JOINED.as_bytes()].concat();
+        let mut decision = Narrowing::new(payload, scene.policy);
+        let Scene {
+            session,
+            known,
+            now,
+            ..
+        } = &mut scene;
+        let need = decision.next(Input::Begin, session, known, *now);
+        assert!(matches!(need, Need::Candidates(_) | Need::Relay(_)));
+        assert_eq!(decision.is_plain(), plain);
+    }
+}
+
+#[test]
+fn memory_that_lacks_something_leaves_it_to_the_server() {
+    let mut scene = Scene::learned(JOINED);
+    let needs = scene.play(JOINED, vec![Input::Candidates(None)]);
+    assert_eq!(needs.last().unwrap(), "relay not_in_memory");
+}

@@ -1,0 +1,260 @@
+//! Why a feed's statement was relayed: one name each, for counters, logs and the reader.
+
+use headwater_feed::Refused;
+use headwater_feed::template::Retired;
+
+use crate::reason::Reason;
+
+/// Why a statement of a feed went to the server as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Why {
+    /// What its text says.
+    Text(Refused),
+    /// What the session is in.
+    Session(Reason),
+    /// Its template was not met before: its tables are looked at.
+    New,
+    /// The feed's check found something in the way, or has not ended.
+    Unchecked,
+    /// What was seen of its template bars it.
+    Retired(Retired),
+    /// The server's own way costs less.
+    Cheaper,
+    /// It names more authors than `limits.list_authors`, or wants rows beyond `limits.candidates`.
+    TooMany,
+    /// Memory has not got its authors' messages, or not in time.
+    NotInMemory,
+    /// Its filter lets so few messages pass that `limits.candidates` did not suffice.
+    Filtered,
+    /// Something changed about it while it was asked, more than once.
+    Changed,
+    /// A narrowed answer failed, warned or was too long.
+    Failed,
+}
+
+impl Why {
+    /// Every one, but for what texts and sessions say.
+    pub const OWN: [Why; 11] = [
+        Why::New,
+        Why::Unchecked,
+        Why::Retired(Retired::Warns),
+        Why::Retired(Retired::Columns),
+        Why::Retired(Retired::Long),
+        Why::Cheaper,
+        Why::TooMany,
+        Why::NotInMemory,
+        Why::Filtered,
+        Why::Changed,
+        Why::Failed,
+    ];
+
+    /// What a session can be in the way of a feed by.
+    pub const OF_SESSIONS: [Reason; 10] = [
+        Reason::AutocommitOff,
+        Reason::InTransaction,
+        Reason::OneShotTransaction,
+        Reason::TableLocks,
+        Reason::OtherDatabase,
+        Reason::Settings,
+        Reason::TemporaryTables,
+        Reason::LookupDenied,
+        Reason::LookupFailed,
+        Reason::SwitchedOff,
+    ];
+
+    /// How many there are.
+    pub const COUNT: usize = Refused::ALL.len() + Why::OF_SESSIONS.len() + Why::OWN.len();
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Why> {
+        let texts = Refused::ALL.into_iter().map(Why::Text);
+        let sessions = Why::OF_SESSIONS.into_iter().map(Why::Session);
+        texts.chain(sessions).chain(Why::OWN)
+    }
+
+    /// The label of its counter: lower case, words joined by `_`.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        self.explained().0
+    }
+
+    /// Its label, what it means, and what to do: as a line of the table in `docs/feeds.md`.
+    #[must_use]
+    pub fn explained(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Why::Text(refused) => of_text(refused),
+            Why::Session(reason) => of_session(reason),
+            Why::New => (
+                "new_template",
+                "no statement of its form came before, or the tables have changed since: they are looked at",
+                "nothing; if it grows all the time, raise `limits.templates`",
+            ),
+            Why::Unchecked => (
+                "feed_unchecked",
+                "the feed's check has not ended yet, or the service account cannot look at the tables",
+                "look at the log; [the service account](service-account.md)",
+            ),
+            Why::Retired(Retired::Warns) => (
+                "warns",
+                "the server warns of statements of this form",
+                "mend what it warns of",
+            ),
+            Why::Retired(Retired::Columns) => (
+                "columns_differ",
+                "the server describes the columns of a narrowed statement in another way, not only their keys",
+                "nothing; please report the statement",
+            ),
+            Why::Retired(Retired::Long) => (
+                "long_answer",
+                "an answer was longer than `limits.tail_bytes`",
+                "raise it, or ask for fewer rows or columns",
+            ),
+            Why::Cheaper => (
+                "cheaper_directly",
+                "statements of this form, with about as many authors, take no longer as they are",
+                "nothing",
+            ),
+            Why::TooMany => (
+                "too_many",
+                "it names more authors than `limits.list_authors`, or wants rows beyond `limits.candidates`",
+                "raise it; page by a cursor in place of OFFSET",
+            ),
+            Why::NotInMemory => (
+                "not_in_memory",
+                "memory has not got the messages of its authors, or not within `index.wait_ms`",
+                "raise `index.memory_bytes`, or set `index.preload`",
+            ),
+            Why::Filtered => (
+                "filtered",
+                "so few messages pass its conditions that `limits.candidates` did not suffice",
+                "nothing",
+            ),
+            Why::Changed => (
+                "changed_meanwhile",
+                "its authors' messages, or whom the reader follows, changed while it was asked, several times",
+                "nothing",
+            ),
+            Why::Failed => (
+                "narrowed_failed",
+                "the narrowed statement failed, warned, or its answer was longer than `limits.tail_bytes`",
+                "look at the server's limits on statements",
+            ),
+        }
+    }
+}
+
+fn of_text(refused: Refused) -> (&'static str, &'static str, &'static str) {
+    let (means, cure) = match refused {
+        Refused::NotUnderstood => (
+            "a part of it is not read alike by all servers and settings",
+            "write it plainly: see [which statements](#which-statements)",
+        ),
+        Refused::NotPlain => (
+            "it has arithmetic, variables or functions, which may fail or warn for rows that are not read then",
+            "take them out of the statement",
+        ),
+        Refused::Locks => ("it locks rows, or writes them elsewhere", "nothing"),
+        Refused::Hints => (
+            "it has hints, or asks for more than rows (`SQL_CALC_FOUND_ROWS`)",
+            "leave them out",
+        ),
+        Refused::Structure => (
+            "it is made of several SELECTs, or has HAVING or a window",
+            "nothing",
+        ),
+        Refused::Grouped => (
+            "it groups by something else than the message's id",
+            "nothing",
+        ),
+        Refused::Order => (
+            "it is not ordered as the feed is, newest first",
+            "order by `message.order` of the feed, each DESC",
+        ),
+        Refused::Limit => ("it has no LIMIT that is a plain number", "give it one"),
+        Refused::Authors => (
+            "nothing in it says whose messages are wanted",
+            "nothing, if it is no feed; else `[feed.follow]`",
+        ),
+        Refused::Joins => (
+            "a join in it may give several rows for a message",
+            "join by a unique key, or use EXISTS",
+        ),
+        Refused::Types => (
+            "it compares values of different kinds, or a number or date that is not written plainly",
+            "pass numbers as numbers, dates as `2026-01-31 10:00:00`",
+        ),
+        Refused::Names => (
+            "a name in it is ambiguous, another database's, or of a table that the service account may not see",
+            "`GRANT SELECT` on its tables to the service account",
+        ),
+    };
+    (refused.label(), means, cure)
+}
+
+fn of_session(reason: Reason) -> (&'static str, &'static str, &'static str) {
+    let (label, means, cure) = reason.explained();
+    match reason {
+        Reason::TableLocks => (label, means, "ask before it, or after `UNLOCK TABLES`"),
+        Reason::InTransaction => (label, means, "ask outside transactions"),
+        Reason::OneShotTransaction => (
+            label,
+            means,
+            "ask before it, or set the level for the session",
+        ),
+        Reason::OtherDatabase => (
+            label,
+            "the session has no current database, or another one than it had a moment ago",
+            "connect with the database",
+        ),
+        Reason::Settings => (
+            label,
+            "a session setting changes what a statement does",
+            "leave it at its default",
+        ),
+        Reason::TemporaryTables => (
+            label,
+            "a temporary table hides a table of the statement",
+            "name it otherwise",
+        ),
+        Reason::LookupDenied => (
+            label,
+            "the account may not read a table of the statement, or the column of authors",
+            "`GRANT SELECT` to it",
+        ),
+        Reason::LookupFailed => (
+            label,
+            "a question about the session failed",
+            "look at the server's limits on statements",
+        ),
+        _ => (label, means, cure),
+    }
+}
+
+impl From<Refused> for Why {
+    fn from(refused: Refused) -> Why {
+        Why::Text(refused)
+    }
+}
+
+impl From<Reason> for Why {
+    fn from(reason: Reason) -> Why {
+        Why::Session(reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn labels_are_of_one_kind_and_differ() {
+        let labels: BTreeSet<&str> = Why::all().map(Why::label).collect();
+        assert_eq!(labels.len(), Why::all().count());
+        let plain = |label: &&str| {
+            let mut letters = label.bytes();
+            letters.all(|letter| letter.is_ascii_lowercase() || letter == b'_')
+        };
+        assert!(labels.iter().all(plain));
+    }
+}

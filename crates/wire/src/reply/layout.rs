@@ -1,0 +1,179 @@
+//! Where in a whole reply its column definitions and status flags stand, to be put to what they are elsewhere.
+
+use std::ops::Range;
+
+use crate::capability::Capabilities;
+use crate::cursor::Cursor;
+use crate::frame::{HEADER_BYTES, Header, MAX_BODY};
+
+/// What an EOF begins with, and an OK that stands in its place.
+const EOF: u8 = 0xfe;
+
+/// The places of a reply of one result set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// The payload of each column definition.
+    pub definitions: Vec<Range<usize>>,
+    /// Status flags behind the columns, where an EOF stands there: two bytes from here on.
+    pub columns_end: Option<usize>,
+    /// Status flags at the end: two bytes from here on.
+    pub last: usize,
+}
+
+impl Layout {
+    /// Reads a reply that was followed to its end, and ended well. `None`: it is not made of columns and rows alone.
+    #[must_use]
+    pub fn read(reply: &[u8], capabilities: Capabilities) -> Option<Layout> {
+        let mut packets = Packets { reply, at: 0 };
+        let count = packets.next()?;
+        let mut first = Cursor::new(reply.get(count)?);
+        let columns = first.lenenc_int().ok().filter(|count| *count > 0)?;
+        // Where definitions may be left out, it is said behind the number that they follow.
+        let follow = matches!(first.rest(), [] | [1]);
+        follow.then_some(())?;
+        let mut definitions = Vec::new();
+        for _ in 0..columns {
+            definitions.push(packets.next()?);
+        }
+        let deprecates = capabilities.contains(Capabilities::DEPRECATE_EOF);
+        let columns_end = match deprecates {
+            true => None,
+            false => Some(status_of_eof(reply, packets.next()?)?),
+        };
+        let last = packets.last()?;
+        let last = match deprecates {
+            true => status_of_ok(reply, last)?,
+            false => status_of_eof(reply, last)?,
+        };
+        Some(Layout {
+            definitions,
+            columns_end,
+            last,
+        })
+    }
+}
+
+/// The status flags at a place.
+#[must_use]
+pub fn flags(reply: &[u8], at: usize) -> Option<u16> {
+    let bytes = reply.get(at..)?.first_chunk()?;
+    Some(u16::from_le_bytes(*bytes))
+}
+
+/// Puts the flags at a place to what they are to be, as far as a mask goes.
+pub fn put(reply: &mut [u8], at: usize, mask: u16, to: u16) {
+    if let Some(own) = flags(reply, at)
+        && let Some(bytes) = reply.get_mut(at..at + 2)
+    {
+        bytes.copy_from_slice(&(own & !mask | to & mask).to_le_bytes());
+    }
+}
+
+/// Warnings, then status.
+fn status_of_eof(reply: &[u8], packet: Range<usize>) -> Option<usize> {
+    let payload = reply.get(packet.clone())?;
+    let is_eof = payload.len() == 5 && payload.first() == Some(&EOF);
+    is_eof.then_some(packet.start + 3)
+}
+
+/// Rows, the last id, status, warnings.
+fn status_of_ok(reply: &[u8], packet: Range<usize>) -> Option<usize> {
+    let mut payload = Cursor::new(reply.get(packet.clone())?);
+    (payload.u8().ok()? == EOF).then_some(())?;
+    payload.lenenc_int().ok()?;
+    payload.lenenc_int().ok()?;
+    let behind = payload.rest().len();
+    (behind >= 2).then(|| packet.end - behind)
+}
+
+/// Payloads of packets, none of which is continued.
+struct Packets<'a> {
+    reply: &'a [u8],
+    at: usize,
+}
+
+impl Packets<'_> {
+    fn next(&mut self) -> Option<Range<usize>> {
+        let header = Header::parse(self.reply.get(self.at..)?)?;
+        let start = self.at + HEADER_BYTES;
+        let end = start + header.len;
+        let whole = header.len < MAX_BODY && end <= self.reply.len();
+        whole.then(|| {
+            self.at = end;
+            start..end
+        })
+    }
+
+    fn last(&mut self) -> Option<Range<usize>> {
+        let mut last = self.next()?;
+        while self.at < self.reply.len() {
+            last = self.next()?;
+        }
+        Some(last)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+    use crate::frame::encode;
+
+    fn reply(packets: &[&[u8]]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut seq = 1;
+        for packet in packets {
+            seq = encode(seq, packet, &mut bytes);
+        }
+        bytes
+    }
+
+    const NEW: Capabilities = Capabilities::DEPRECATE_EOF;
+
+    #[test]
+    fn both_ends_are_found_with_and_without_an_eof_behind_the_columns() {
+        let mut old = reply(&[
+            b"\x02",
+            b"one",
+            b"two",
+            &[EOF, 0, 0, 0x22, 0],
+            b"row",
+            b"\xfelong row",
+            &[EOF, 0, 0, 0x02, 0],
+        ]);
+        let layout = Layout::read(&old, Capabilities::NONE).unwrap();
+        let definitions: Vec<&[u8]> = layout
+            .definitions
+            .iter()
+            .map(|range| &old[range.clone()])
+            .collect();
+        assert_eq!(definitions, [b"one", b"two"]);
+        let columns_end = layout.columns_end.unwrap();
+        assert_eq!(flags(&old, columns_end), Some(0x22));
+        assert_eq!(flags(&old, layout.last), Some(0x02));
+        put(&mut old, layout.last, 0x30, 0xffff);
+        assert_eq!(flags(&old, layout.last), Some(0x32));
+
+        let new = reply(&[b"\x01", b"one", b"row", &[EOF, 0, 0, 0x22, 0, 0, 0]]);
+        let layout = Layout::read(&new, NEW).unwrap();
+        assert_eq!((layout.definitions.len(), layout.columns_end), (1, None));
+        assert_eq!(flags(&new, layout.last), Some(0x22));
+        let told = reply(&[b"\x01\x01", b"one", &[EOF, 0, 0, 2, 0, 0, 0]]);
+        assert!(Layout::read(&told, NEW).is_some());
+    }
+
+    #[test]
+    fn what_is_no_result_set_has_no_layout() {
+        for packets in [
+            &[&b"\x00\x00\x00\x02\x00\x00\x00"[..]][..],
+            &[b"\xff\x00\x00"],
+            &[b"\x01\x00", b"row", &[EOF, 0, 0, 2, 0, 0, 0]],
+            &[b"\x02", b"one"],
+            &[b"\x01", b"one", b"row"],
+        ] {
+            assert_eq!(Layout::read(&reply(packets), NEW), None, "{packets:?}");
+        }
+        let cut = reply(&[b"\x01", b"one", &[EOF, 0, 0, 2, 0, 0, 0]]);
+        assert_eq!(Layout::read(&cut[..cut.len() - 1], NEW), None);
+    }
+}

@@ -1,0 +1,67 @@
+//! Random statements over random rows.
+
+use super::app::{App, SETTINGS};
+use super::pair::Pair;
+use super::statements::Drawn;
+use crate::kit::database::Database;
+use crate::kit::how_many;
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::random::Random;
+use crate::kit::servers::{Server, on_each_server};
+
+/// How many statements are compared on each server: `HEADWATER_FEEDS`, or enough for a test.
+fn statements() -> u64 {
+    how_many("HEADWATER_FEEDS", 2_000)
+}
+
+/// So many ways to write one.
+const TEMPLATES: u64 = 60;
+
+/// Types of ids, and of users.
+const TYPES: [(&str, &str); 3] = [
+    ("BIGINT UNSIGNED", "BIGINT UNSIGNED"),
+    ("INT", "INT"),
+    ("MEDIUMINT UNSIGNED", "SMALLINT"),
+];
+
+#[test]
+fn statements_of_feeds_are_answered_as_directly() {
+    on_each_server(|server| {
+        for (id, user) in TYPES {
+            compare(server, id, user);
+        }
+    });
+}
+
+fn compare(server: &'static Server, id: &'static str, user: &'static str) {
+    let mut random = Random(20_261_123);
+    let app = App {
+        id,
+        user,
+        users: 300,
+        messages: 40_000,
+        follows: 9_000,
+    };
+    let database = Database::empty(server, "feeds");
+    app.make(&mut database.connect(), &mut random);
+    let proxy = Proxy::configured(server.addr(), SETTINGS, ROOT_SERVICE);
+    proxy.wait_for_log(&format!(
+        "feed home in database {}: served",
+        database.name()
+    ));
+    let mut pair = Pair::new(database.connect(), proxy.login(&database.login()));
+    for _ in 0..statements() / TYPES.len() as u64 {
+        let template = random.below(TEMPLATES);
+        let statement = Drawn {
+            random: Random(template),
+            values: &mut random,
+            app: &app,
+        }
+        .statement();
+        pair.ask(template, &statement);
+    }
+    let counts = proxy.counts();
+    let narrowed = counts.of("feeds_narrowed");
+    println!("{counts:?}");
+    assert!(narrowed * 6 > statements(), "{counts:?}");
+}

@@ -1,0 +1,172 @@
+//! Linearizability: writers commit straight to the server while readers ask for feeds through Headwater.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use headwater::lab::bench::crew::FEED;
+
+use crate::kit::database::Database;
+use crate::kit::how_many;
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::servers::{Server, on_each_quiet_server};
+use crate::kit::wire_client::WireClient;
+use crate::memory::world::{READERS, World};
+
+/// On a busy machine memory takes its time, and what it says then is to be checked as well.
+const PATIENT: &str = "
+[freshness]
+wait_ms = 10000
+[index]
+wait_ms = 10000
+[feeds]
+narrow = \"always\"
+";
+
+const WRITERS: u64 = 8;
+
+/// How many answers are checked on each server: `HEADWATER_CHECKS`, or enough for a test.
+fn checks() -> u64 {
+    how_many("HEADWATER_CHECKS", 5_000)
+}
+
+/// A page of a reader, in the shapes of apps.
+fn statement(shape: u64, reader: u64, limit: usize) -> String {
+    let followed = format!("SELECT follower_id FROM follower WHERE follower.user_id = {reader}");
+    let condition = match shape % 4 {
+        0 => {
+            return format!(
+                "SELECT message.id FROM message JOIN follower ON message.user_id = follower.follower_id \
+                 WHERE follower.user_id = {reader} ORDER BY message.id DESC LIMIT {limit}"
+            );
+        }
+        1 => format!("message.user_id IN ({followed})"),
+        2 => format!(
+            "EXISTS (SELECT 1 FROM follower WHERE follower.user_id = {reader} AND follower.follower_id = message.user_id)"
+        ),
+        _ => format!("(message.user_id IN ({followed}) OR message.user_id = 999999)"),
+    };
+    format!("SELECT id FROM message WHERE {condition} ORDER BY id DESC LIMIT {limit}")
+}
+
+fn proxy(server: &Server, database: &Database) -> Proxy {
+    let proxy = Proxy::configured(server.addr(), &[PATIENT, FEED].concat(), ROOT_SERVICE);
+    proxy.wait_for_log(&format!("in database {}: served", database.name()));
+    proxy
+}
+
+#[test]
+fn no_page_is_stale_while_others_write() {
+    on_each_quiet_server(|server| {
+        let database = Database::classic(server, "feedlinear");
+        let (login, addr) = (database.login(), server.addr());
+        let proxy = proxy(server, &database);
+        let world = World::new(WRITERS).resting(Duration::from_millis(60));
+        let checked = AtomicU64::new(0);
+        thread::scope(|scope| {
+            let running = world.run();
+            let writers: Vec<_> = (0..WRITERS)
+                .map(|number| {
+                    let (world, login) = (&world, &login);
+                    scope.spawn(move || world.write(number, addr, login).unwrap())
+                })
+                .collect();
+            world.wait_for_writes(200);
+            let readers: Vec<_> = (0..4)
+                .map(|number| {
+                    let (world, checked, proxy, login) = (&world, &checked, &proxy, &login);
+                    scope.spawn(move || {
+                        let mut client = proxy.login(login);
+                        let mut turn = number;
+                        while checked.load(Ordering::Relaxed) < checks() {
+                            turn += 1;
+                            let reader = 1 + turn % READERS;
+                            let limit = [3, 20, 400][(turn / 7 % 3) as usize];
+                            let statement = statement(turn / 5, reader, limit);
+                            let before = world.look();
+                            let ids = client.column(&statement);
+                            let ids: Vec<u64> = ids.iter().map(|id| id.parse().unwrap()).collect();
+                            assert!(ids.is_sorted_by(|a, b| a > b), "{ids:?} to {statement}");
+                            let answer: BTreeSet<u64> = ids.iter().copied().collect();
+                            let full = ids.len() == limit;
+                            let oldest = ids.last().filter(|_| full).copied().unwrap_or(0);
+                            let fault = world.fault_above(reader, &before, &answer, oldest);
+                            assert_eq!(fault, None, "after {checked:?} checks, to {statement}");
+                            checked.fetch_add(1, Ordering::Relaxed);
+                        }
+                    })
+                })
+                .collect();
+            running.outlast(readers, writers);
+        });
+        let counts = proxy.counts();
+        eprintln!("{} writes; {counts:?}", world.writes());
+        assert!(
+            counts.of("feeds_narrowed") * 10 > checks() * 4,
+            "{counts:?}"
+        );
+    });
+}
+
+/// One message comes and another goes, in one transaction: an answer without both is the state of no moment.
+#[test]
+fn a_page_is_of_one_moment() {
+    const KEPT: usize = 12;
+    on_each_quiet_server(|server| {
+        let database = Database::classic(server, "feedmoment");
+        let mut root = database.connect();
+        root.ok("INSERT INTO follower VALUES (1, 2), (1, 3)");
+        for id in 1..=KEPT {
+            root.ok(&format!(
+                "INSERT INTO message (id, user_id, body) VALUES ({id}, {}, 'x')",
+                2 + id % 2
+            ));
+        }
+        let proxy = proxy(server, &database);
+        let (login, addr) = (database.login(), server.addr());
+        let world = World::new(1);
+        thread::scope(|scope| {
+            let running = world.run();
+            let writer = scope.spawn(|| {
+                let mut client = WireClient::login(addr, &login);
+                let mut next = KEPT as u64;
+                while !world.is_stopping() {
+                    next += 1;
+                    let old = next - KEPT as u64;
+                    client.ok("BEGIN");
+                    client.ok(&format!("DELETE FROM message WHERE id = {old}"));
+                    client.ok(&format!(
+                        "INSERT INTO message (id, user_id, body) VALUES ({next}, {}, 'x')",
+                        2 + next % 2
+                    ));
+                    client.ok("COMMIT");
+                    thread::sleep(Duration::from_micros(next % 7 * 1_500));
+                }
+            });
+            let readers: Vec<_> = (0..3u64)
+                .map(|number| {
+                    let (proxy, login) = (&proxy, &login);
+                    scope.spawn(move || {
+                        let mut client = proxy.login(login);
+                        for turn in 0..checks() / 3 {
+                            let limit = [KEPT, 5, 50][(turn % 3) as usize];
+                            let statement = statement(number + turn, 1, limit);
+                            let ids = client.column(&statement);
+                            let ids: Vec<u64> = ids.iter().map(|id| id.parse().unwrap()).collect();
+                            let newest = *ids.first().unwrap();
+                            let expected: Vec<u64> = (newest + 1 - limit.min(KEPT) as u64..=newest)
+                                .rev()
+                                .collect();
+                            assert_eq!(ids, expected, "to {statement}");
+                        }
+                    })
+                })
+                .collect();
+            running.outlast(readers, vec![writer]);
+        });
+        let counts = proxy.counts();
+        eprintln!("{counts:?}");
+        assert!(counts.of("feeds_narrowed") * 4 > checks(), "{counts:?}");
+    });
+}

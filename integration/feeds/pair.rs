@@ -1,0 +1,72 @@
+//! Two sessions told the same, one straight to the server and one through Headwater: rows, warnings and errors are equal, and columns
+//! are described as the server has described them for the same template.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::kit::wire_client::{Answer, WireClient};
+
+/// PRI_KEY, UNIQUE_KEY, MULTIPLE_KEY, AUTO_INCREMENT, TIMESTAMP, ON_UPDATE_NOW, PART_KEY.
+const KEY_FLAGS: u16 = 0x660e;
+/// No index, no good index.
+const PLAN: u16 = 0x30;
+
+/// Key flags of each column, and status flags.
+type Variant = (Vec<u16>, u16);
+
+pub(super) struct Pair {
+    direct: WireClient,
+    proxied: WireClient,
+    /// What the server has said, by template.
+    said: HashMap<u64, HashSet<Variant>>,
+}
+
+impl Pair {
+    pub(super) fn new(direct: WireClient, proxied: WireClient) -> Pair {
+        Pair {
+            direct,
+            proxied,
+            said: HashMap::new(),
+        }
+    }
+
+    /// Asks on both sides.
+    #[track_caller]
+    pub(super) fn ask(&mut self, template: u64, statement: &str) {
+        let direct = self.direct.query(statement);
+        let proxied = self.proxied.query(statement);
+        let (direct, variant) = plain(direct);
+        let (proxied, found) = plain(proxied);
+        if direct != proxied {
+            let [direct, proxied] = [direct, proxied].map(|answer| {
+                let text = format!("{answer:?}");
+                text.chars().take(3_000).collect::<String>()
+            });
+            panic!("to: {statement}\n direct {direct}\nproxied {proxied}");
+        }
+        let said = self.said.entry(template).or_default();
+        said.extend(variant);
+        let known = found.as_ref().is_none_or(|found| said.contains(found));
+        assert!(
+            known,
+            "columns as never said: {found:x?}\nbut {said:x?}\nto: {statement}"
+        );
+    }
+}
+
+/// An answer without what follows the plan, and that.
+fn plain(mut answers: Vec<Answer>) -> (Vec<Answer>, Option<Variant>) {
+    let mut variant = None;
+    for answer in &mut answers {
+        if let Answer::Rows(rows) = answer {
+            let flags = rows.columns.iter_mut().map(|column| {
+                let at = column.len() - 5;
+                let flags = u16::from_le_bytes([column[at], column[at + 1]]);
+                column[at..at + 2].copy_from_slice(&(flags & !KEY_FLAGS).to_le_bytes());
+                flags & KEY_FLAGS
+            });
+            variant = Some((flags.collect(), rows.status & PLAN));
+            rows.status &= !PLAN;
+        }
+    }
+    (answers, variant)
+}

@@ -1,0 +1,158 @@
+//! Statements of feeds, as apps write them: drawn at random from all shapes.
+
+use super::app::App;
+use crate::kit::random::Random;
+
+/// Draws statements: how each is written, and its values.
+pub(super) struct Drawn<'a> {
+    /// The same for all statements of one template.
+    pub(super) random: Random,
+    pub(super) values: &'a mut Random,
+    pub(super) app: &'a App,
+}
+
+impl Drawn<'_> {
+    fn user(&mut self) -> u64 {
+        // Some do not exist.
+        1 + self.values.below(self.app.users + 2)
+    }
+
+    fn id(&mut self) -> u64 {
+        self.values.below(self.app.messages + 10)
+    }
+
+    fn list(&mut self) -> String {
+        let count = match self.values.below(4) {
+            0 => 1,
+            1 => 2 + self.values.below(5),
+            2 => 10 + self.values.below(40),
+            _ => 2 + self.values.below(20),
+        };
+        let users: Vec<String> = (0..count).map(|_| self.user().to_string()).collect();
+        format!("({})", users.join(self.pick(&[",", ", "])))
+    }
+
+    fn pick(&mut self, from: &[&'static str]) -> &'static str {
+        self.random.pick::<&'static str>(from)
+    }
+
+    /// One statement.
+    pub(super) fn statement(&mut self) -> String {
+        let quoted = self.random.one_in(2);
+        let name = |name: &str| match quoted {
+            true => format!("`{name}`"),
+            false => name.to_owned(),
+        };
+        let alias = match self.random.below(3) {
+            0 => None,
+            1 => Some("s"),
+            _ => Some("status"),
+        };
+        let statuses = name("statuses");
+        let me = alias.map_or_else(|| statuses.clone(), name);
+        let column = |column: &str| format!("{me}.{}", name(column));
+        let reader = self.user();
+        let mut from = match alias {
+            Some(alias) => format!("{statuses}{}{}", self.pick(&[" ", " AS "]), name(alias)),
+            None => statuses.clone(),
+        };
+        let mut conditions = Vec::new();
+        let author = column("profile_id");
+        let mut distinct = false;
+        let shape = self.random.below(7);
+        match shape {
+            0 | 1 => conditions.push(format!("{author} IN {}", self.list())),
+            2 => conditions.push(format!(
+                "{author} IN (SELECT following_id FROM followers WHERE profile_id = {reader}{})",
+                self.pick(&["", " AND accepted = 1"])
+            )),
+            3 => {
+                let on = format!("{author} = {}", name("f") + ".following_id");
+                let own = format!("f.{} = {reader}", name("profile_id"));
+                let join = self.pick(&["JOIN", "INNER JOIN", "join"]);
+                from = format!("{from} {join} {} f ON {on}", name("followers"));
+                match self.random.one_in(2) {
+                    true => conditions.push(own),
+                    false => from = format!("{from} AND {own}"),
+                }
+            }
+            4 => conditions.push(format!(
+                "EXISTS (SELECT {} FROM followers WHERE followers.following_id = {author} AND followers.profile_id = {reader})",
+                self.pick(&["1", "*"])
+            )),
+            5 => conditions.push(format!(
+                "({author} IN (SELECT following_id FROM followers WHERE profile_id = {reader}) OR {author} = {reader})"
+            )),
+            _ => conditions.push(format!("{author} = {reader}")),
+        }
+        if self.random.one_in(3) {
+            from = format!("{from} JOIN profiles p ON p.id = {author}");
+            if self.random.one_in(2) {
+                conditions.push("p.private = 0".into());
+            }
+        }
+        let filters = self.random.below(3);
+        for _ in 0..filters {
+            let filter = match self.random.below(9) {
+                0 => format!("{} IS NULL", column("deleted_at")),
+                1 => format!("{} IN ('photo', 'video')", column("kind")),
+                2 => format!("{} = 'public'", column("visibility")),
+                3 => format!("{} IS NULL", column("in_reply_to")),
+                4 => format!("{} > {}", column("likes"), self.values.below(60)),
+                5 => format!("{} LIKE '%{}%'", column("caption"), self.values.below(10)),
+                6 => format!(
+                    "{author} NOT IN (SELECT blocked_id FROM blocks WHERE blocks.profile_id = {reader})"
+                ),
+                7 => format!("{} <> 'text'", column("kind")),
+                _ => format!(
+                    "({} = 'public' OR {} > 10)",
+                    column("visibility"),
+                    column("likes")
+                ),
+            };
+            conditions.push(filter);
+        }
+        let id = column("id");
+        match self.random.below(6) {
+            0 => conditions.push(format!("{id} < {}", self.id())),
+            1 => conditions.push(format!("{id} <= {}", self.id())),
+            2 => conditions.push(format!("{id} > {}", self.id())),
+            3 => {
+                let (a, b) = (self.id(), self.id());
+                conditions.push(format!("{id} BETWEEN {} AND {}", a.min(b), a.max(b)));
+            }
+            _ => {}
+        }
+        self.random.shuffle(&mut conditions);
+        let columns = match self.random.below(5) {
+            0 => format!("{me}.*"),
+            1 if from == statuses => "*".to_owned(),
+            2 => {
+                distinct = self.random.one_in(2);
+                id.clone()
+            }
+            3 => format!("{id}, {author}, {} AS what", column("caption")),
+            _ => format!(
+                "{id} AS id, {author} AS author, {}, {}",
+                column("caption"),
+                column("created_at")
+            ),
+        };
+        let and = self.pick(&[" AND ", " and ", "\n  AND "]);
+        let filter = match conditions.is_empty() {
+            true => String::new(),
+            false => format!(" WHERE {}", conditions.join(and)),
+        };
+        let rows = 1 + self.values.below(30);
+        let limit = match self.random.below(5) {
+            0 => format!("LIMIT {}, {rows}", self.values.below(40)),
+            1 => format!("LIMIT {rows} OFFSET {}", self.values.below(40)),
+            _ => format!("LIMIT {rows}"),
+        };
+        let select = match distinct {
+            true => "SELECT DISTINCT",
+            false => self.pick(&["SELECT", "select"]),
+        };
+        format!("{select} {columns} FROM {from}{filter} ORDER BY {id} DESC {limit}")
+    }
+}

@@ -1,0 +1,141 @@
+//! Candidates: the newest messages of somebody's authors, as memory knows them, and whether anything about them has changed since.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::load::Load;
+use super::place::Place;
+use super::{Binlog, Mark};
+use crate::index::{Index, Newest, Range};
+
+/// Whose messages are wanted, and which.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// Whom these follow.
+    pub readers: Vec<u64>,
+    /// And these, ascending.
+    pub authors: Vec<u64>,
+    /// Which messages.
+    pub range: Range,
+}
+
+/// Messages that memory names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidates {
+    /// The newest, descending.
+    pub newest: Newest,
+    /// All authors whose messages they are, ascending.
+    pub authors: Vec<u64>,
+    /// What memory knew then, for [`Binlog::unchanged`].
+    pub mark: Mark,
+}
+
+impl Wish {
+    /// All authors, ascending; `None` while a reader's list is not here.
+    fn authors(&self, index: &Index, lists: &HashMap<u64, Vec<u64>>) -> Option<Vec<u64>> {
+        let mut authors = self.authors.clone();
+        for reader in &self.readers {
+            match lists.get(reader) {
+                Some(list) => authors.extend_from_slice(list),
+                None => authors.append(&mut index.follows(*reader)?),
+            }
+        }
+        // Each list is in order by itself.
+        if self.readers.len() + usize::from(!self.authors.is_empty()) > 1 {
+            authors.sort_unstable();
+            authors.dedup();
+        }
+        Some(authors)
+    }
+
+    /// What there is, and of which authors.
+    pub(super) fn of(&self, index: &Index) -> Result<(Newest, Vec<u64>), Vec<u64>> {
+        let authors = self.authors(index, &HashMap::new());
+        let authors = authors.ok_or_else(Vec::new)?;
+        let newest = index.newest(&authors, self.range)?;
+        Ok((newest, authors))
+    }
+
+    /// The authors that are missing, where the readers' lists were loaded just now; `None`: a list is not to be had, or all is there.
+    pub(super) fn missing(
+        &self,
+        index: &Index,
+        lists: &HashMap<u64, Vec<u64>>,
+    ) -> Option<Vec<u64>> {
+        let authors = self.authors(index, lists)?;
+        index.newest(&authors, self.range).err()
+    }
+}
+
+impl Binlog {
+    /// Candidates as memory knows them now, which may be a little behind what is committed: see [`Self::unchanged`]. What is missing is
+    /// loaded. `None`: they are not there in time, or this is not the server that the session talks to.
+    pub async fn candidates(
+        &self,
+        place: &Place,
+        identity: &[u8],
+        wish: &Wish,
+    ) -> Option<Candidates> {
+        for fetched in [false, true] {
+            if !self.is_followed(place, Some(identity)) {
+                return None;
+            }
+            // Before the look: what changes between the two counts as a change since.
+            let mark = self.mark()?;
+            let found = wish.of(&place.index());
+            if let Ok((newest, authors)) = found {
+                return Some(Candidates {
+                    newest,
+                    authors,
+                    mark,
+                });
+            }
+            if fetched || !self.gathered(place, wish).await {
+                return None;
+            }
+        }
+        None
+    }
+
+    async fn gathered(&self, place: &Place, wish: &Wish) -> bool {
+        if wish
+            .readers
+            .iter()
+            .any(|reader| place.follows_too_many(*reader))
+        {
+            return false;
+        }
+        let (done, there) = oneshot::channel();
+        let load = Load::Candidates {
+            place: place.number(),
+            wish: wish.clone(),
+            done,
+        };
+        if self.loads.try_send(load).is_err() {
+            return false;
+        }
+        let limit = Duration::from_millis(self.limits.wait_ms);
+        matches!(tokio::time::timeout(limit, there).await, Ok(Ok(true)))
+    }
+
+    /// True if nothing has changed about these readers and authors from the mark to a moment behind this question: what was read of them
+    /// in between goes together with the candidates.
+    pub async fn unchanged(
+        &self,
+        place: &Place,
+        mark: Mark,
+        readers: &[u64],
+        authors: &[u64],
+    ) -> bool {
+        let limit = Duration::from_millis(self.freshness.wait_ms);
+        if !matches!(tokio::time::timeout(limit, self.prove()).await, Ok(true)) {
+            return false;
+        }
+        let state = self.state();
+        let following = &state.following;
+        following.may_answer(place.number())
+            && following.spared(mark, place.number(), readers, Some(authors))
+    }
+}

@@ -1,0 +1,165 @@
+//! The statements that the server has counted: `performance_schema.events_statements_summary_by_digest`.
+
+use std::time::Duration;
+
+use super::{DiscoverError, Statement, Statements};
+use crate::check::Proposed;
+use crate::feed::digest;
+use crate::feed::facts::Told;
+use crate::feed::tally::Seen;
+use crate::sql::holds;
+
+/// So many are looked at: those that took the most time.
+const MOST: usize = 1_000;
+/// Longer texts are cut, in characters.
+const LONGEST: usize = 16_384;
+/// Schemas of the servers' own.
+const SYSTEM: [&str; 4] = ["mysql", "sys", "information_schema", "performance_schema"];
+/// ER_TABLEACCESS_DENIED_ERROR, ER_DBACCESS_DENIED_ERROR.
+const DENIED: [u16; 2] = [1142, 1044];
+const TABLE: &str = "performance_schema.events_statements_summary_by_digest";
+
+/// Asks for all of them.
+pub(super) async fn read(server: &mut Proposed) -> Result<Statements, DiscoverError> {
+    let state = told(
+        server,
+        "SELECT @@performance_schema, @@performance_schema_max_digest_length",
+    )
+    .await?;
+    if number(&state, 0, 0) == 0 {
+        return Err(DiscoverError::Off);
+    }
+    let longest = number(&state, 0, 1);
+    // MySQL keeps one text of each; MariaDB does not.
+    let sample = told(
+        server,
+        "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'performance_schema' \
+         AND TABLE_NAME = 'events_statements_summary_by_digest' AND COLUMN_NAME = 'QUERY_SAMPLE_TEXT'",
+    )
+    .await?;
+    let sample = match number(&sample, 0, 0) {
+        0 => "NULL".to_owned(),
+        _ => format!("LEFT(QUERY_SAMPLE_TEXT, {LONGEST})"),
+    };
+    let rows = told(
+        server,
+        &format!(
+            "SELECT SCHEMA_NAME, LEFT(DIGEST_TEXT, {LONGEST}), {sample}, COUNT_STAR, SUM_TIMER_WAIT, SUM_ROWS_EXAMINED, SUM_ROWS_SENT \
+             FROM {TABLE} WHERE COUNT_STAR > 0 AND (DIGEST_TEXT LIKE 'SELECT %' OR DIGEST_TEXT LIKE 'EXECUTE SELECT %') \
+             ORDER BY SUM_TIMER_WAIT DESC LIMIT {MOST}"
+        ),
+    )
+    .await?;
+    let all = told(
+        server,
+        &format!(
+            "SELECT LEFT(MIN(FIRST_SEEN), 19), SUM(IF(DIGEST IS NULL, COUNT_STAR, 0)) FROM {TABLE}"
+        ),
+    )
+    .await?;
+    let mut cut = 0;
+    let mut seen = Vec::new();
+    for row in 0..rows.len() {
+        match statement(&rows, row, longest) {
+            Digest::Seen(statement) => seen.push(statement),
+            Digest::Cut => cut += 1,
+            Digest::System => {}
+        }
+    }
+    let mut about = vec![match text(&all, 0, 0) {
+        Some(since) => format!("{} SELECTs that differ in more than their values, counted by performance_schema since {since}", rows.len()),
+        None => "performance_schema has counted no statement yet: let your app run for a while. If that changes nothing: \
+                 UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME = 'statements_digest'"
+            .to_owned(),
+    }];
+    if rows.len() == MOST {
+        about.push(format!(
+            "those {MOST} were looked at that took the most time"
+        ));
+    }
+    if cut > 0 {
+        about.push(format!(
+            "{cut} could not be judged: the server keeps {longest} bytes of a statement (performance_schema_max_digest_length and \
+             performance_schema_max_sql_text_length, in its settings file). --listen sees whole statements"
+        ));
+    }
+    let lost = number(&all, 0, 1);
+    if lost > 0 {
+        about.push(format!(
+            "{lost} statements were not counted, as there was no room (performance_schema_digests_size)"
+        ));
+    }
+    if server.is_mariadb() {
+        about.push(
+            "MariaDB does not count statements that are prepared by the protocol, as many drivers do: --listen sees them".to_owned(),
+        );
+    }
+    Ok(Statements { about, seen })
+}
+
+enum Digest {
+    Seen(Statement),
+    /// Its end is missing.
+    Cut,
+    /// Of the server's own tables.
+    System,
+}
+
+fn statement(rows: &Told, row: usize, longest: u64) -> Digest {
+    let database = text(rows, row, 0);
+    if database
+        .as_deref()
+        .is_some_and(|name| SYSTEM.contains(&name))
+    {
+        return Digest::System;
+    }
+    let digest = text(rows, row, 1).unwrap_or_default();
+    let fits = |text: &String| text.chars().count() < LONGEST;
+    let sample = text(rows, row, 2);
+    let sample = sample.filter(|own| !own.is_empty() && !own.ends_with("...") && fits(own));
+    // The limit is of another form of the text, which is of about this length.
+    let is_cut = !fits(&digest)
+        || digest.len() as u64 * 4 >= longest * 3 && !holds(digest.as_bytes(), "LIMIT");
+    let prepared = digest::is_prepared(&digest);
+    let (text, digest) = match sample {
+        Some(sample) => (sample, false),
+        None if is_cut => return Digest::Cut,
+        None => (digest, true),
+    };
+    Digest::Seen(Statement {
+        seen: Seen {
+            database,
+            shown: String::new(),
+            text,
+            prepared,
+            times: number(rows, row, 3),
+            // Picoseconds.
+            total: Duration::from_nanos(number(rows, row, 4) / 1_000),
+            read: Some(number(rows, row, 5)),
+            sent: number(rows, row, 6),
+        },
+        digest,
+    })
+}
+
+async fn told(server: &mut Proposed, question: &str) -> Result<Told, DiscoverError> {
+    let answers = server.ask(&[question.to_owned()]).await?;
+    match answers.into_iter().next() {
+        Some(Ok(rows)) => Ok(rows),
+        Some(Err(error)) if DENIED.contains(&error.code) => Err(DiscoverError::Denied {
+            account: server.account().to_owned(),
+        }),
+        Some(Err(error)) => Err(DiscoverError::Refused(error.to_string())),
+        None => Ok(Told::new()),
+    }
+}
+
+fn text(rows: &Told, row: usize, column: usize) -> Option<String> {
+    let cell = rows.get(row)?.get(column)?.as_ref()?;
+    Some(String::from_utf8_lossy(cell).into_owned())
+}
+
+fn number(rows: &Told, row: usize, column: usize) -> u64 {
+    let text = text(rows, row, column);
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
+}

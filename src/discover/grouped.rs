@@ -1,0 +1,122 @@
+//! Feeds from statements: each once, checked, with its own name.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::check::Proposed;
+use crate::config::Settings;
+use crate::feed::FeedDefinition;
+use crate::feed::propose::Proposal;
+use crate::feed::tally::Seen;
+
+/// A feed, and its statements.
+#[derive(Debug)]
+pub(super) struct Feed {
+    pub(super) definition: FeedDefinition,
+    /// Where it was found.
+    pub(super) databases: BTreeSet<String>,
+    /// What its check says.
+    pub(super) in_the_way: Vec<String>,
+    /// The feed of the settings that it is already.
+    pub(super) already: Option<String>,
+    /// Each with its shape in words.
+    pub(super) statements: Vec<(String, Seen)>,
+}
+
+/// Statements of one feed together: one that needs nobody who follows is served by a feed that has that, too.
+pub(super) fn grouped(mut found: Vec<(Proposal, Seen)>) -> Vec<Feed> {
+    found.sort_by_key(|(proposal, seen)| {
+        (proposal.definition.follow.is_none(), Reverse(seen.total))
+    });
+    let mut feeds: Vec<Feed> = Vec::new();
+    for (proposal, seen) in found {
+        let shape = proposal.to_string();
+        let definition = proposal.definition;
+        let same = |feed: &&mut Feed| {
+            let own = &feed.definition;
+            own.database == definition.database
+                && own.message == definition.message
+                && (definition.follow.is_none() || own.follow == definition.follow)
+        };
+        match feeds.iter_mut().find(same) {
+            Some(feed) => feed.statements.push((shape, seen)),
+            None => feeds.push(Feed {
+                databases: definition.database.iter().cloned().collect(),
+                definition,
+                in_the_way: Vec::new(),
+                already: None,
+                statements: vec![(shape, seen)],
+            }),
+        }
+    }
+    feeds
+}
+
+/// Checks each, puts those together that stand in several databases, and gives each its own name.
+pub(super) async fn checked(
+    server: &mut Proposed,
+    settings: &Settings,
+    found: Vec<Feed>,
+) -> Vec<Feed> {
+    let mut feeds: Vec<Feed> = Vec::new();
+    for mut feed in found {
+        let database = feed.definition.database.take().unwrap_or_default();
+        feed.in_the_way = server.of_feed(&feed.definition, &database).await;
+        feed.already = settings
+            .feeds
+            .iter()
+            .find(|own| is_served_by(&feed.definition, &database, own))
+            .map(|own| own.name.clone());
+        let same = |other: &&mut Feed| {
+            other.definition == feed.definition
+                && other.in_the_way == feed.in_the_way
+                && other.already == feed.already
+        };
+        match feeds.iter_mut().find(same) {
+            Some(other) => {
+                other.databases.append(&mut feed.databases);
+                other.statements.append(&mut feed.statements);
+            }
+            None => feeds.push(feed),
+        }
+    }
+    let total = |feed: &Feed| {
+        feed.statements
+            .iter()
+            .map(|(_, seen)| seen.total)
+            .sum::<Duration>()
+    };
+    feeds.sort_by_key(|feed| Reverse(total(feed)));
+    let mut taken: BTreeSet<String> = settings
+        .feeds
+        .iter()
+        .map(|feed| feed.name.clone())
+        .collect();
+    for feed in &mut feeds {
+        feed.statements.sort_by_key(|(_, seen)| Reverse(seen.total));
+        // In several it is served wherever its check passes.
+        if feed.databases.len() == 1 {
+            feed.definition.database = feed.databases.first().cloned();
+        }
+        let stem = feed.definition.name.clone();
+        let numbered = (2..).map(|number| format!("{stem}_{number}"));
+        let mut names = std::iter::once(stem.clone()).chain(numbered);
+        if let Some(name) = names.find(|name| !taken.contains(name)) {
+            taken.insert(name.clone());
+            feed.definition.name = name;
+        }
+    }
+    feeds
+}
+
+/// A feed of the settings serves what was found in a database.
+fn is_served_by(found: &FeedDefinition, database: &str, own: &FeedDefinition) -> bool {
+    let (one, other) = (&found.message, &own.message);
+    let same = one.table == other.table
+        && one.id.eq_ignore_ascii_case(&other.id)
+        && one.author.eq_ignore_ascii_case(&other.author)
+        && found.key().map(str::to_ascii_lowercase) == own.key().map(str::to_ascii_lowercase);
+    let follows = found.follow.is_none() || found.follow == own.follow;
+    same && follows && own.database.as_deref().is_none_or(|own| own == database)
+}

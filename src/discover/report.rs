@@ -1,0 +1,228 @@
+//! What was found, for people: plain text, with sections of the settings to paste.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::grouped::Feed;
+use super::judge::Judged;
+use crate::check::Proposed;
+use crate::config::Settings;
+use crate::feed::FeedDefinition;
+use crate::feed::shown::shortened;
+use crate::feed::tally::Seen;
+use crate::report::Report;
+
+/// More statements of one kind are not listed.
+const MOST: usize = 20;
+
+/// Writes it part by part.
+#[derive(Debug)]
+pub(super) struct Findings<'a> {
+    text: &'a mut String,
+}
+
+/// As the settings file has them.
+#[derive(Serialize)]
+struct Sections<'a> {
+    feed: [&'a FeedDefinition; 1],
+}
+
+impl<'a> Findings<'a> {
+    pub(super) fn new(text: &'a mut String) -> Self {
+        Findings { text }
+    }
+
+    pub(super) fn write(
+        &mut self,
+        settings: &Settings,
+        server: &Proposed,
+        about: &[String],
+        judged: &Judged,
+    ) {
+        self.server(&server.named, &settings.upstream);
+        self.part("Statements");
+        for line in about {
+            self.item(line);
+        }
+        if judged.databases_left_out > 0 {
+            let left_out = judged.databases_left_out;
+            self.item(&format!(
+                "those of {left_out} more databases were not looked at (limits.databases)"
+            ));
+        }
+        let every = server.of_every_feed();
+        if !every.is_empty() {
+            self.part("In the way of every feed");
+            for line in every {
+                self.item(&line);
+            }
+        }
+        for feed in &judged.feeds {
+            self.feed(feed);
+        }
+        self.refused(&judged.refused);
+        self.summary(judged);
+    }
+
+    fn summary(&mut self, judged: &Judged) {
+        let (feeds, refused) = (&judged.feeds, judged.refused.len());
+        if feeds.is_empty() && refused == 0 {
+            return self.part("No statement was found that looks like one of a feed.");
+        }
+        let count = |is: fn(&Feed) -> bool| feeds.iter().filter(|feed| is(feed)).count();
+        let already = count(|feed| feed.already.is_some());
+        let ready = count(|feed| feed.already.is_none() && feed.in_the_way.is_empty());
+        self.part(&format!(
+            "Feeds found: {}. Ready to be pasted: {ready}; with something in the way: {}; in the settings already: {already}. \
+             Statements that look like ones of feeds and would be relayed: {refused}. Nothing was changed.",
+            feeds.len(),
+            feeds.len() - ready - already
+        ));
+    }
+
+    fn feed(&mut self, feed: &Feed) {
+        let databases: Vec<&str> = feed.databases.iter().map(String::as_str).collect();
+        let databases = match databases.as_slice() {
+            [one] => format!("database {one}"),
+            several => format!("databases {}", several.join(", ")),
+        };
+        let name = &feed.definition.name;
+        match (&feed.already, feed.in_the_way.is_empty()) {
+            (Some(own), _) => self.part(&format!("Feed {own} of the settings, {databases}")),
+            (None, true) => self.part(&format!("Feed {name}, {databases}: paste this into the settings file")),
+            (None, false) => self.part(&format!(
+                "Feed {name}, {databases}: mend what stands in the way, then paste this into the settings file"
+            )),
+        }
+        if feed.already.is_none() {
+            self.section(&feed.definition);
+        }
+        if !feed.in_the_way.is_empty() {
+            self.part("    What stands in the way");
+            for line in &feed.in_the_way {
+                self.item(&format!("    {line}"));
+            }
+        }
+        self.part("    Its statements");
+        for (shape, seen) in feed.statements.iter().take(MOST) {
+            let own = seen.database.as_ref().filter(|_| feed.databases.len() > 1);
+            let own = own.map(|name| format!(" (database {name})"));
+            self.statement(&format!("{shape}{}", own.unwrap_or_default()), seen);
+        }
+        self.more(feed.statements.len());
+    }
+
+    /// A section as the settings file has it.
+    fn section(&mut self, definition: &FeedDefinition) {
+        // What holds texts alone can be written.
+        let section = toml::to_string(&Sections { feed: [definition] }).unwrap_or_default();
+        for line in section.lines().filter(|line| !line.is_empty()) {
+            self.item(line);
+        }
+    }
+
+    fn statement(&mut self, what: &str, seen: &Seen) {
+        self.item(&format!("    {what}"));
+        self.item(&format!("        {}", shortened(&seen.shown)));
+        self.item(&format!("        {}", cost(seen)));
+    }
+
+    fn refused(&mut self, refused: &[(Seen, String)]) {
+        if refused.is_empty() {
+            return;
+        }
+        self.part("Statements that look like ones of feeds and would be relayed as they are");
+        for (seen, why) in refused.iter().take(MOST) {
+            self.item(&shortened(&seen.shown));
+            let database = seen
+                .database
+                .as_ref()
+                .map(|name| format!("database {name}, "));
+            self.item(&format!(
+                "    {}{}",
+                database.unwrap_or_default(),
+                cost(seen)
+            ));
+            self.item(&format!("    why: {why}"));
+        }
+        self.more(refused.len());
+    }
+
+    fn more(&mut self, all: usize) {
+        if let Some(more @ 1..) = all.checked_sub(MOST) {
+            self.item(&format!("and {more} more that took less time"));
+        }
+    }
+}
+
+impl Report for Findings<'_> {
+    fn text(&mut self) -> &mut String {
+        self.text
+    }
+}
+
+/// How often, how long, and how much was read for it.
+fn cost(seen: &Seen) -> String {
+    let times = match seen.times {
+        1 => "seen once".to_owned(),
+        times => format!("seen {times} times"),
+    };
+    let prepared = match seen.prepared {
+        true => ", as a prepared statement",
+        false => "",
+    };
+    let read = match (seen.read, seen.sent) {
+        (None, _) => "rows read: not known".to_owned(),
+        (Some(_), 0) => "no rows sent".to_owned(),
+        (Some(read), sent) => format!("{} rows read for each row sent", tenths(read, sent)),
+    };
+    format!(
+        "{times}{prepared}, {} on average, {} in all; {read}",
+        time(seen.mean()),
+        time(seen.total)
+    )
+}
+
+/// A quotient with one digit behind the point.
+fn tenths(a: u64, b: u64) -> String {
+    let tenths = u128::from(a) * 10 / u128::from(b.max(1));
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
+fn time(time: Duration) -> String {
+    let us = time.as_micros();
+    match us {
+        0..1_000_000 => format!("{}.{:02} ms", us / 1_000, us % 1_000 / 10),
+        _ => format!("{}.{} s", us / 1_000_000, us % 1_000_000 / 100_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_is_told_in_words() {
+        let seen = Seen {
+            times: 3,
+            total: Duration::from_micros(4_500_000),
+            read: Some(955),
+            sent: 30,
+            ..Seen::default()
+        };
+        assert_eq!(
+            cost(&seen),
+            "seen 3 times, 1.5 s on average, 4.5 s in all; 31.8 rows read for each row sent"
+        );
+        let heard = Seen {
+            times: 1,
+            total: Duration::from_micros(1_234),
+            ..Seen::default()
+        };
+        assert_eq!(
+            cost(&heard),
+            "seen once, 1.23 ms on average, 1.23 ms in all; rows read: not known"
+        );
+    }
+}

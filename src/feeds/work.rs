@@ -1,0 +1,195 @@
+//! What is found out about tables and templates beside the sessions.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::database::Served;
+use super::{Entry, Feeds, Inbox, databases_query};
+use crate::catalogue::{Catalogue, ServiceError};
+use crate::feed::check;
+use crate::feed::facts::{self, Tables, Told};
+use crate::feed::parse::parse;
+use crate::feed::words::Words;
+use crate::feed::{Refused, Template, shape};
+
+/// What has to be looked at.
+#[derive(Debug)]
+pub(super) enum Work {
+    /// The tables of a database.
+    Database(Vec<u8>),
+    /// A text, as the first of its template.
+    Template {
+        key: Box<[u8]>,
+        database: Vec<u8>,
+        text: Vec<u8>,
+    },
+}
+
+/// Looks at what comes, and at all that is known every so often, for good.
+pub async fn run(feeds: Arc<Feeds>, catalogue: &Catalogue, inbox: Inbox, every: Duration) {
+    let Inbox(mut inbox) = inbox;
+    let mut worker = Worker {
+        feeds,
+        catalogue,
+        failing: false,
+    };
+    worker.discover().await;
+    let mut due = Instant::now() + every;
+    loop {
+        match tokio::time::timeout_at(due.into(), inbox.recv()).await {
+            Ok(None) => return,
+            Ok(Some(Work::Database(database))) => worker.refresh(&database, false).await,
+            Ok(Some(Work::Template {
+                key,
+                database,
+                text,
+            })) => worker.template(key, &database, &text).await,
+            Err(_) => {
+                due = Instant::now() + every;
+                for database in worker.feeds.databases() {
+                    worker.refresh(&database, true).await;
+                }
+            }
+        }
+    }
+}
+
+struct Worker<'a> {
+    feeds: Arc<Feeds>,
+    catalogue: &'a Catalogue,
+    failing: bool,
+}
+
+impl Worker<'_> {
+    /// Looks for every database that holds a feed's messages.
+    async fn discover(&mut self) {
+        let mut databases = BTreeSet::new();
+        let feeds = Arc::clone(&self.feeds);
+        for (_, definition) in feeds.definitions() {
+            match &definition.database {
+                Some(database) => drop(databases.insert(database.clone().into_bytes())),
+                None => {
+                    let query = databases_query(definition, feeds.most_databases);
+                    let told = self.ask(&[query]).await;
+                    let rows = told.into_iter().flatten().flatten();
+                    let names = rows.filter_map(|row| row.into_iter().next().flatten());
+                    databases.extend(names);
+                }
+            }
+        }
+        for database in databases {
+            self.refresh(&database, true).await;
+        }
+    }
+
+    async fn ask(&mut self, queries: &[String]) -> Option<Vec<Told>> {
+        let service = self.catalogue.service.as_ref()?;
+        match service.told(queries).await {
+            Ok(told) => {
+                self.failing = false;
+                Some(told)
+            }
+            Err(error) => {
+                if !self.failing && !error.was_said() && !matches!(error, ServiceError::Lately) {
+                    tracing::warn!("the tables of feeds cannot be looked at: {error}");
+                }
+                self.failing = true;
+                None
+            }
+        }
+    }
+
+    /// Looks at the tables of a database again, if that is due or they are to be seen `anew`.
+    async fn refresh(&mut self, database: &[u8], anew: bool) {
+        let Ok(name) = std::str::from_utf8(database) else {
+            return;
+        };
+        let epoch = self.catalogue.epoch();
+        let wanted = {
+            let mut state = self.feeds.state();
+            let full = state.databases.len() >= self.feeds.most_databases;
+            if full && !state.databases.contains_key(database) {
+                return;
+            }
+            let known = state.databases.entry(database.to_vec()).or_default();
+            if !anew && known.is_fresh(epoch, self.feeds.lifetime) {
+                return;
+            }
+            let own = self.feeds.definitions.iter().flat_map(check::tables);
+            known.want(own);
+            known.wanted()
+        };
+        let at = Instant::now();
+        let told = self.ask(&facts::queries(name, &wanted)).await;
+        let Some(told) = told.and_then(|told| <[Told; 3]>::try_from(told).ok()) else {
+            return;
+        };
+        let tables = Tables::read(name, &told);
+        let feeds = &self.feeds;
+        let mut state = feeds.state();
+        if let Some(known) = state.databases.get_mut(database) {
+            known.saw(tables, &feeds.definitions, &feeds.binlog, (at, epoch));
+        }
+    }
+
+    /// Finds out about a template by its first text.
+    async fn template(&mut self, key: Box<[u8]>, database: &[u8], text: &[u8]) {
+        let found = self.find(database, text).await;
+        let mut state = self.feeds.state();
+        let version = state.databases.get(database).map(|known| known.version());
+        match (found, version) {
+            (Some((version, is)), Some(current)) if version == current => {
+                state.templates.put(key, Entry::Known { version, is });
+            }
+            // It comes again.
+            _ => drop(state.templates.pop(&key)),
+        }
+    }
+
+    async fn find(
+        &mut self,
+        database: &[u8],
+        text: &[u8],
+    ) -> Option<(u64, Result<Arc<Template>, Refused>)> {
+        let read = Words::read(text).ok_or(Refused::NotUnderstood);
+        let query = read.and_then(|words| Ok((parse(text, &words)?, words)));
+        let (query, words) = match query {
+            Ok(read) => read,
+            Err(refused) => {
+                let state = self.feeds.state();
+                return Some((state.databases.get(database)?.version(), Err(refused)));
+            }
+        };
+        let named = query.tables();
+        let unseen = {
+            let mut state = self.feeds.state();
+            let known = state.databases.get_mut(database)?;
+            known.want(named.iter().map(|named| named.table.clone()))
+        };
+        if unseen {
+            self.refresh(database, true).await;
+        }
+        let state = self.feeds.state();
+        let known = state.databases.get(database)?;
+        let (version, tables) = (known.version(), known.tables());
+        let mut refused = Refused::Names;
+        for (number, definition) in self.feeds.definitions() {
+            let Some(Served::Yes { types, .. }) = known.served(number) else {
+                continue;
+            };
+            let names = definition.feed(&tables.database);
+            match shape(&query, &words, &names, &*tables) {
+                Ok(shape) => {
+                    let template =
+                        Template::new(number, tables.database.clone(), names, *types, shape, named);
+                    return Some((version, Ok(Arc::new(template))));
+                }
+                // Another feed's names say nothing of the text.
+                Err(why) if refused == Refused::Names => refused = why,
+                Err(_) => {}
+            }
+        }
+        Some((version, Err(refused)))
+    }
+}

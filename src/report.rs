@@ -1,0 +1,30 @@
+//! Reports for people: plain text, a heading for each part.
+
+use std::fmt::Write as _;
+
+/// What a report is written with.
+pub(crate) trait Report {
+    /// All that was written so far.
+    fn text(&mut self) -> &mut String;
+
+    /// The server that was looked at: what every report begins with.
+    fn server(&mut self, named: &str, upstream: &str) {
+        self.line("Server");
+        self.item(&format!("{named} at {upstream}"));
+    }
+
+    /// Begins a part.
+    fn part(&mut self, heading: &str) {
+        self.line("");
+        self.line(heading);
+    }
+
+    /// A line within a part.
+    fn item(&mut self, text: &str) {
+        self.line(&format!("    {text}"));
+    }
+
+    fn line(&mut self, text: &str) {
+        let _ = writeln!(self.text(), "{text}");
+    }
+}

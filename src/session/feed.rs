@@ -1,0 +1,155 @@
+//! A feed's statement: carries out what the decision needs, and tells the client what it comes to.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::counts::Event;
+use super::narrowing::{Feeds, Found, Input, Known, Narrowing, Need, Policy, Reply, Told, Want};
+use super::shared::Shared;
+use super::state::{Ended, NamedFor, Session};
+use super::who::log_in;
+use crate::binlog::Wish;
+use crate::feed::words::Words;
+use crate::session::narrowing::Why;
+use crate::statement::Effects;
+use crate::wire::frame::HEADER_BYTES;
+
+/// What all sessions know of feeds.
+struct SharedFeeds<'a>(&'a Shared);
+
+impl Feeds for SharedFeeds<'_> {
+    fn template(&self, database: &[u8], words: &Words, text: &[u8]) -> Known {
+        let Some(feeds) = &self.0.feeds else {
+            return Known::Not(Why::Unchecked);
+        };
+        feeds.template(database, words, text, self.0.catalogue.epoch())
+    }
+}
+
+impl Session {
+    /// Answers the feed's statement whose packet waits, or has it go on as it is.
+    pub(super) async fn feed(&mut self, length: usize, effects: Effects) -> Result<(), Ended> {
+        let packet = self.client_in.get(HEADER_BYTES..length);
+        let payload = packet.unwrap_or_default().to_vec();
+        let limits = &self.shared.limits;
+        let policy = Policy {
+            accelerate: self.shared.accelerate,
+            list_authors: limits.list_authors,
+            candidates: limits.candidates,
+            privileges_ttl: self.shared.privileges_ttl,
+            always: self.shared.narrow_always,
+        };
+        let mut decision = Narrowing::new(payload, policy);
+        let mut input = Input::Begin;
+        loop {
+            let need = {
+                let Some(commands) = self.machine.commands() else {
+                    return self.pass_client(length);
+                };
+                decision.next(input, commands, &SharedFeeds(&self.shared), Instant::now())
+            };
+            input = match need {
+                Need::Ask(ask) => Input::Answers(self.ask_aside(&ask).await?),
+                Need::Candidates(want) => Input::Candidates(self.candidates(&want).await),
+                Need::Run(payload) => Input::Reply(self.run_in_place(&payload).await?),
+                Need::Unchanged => Input::Unchanged(self.are_unchanged().await),
+                Need::Tell(told) => return self.tell(length, told),
+                Need::Relay(why) => {
+                    let effects = match decision.is_plain() {
+                        true => Effects::NONE,
+                        false => effects,
+                    };
+                    return self.relay_feed(length, effects, why);
+                }
+            };
+        }
+    }
+
+    async fn candidates(&mut self, want: &Want) -> Option<Found> {
+        self.named_for = None;
+        let feeds = self.shared.feeds.as_ref()?;
+        let binlog = Arc::clone(self.shared.binlog.as_ref()?);
+        let place = feeds.place(want.template.feed, &want.template.database)?;
+        let identity = self.machine.commands()?.standing.server()?.to_vec();
+        let wish = Wish {
+            readers: want.readers.clone(),
+            authors: want.authors.clone(),
+            range: want.range,
+        };
+        let candidates = binlog.candidates(&place, &identity, &wish).await?;
+        let found = Found {
+            ids: candidates.newest.ids,
+            all: candidates.newest.all,
+            authors: candidates.authors.len(),
+        };
+        self.named_for = Some(NamedFor {
+            place,
+            readers: wish.readers,
+            authors: candidates.authors,
+            mark: candidates.mark,
+        });
+        Some(found)
+    }
+
+    async fn run_in_place(&mut self, payload: &[u8]) -> Result<Reply, Ended> {
+        let Some(capabilities) = self.machine.commands().map(|it| it.capabilities) else {
+            return Ok(Reply {
+                bytes: None,
+                rows: 0,
+                outcome: None,
+            });
+        };
+        let limit = self.shared.limits.tail_bytes;
+        self.sent = true;
+        let read = self.backend.run(payload, capabilities, limit).await?;
+        Ok(Reply {
+            bytes: read.bytes,
+            rows: read.rows,
+            outcome: read.outcome,
+        })
+    }
+
+    async fn are_unchanged(&mut self) -> bool {
+        let Some(named_for) = self.named_for.take() else {
+            return false;
+        };
+        let Some(binlog) = self.shared.binlog.clone() else {
+            return false;
+        };
+        let NamedFor {
+            place,
+            readers,
+            authors,
+            mark,
+        } = named_for;
+        binlog.unchanged(&place, mark, &readers, &authors).await
+    }
+
+    fn tell(&mut self, length: usize, told: Told) -> Result<(), Ended> {
+        let Told {
+            mut bytes,
+            outcome,
+            narrowed,
+        } = told;
+        self.client_in.drain(..length);
+        self.shared.counts.add(match narrowed {
+            true => Event::FeedNarrowed,
+            false => Event::FeedLearned,
+        });
+        self.tell_in_place(&mut bytes, Some(&outcome))
+    }
+
+    fn relay_feed(&mut self, length: usize, effects: Effects, why: Why) -> Result<(), Ended> {
+        self.shared.counts.feed_relayed(why);
+        log_in!(
+            self.span(),
+            DEBUG,
+            reason = why.label(),
+            "a feed's statement is relayed"
+        );
+        if let Some(commands) = self.machine.commands() {
+            commands.relay_feed(effects);
+        }
+        self.pass_client(length)
+    }
+}

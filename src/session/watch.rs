@@ -1,0 +1,43 @@
+//! Has SELECTs that went by be counted, where somebody wants to know: `headwater discover --listen`.
+
+use std::sync::PoisonError;
+use std::time::Instant;
+
+use super::state::Session;
+use crate::feed::tally::Ended;
+
+impl Session {
+    /// What the client has sent is on its way to the server.
+    pub(super) fn note_sent(&mut self) {
+        if self.shared.tally.is_some()
+            && let Some(commands) = self.machine.commands()
+        {
+            commands.sent(Instant::now());
+        }
+    }
+
+    /// The server has spoken: replies may have ended.
+    pub(super) fn note_ended(&mut self) {
+        let Some(tally) = &self.shared.tally else {
+            return;
+        };
+        let Some(commands) = self.machine.commands() else {
+            return;
+        };
+        let seen = commands.take_seen();
+        if seen.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+        for seen in seen {
+            tally.add(Ended {
+                database: seen.database.as_deref(),
+                text: &seen.text,
+                prepared: seen.prepared,
+                took: now.saturating_duration_since(seen.sent),
+                rows: seen.rows,
+            });
+        }
+    }
+}
