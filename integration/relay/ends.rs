@@ -181,6 +181,8 @@ fn gone_and_back(small: &mut PrivateServer, proxy: &Proxy) {
     let again = WireClient::try_login(proxy.addr(), &Login::default()).unwrap();
     assert_eq!(again.unwrap_err().code, 1429);
     let lost = "cannot connect to the server at ";
+    // The reply may be here before the line is.
+    proxy.wait_for_log(lost);
     assert_eq!(proxy.log().matches(lost).count(), 1, "{}", proxy.log());
 
     small.restart().unwrap();
