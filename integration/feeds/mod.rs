@@ -8,3 +8,4 @@ mod narrowed;
 mod pair;
 mod rules;
 mod statements;
+mod transactions;

@@ -306,16 +306,20 @@ pub(crate) fn headwater(environment: &[(&str, &str)]) -> Command {
     command
 }
 
-/// The page with a row for each counter and each reason: a story of its own holds it to what is printed.
+/// The pages with a row for each counter and each reason: stories of their own hold them to what is printed.
 const COUNTERS: &str = include_str!("../../docs/counters.md");
+const FEEDS: &str = include_str!("../../docs/feeds.md");
 
 /// True for the name of a counter, as the line of counters has it.
 pub(crate) fn is_counter(name: &str) -> bool {
-    let has_row = |name: &str| COUNTERS.contains(&format!("\n| `{name}` |"));
-    match name.strip_prefix("calls_relayed[") {
-        Some(reason) => reason.strip_suffix(']').is_some_and(has_row),
-        None => has_row(name),
-    }
+    let is_in = |page: &str, name: &str| page.contains(&format!("\n| `{name}` |"));
+    let (name, page) = match name.split_once('[') {
+        Some(("calls_relayed", reason)) => (reason.strip_suffix(']'), COUNTERS),
+        Some(("feeds_relayed", reason)) => (reason.strip_suffix(']'), FEEDS),
+        Some(_) => (None, COUNTERS),
+        None => (Some(name), COUNTERS),
+    };
+    name.is_some_and(|name| is_in(page, name))
 }
 
 /// What a process counted: `name=value`, those at zero left out.

@@ -27,8 +27,8 @@ pub struct Catalogue {
     verdicts: Mutex<PerDatabase<Entry>>,
     rights: Mutex<PerDatabase<Arc<DefinerRights>>>,
     hints: Mutex<Hints>,
-    /// When the server was last seen to have no stored functions.
-    no_functions: Mutex<Option<(Instant, Epoch)>>,
+    /// Whether the server surely has no stored functions, as it was seen last.
+    no_functions: Mutex<Option<(bool, Instant, Epoch)>>,
     /// Held while a check that is due is made.
     due: tokio::sync::Mutex<()>,
     /// The account that checks definitions, if there is one.
@@ -103,7 +103,7 @@ impl Catalogue {
     /// What a statement means.
     #[must_use]
     pub fn classify(&self, text: &[u8]) -> Class {
-        let no_functions = self.no_functions();
+        let no_functions = self.no_functions().unwrap_or(false);
         self.classes.classify(text, no_functions)
     }
 
@@ -112,9 +112,17 @@ impl Catalogue {
         lock(&self.hints)
     }
 
-    /// True when the server was seen to have no stored functions, and no statement since may have made one.
-    fn no_functions(&self) -> bool {
-        lock(&self.no_functions).is_some_and(|(at, epoch)| self.is_fresh(at, epoch))
+    /// Whether the server surely has no stored functions. `None`: it has to be asked, as a statement since may have made one.
+    #[must_use]
+    pub fn no_functions(&self) -> Option<bool> {
+        let seen = *lock(&self.no_functions);
+        let (none, ..) = seen.filter(|(_, at, epoch)| self.is_fresh(*at, *epoch))?;
+        Some(none)
+    }
+
+    /// Takes in whether the server surely has no stored functions, as was asked for at an epoch.
+    pub fn functions_seen(&self, none: bool, epoch: Epoch) {
+        *lock(&self.no_functions) = Some((none, Instant::now(), epoch));
     }
 
     /// True while what was seen then still holds.
@@ -177,7 +185,7 @@ impl Catalogue {
             epoch,
         };
         if let Verdict::Accelerate(facts) = &*verdict {
-            *lock(&self.no_functions) = facts.no_functions.then(|| (Instant::now(), epoch));
+            self.functions_seen(facts.no_functions, epoch);
         }
         let before = lock(&self.verdicts).put((number, database.to_vec()), entry);
         let changed = before.is_none_or(|before| !before.verdict.is_alike(&verdict));

@@ -117,6 +117,15 @@ impl Service {
         told.map_err(|error| ServiceError::Refused(error.to_string()))
     }
 
+    /// Whether the server surely has no stored functions, by which a SELECT could do more than read.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub async fn has_no_functions(&self) -> Result<bool, ServiceError> {
+        let answers = self.ask(&check::functions_queries()).await?;
+        Ok(check::no_functions(&answers))
+    }
+
     async fn ask(&self, queries: &[String]) -> Result<Vec<Answered>, ServiceError> {
         let lately = |at: Instant| at.elapsed() < ServiceError::RETRY;
         if super::lock(&self.failed).is_some_and(lately) {

@@ -83,6 +83,19 @@ impl Worker<'_> {
         }
     }
 
+    /// A SELECT may do more than read where there are stored functions: transactions are judged by that.
+    async fn look_for_functions(&mut self, anew: bool) {
+        if !anew && self.catalogue.no_functions().is_some() {
+            return;
+        }
+        let epoch = self.catalogue.epoch();
+        if let Some(service) = &self.catalogue.service
+            && let Ok(none) = service.has_no_functions().await
+        {
+            self.catalogue.functions_seen(none, epoch);
+        }
+    }
+
     async fn ask(&mut self, queries: &[String]) -> Option<Vec<Told>> {
         let service = self.catalogue.service.as_ref()?;
         match service.told(queries).await {
@@ -106,6 +119,7 @@ impl Worker<'_> {
             return;
         };
         let epoch = self.catalogue.epoch();
+        self.look_for_functions(anew).await;
         let wanted = {
             let mut state = self.feeds.state();
             let full = state.databases.len() >= self.feeds.most_databases;

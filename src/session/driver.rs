@@ -263,6 +263,7 @@ impl Session {
                 .straight(bytes, &mut |text| catalogue.classify(text));
             let (pass, keep) = bytes.split_at(passed);
             self.sent |= passed > 0;
+            self.note_opening();
             self.note_sent();
             self.client_in.extend_from_slice(keep);
             if let Err(error) = self.backend.link.send(pass) {
@@ -411,6 +412,7 @@ impl Session {
     /// Passes the first `length` waiting bytes of the client on.
     pub(super) fn pass_client(&mut self, length: usize) -> Result<(), Ended> {
         self.sent = true;
+        self.note_opening();
         self.note_sent();
         let bytes = self.client_in.get(..length).unwrap_or_default();
         if let Err(error) = self.backend.link.send(bytes) {

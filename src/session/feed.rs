@@ -41,6 +41,10 @@ impl Session {
         };
         let mut decision = Narrowing::new(payload, policy);
         let mut input = Input::Begin;
+        if let Some(commands) = self.machine.commands() {
+            commands.asks_for_feed();
+        }
+        self.note_opening();
         loop {
             let need = {
                 let Some(commands) = self.machine.commands() else {
@@ -65,12 +69,28 @@ impl Session {
         }
     }
 
-    async fn candidates(&mut self, want: &Want) -> Option<Found> {
+    /// What is sent now may open a transaction's snapshot: notes what memory knew before it.
+    pub(super) fn note_opening(&mut self) {
+        if self.shared.feeds.is_some()
+            && let Some(commands) = self.machine.commands()
+            && commands.standing.takes_opening()
+        {
+            self.opened = self.shared.binlog.as_ref().and_then(|binlog| binlog.mark());
+        }
+    }
+
+    async fn candidates(&mut self, want: &Want) -> Result<Found, Why> {
         self.named_for = None;
+        self.named(want).await.ok_or(Why::NotInMemory)?
+    }
+
+    async fn named(&mut self, want: &Want) -> Option<Result<Found, Why>> {
         let feeds = self.shared.feeds.as_ref()?;
         let binlog = Arc::clone(self.shared.binlog.as_ref()?);
         let place = feeds.place(want.template.feed, &want.template.database)?;
-        let identity = self.machine.commands()?.standing.server()?.to_vec();
+        let standing = &self.machine.commands()?.standing;
+        let identity = standing.server()?.to_vec();
+        let snapshot = standing.reads_a_snapshot();
         let wish = Wish {
             readers: want.readers.clone(),
             authors: want.authors.clone(),
@@ -82,13 +102,25 @@ impl Session {
             all: candidates.newest.all,
             authors: candidates.authors.len(),
         };
+        let (readers, authors) = (wish.readers, candidates.authors);
+        let mark = match snapshot {
+            // Candidates of now are those of the snapshot if nothing has changed since before it.
+            true => {
+                let opened = self.opened?;
+                if !binlog.has_spared(&place, opened, &readers, &authors) {
+                    return Some(Err(Why::Changed));
+                }
+                opened
+            }
+            false => candidates.mark,
+        };
         self.named_for = Some(NamedFor {
             place,
-            readers: wish.readers,
-            authors: candidates.authors,
-            mark: candidates.mark,
+            readers,
+            authors,
+            mark,
         });
-        Some(found)
+        Some(Ok(found))
     }
 
     async fn run_in_place(&mut self, payload: &[u8]) -> Result<Reply, Ended> {

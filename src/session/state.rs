@@ -135,6 +135,8 @@ pub struct Session {
     pub(super) wanted: Option<Wanted>,
     /// The candidates that are in use.
     pub(super) named_for: Option<NamedFor>,
+    /// A moment before the transaction that is open, if one is, began to read.
+    pub(super) opened: Option<Mark>,
     /// What is known of the definers of the procedures that were called last.
     pub(super) definer_rights: RefCell<Option<Arc<DefinerRights>>>,
     /// The known procedure of the call that was relayed last.
@@ -183,6 +185,7 @@ impl Session {
             sent: true,
             wanted: None,
             named_for: None,
+            opened: None,
             definer_rights: RefCell::default(),
             relayed: None,
         }

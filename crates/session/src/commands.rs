@@ -128,6 +128,11 @@ impl Commands {
         Ok(())
     }
 
+    /// Notes that questions in front of a feed's statement, or another in its place, go to the server.
+    pub fn asks_for_feed(&mut self) {
+        self.standing.sends(Effects::NONE, self.is_idle());
+    }
+
     /// Notes that a feed's statement goes on to the server.
     pub fn relay_feed(&mut self, effects: Effects) {
         self.disturb(effects);
@@ -409,6 +414,7 @@ impl Commands {
     }
 
     fn disturb(&mut self, effects: Effects) {
+        self.standing.sends(effects, self.is_idle());
         self.standing.command_relayed(effects);
         self.touching |= effects.definition;
         if effects.dynamic {

@@ -17,7 +17,11 @@ const DATABASE: usize = 0;
 const SERVER: usize = 1;
 /// The column behind that: after how many idle seconds the server ends the session.
 const WAIT_TIMEOUT: usize = 2;
-/// The variables behind them.
+/// The column behind that: whether a read inside a transaction takes locks (`SERIALIZABLE`).
+const READS_LOCK: usize = 3;
+/// Where the variables begin.
+const FIRST: usize = 4;
+/// The variables.
 const VARIABLES: [Variable; 10] = [
     ("sql_mode", is_no_oracle),
     // A statement-based log would miss what the call writes to it.
@@ -93,6 +97,7 @@ pub fn settings_query(mariadb: bool) -> String {
         "DATABASE()".to_owned(),
         format!("IF(@@{isolation}=0x524541442d554e434f4d4d4954544544,NULL,{server})"),
         "@@wait_timeout".to_owned(),
+        format!("@@{isolation}=0x53455249414c495a41424c45"),
     ];
     columns.extend(variables(mariadb).map(|(name, _)| format!("@@{name}")));
     if !mariadb {
@@ -101,7 +106,7 @@ pub fn settings_query(mariadb: bool) -> String {
     format!("SELECT {}", columns.join(","))
 }
 
-/// The variables of [`settings_query`], in the order of its columns from `WAIT_TIMEOUT` on.
+/// The variables of [`settings_query`], in the order of its columns from `FIRST` on.
 fn variables(mariadb: bool) -> impl Iterator<Item = Variable> {
     let own: &[Variable] = if mariadb { &MARIADB } else { &MYSQL };
     VARIABLES.into_iter().chain(own.iter().copied())
@@ -112,7 +117,7 @@ fn variables(mariadb: bool) -> impl Iterator<Item = Variable> {
 pub fn unfit(mariadb: bool, row: &[Option<Vec<u8>>]) -> Vec<(&'static str, String)> {
     let cells = row.iter().map(|cell| cell.as_deref().unwrap_or_default());
     variables(mariadb)
-        .zip(cells.skip(WAIT_TIMEOUT + 1))
+        .zip(cells.skip(FIRST))
         .filter(|((_, fits), value)| !fits(value))
         .map(|((name, _), value)| (name, String::from_utf8_lossy(value).into_owned()))
         .collect()
@@ -127,6 +132,23 @@ pub struct Settings {
     pub server: Vec<u8>,
     /// The server ends the session when it has heard nothing for so long.
     pub wait_timeout: Duration,
+    /// A read inside a transaction takes locks, and sees what is committed when it runs (`SERIALIZABLE`).
+    pub reads_lock: bool,
+}
+
+/// Judges the flags behind the row that [`settings_query`] returns.
+///
+/// # Errors
+/// The reason why no call may be owned there.
+pub fn judge_flags(rows: &Rows) -> Result<(), Reason> {
+    let flags = rows.end().status;
+    if flags & status::IN_TRANS != 0 {
+        return Err(Reason::InTransaction);
+    }
+    match flags & status::AUTOCOMMIT {
+        0 => Err(Reason::AutocommitOff),
+        _ => Ok(()),
+    }
 }
 
 /// Judges the one row that [`settings_query`] returns.
@@ -134,20 +156,12 @@ pub struct Settings {
 /// # Errors
 /// The reason why no call may be owned under these settings.
 pub fn judge_settings(mariadb: bool, rows: &Rows) -> Result<Settings, Reason> {
-    let flags = rows.end().status;
-    if flags & status::IN_TRANS != 0 {
-        return Err(Reason::InTransaction);
-    }
-    if flags & status::AUTOCOMMIT == 0 {
-        return Err(Reason::AutocommitOff);
-    }
     let row = rows.iter().next().ok_or(Reason::Settings)?;
     let text = |column| row.cell(column).unwrap_or_default();
-    let first = WAIT_TIMEOUT + 1;
-    let mut judged = (first..).zip(variables(mariadb));
+    let mut judged = (FIRST..).zip(variables(mariadb));
     let fit = judged.all(|(column, (_, fits))| fits(text(column)));
     // A session can have the column definitions left out (`resultset_metadata`): then what there is is not known.
-    let own = first + variables(mariadb).count();
+    let own = FIRST + variables(mariadb).count();
     let columns = own + usize::from(!mariadb);
     if !fit || rows.columns().len() != columns || !(mariadb || is_off(text(own))) {
         return Err(Reason::Settings);
@@ -156,6 +170,7 @@ pub fn judge_settings(mariadb: bool, rows: &Rows) -> Result<Settings, Reason> {
         database: row.cell(DATABASE).map(<[u8]>::to_vec),
         server: text(SERVER).to_vec(),
         wait_timeout: Duration::from_secs(number(text(WAIT_TIMEOUT)).unwrap_or_default()),
+        reads_lock: text(READS_LOCK) != b"0",
     })
 }
 

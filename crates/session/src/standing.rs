@@ -47,6 +47,10 @@ pub struct Standing {
     one_shot: bool,
     /// The client has locked tables.
     locked: bool,
+    /// Since the last moment when no transaction was open for certain, more may have been done than reading.
+    acted: bool,
+    /// What goes to the server next may open a transaction's snapshot.
+    opening: bool,
     /// Calls are relayed until the session is reset.
     barred: Option<Reason>,
 }
@@ -144,6 +148,32 @@ impl Standing {
             self.tables.doubt();
             self.plain = Plain::None;
         }
+    }
+
+    /// A command is about to go on, or an own question in front of it. `alone`: no other is on its way.
+    pub fn sends(&mut self, effects: Effects, alone: bool) {
+        if alone && self.status.is_proven() && self.transaction() == Transaction::None {
+            self.acted = false;
+            // Nothing else than these opens one: a read by itself ends with its transaction.
+            self.opening |= self.autocommit_is_off() || effects.locks == Locks::Released;
+        }
+        self.acted |= !effects.only_reads();
+    }
+
+    /// A procedure runs: what it does is not looked at.
+    pub fn call_relayed(&mut self) {
+        self.acted = true;
+    }
+
+    /// True once where what goes to the server now may open a transaction's snapshot: this is the last moment that is before it.
+    pub fn takes_opening(&mut self) -> bool {
+        std::mem::take(&mut self.opening)
+    }
+
+    /// True where a read sees what was committed when its transaction began to read, or may be the first read of one.
+    #[must_use]
+    pub fn reads_a_snapshot(&self) -> bool {
+        self.transaction() != Transaction::None || self.autocommit_is_off()
     }
 
     /// A call went on to a procedure of this database that was refused, or to another one.
@@ -381,16 +411,35 @@ impl Standing {
         if self.barred.is_some() {
             return self.barred;
         }
-        if self.one_shot {
-            return Some(Reason::OneShotTransaction);
-        }
-        if self.locked {
-            return Some(Reason::TableLocks);
+        if let Some(reason) = self.holds_reads_up() {
+            return Some(reason);
         }
         match self.transaction() {
             // What the server has to tell of one that an error may have ended belongs to the client's next statement.
             Transaction::Open | Transaction::Perhaps => Some(Reason::InTransaction),
             Transaction::None => self.autocommit_is_off().then_some(Reason::AutocommitOff),
+        }
+    }
+
+    /// Why no feed's statement can be narrowed now, as far as can be said without asking the server.
+    #[must_use]
+    pub fn feed_obstacle(&self) -> Option<Reason> {
+        let settings = self.settings.proven();
+        // A session that reads what is not committed has no server that memory could be of.
+        if settings.is_some_and(|settings| settings.server.is_empty()) {
+            return Some(Reason::Settings);
+        }
+        let locks = settings.is_some_and(|settings| settings.reads_lock);
+        self.holds_reads_up().or_else(|| {
+            let barred = self.reads_a_snapshot() && (self.acted || locks);
+            barred.then_some(Reason::InTransaction)
+        })
+    }
+
+    fn holds_reads_up(&self) -> Option<Reason> {
+        match self.one_shot {
+            true => Some(Reason::OneShotTransaction),
+            false => self.locked.then_some(Reason::TableLocks),
         }
     }
 
@@ -430,6 +479,7 @@ mod tests {
             database: Some(b"tl".to_vec()),
             server: b"one".to_vec(),
             wait_timeout: Duration::from_secs(9),
+            reads_lock: false,
         });
     }
 
@@ -482,6 +532,48 @@ mod tests {
         assert_eq!(standing.obstacle(), Some(Reason::InTransaction));
         standing.observe(&ok(status::AUTOCOMMIT));
         assert_eq!(standing.transaction(), Transaction::None);
+    }
+
+    #[test]
+    fn a_transaction_that_has_only_read_is_told_from_one_that_acted() {
+        let mut standing = idle();
+        let begin = Effects::of(b"BEGIN", &[], false);
+        let read = Effects::of(b"SELECT 1 FROM t", &[], true);
+        let write = Effects::of(b"INSERT INTO t VALUES (1)", &[], true);
+        let open = ok(status::AUTOCOMMIT | status::IN_TRANS);
+        standing.sends(begin, true);
+        assert!(standing.takes_opening() && !standing.takes_opening());
+        standing.observe(&open);
+        standing.sends(read, true);
+        assert!(!standing.takes_opening());
+        assert_eq!(standing.feed_obstacle(), None);
+        standing.sends(write, true);
+        assert_eq!(standing.feed_obstacle(), Some(Reason::InTransaction));
+        // What is sent behind another command may still be of the transaction before.
+        standing.observe(&ok(status::AUTOCOMMIT));
+        standing.sends(begin, false);
+        standing.observe(&open);
+        assert_eq!(standing.feed_obstacle(), Some(Reason::InTransaction));
+        assert!(!standing.takes_opening());
+        standing.observe(&ok(status::AUTOCOMMIT));
+        standing.sends(begin, true);
+        standing.observe(&open);
+        assert_eq!(standing.feed_obstacle(), None);
+        // An error may have ended it, or not.
+        standing.observe_error();
+        standing.sends(write, true);
+        assert_eq!(standing.feed_obstacle(), Some(Reason::InTransaction));
+    }
+
+    #[test]
+    fn a_read_opens_a_snapshot_only_where_autocommit_is_off() {
+        let read = Effects::of(b"SELECT 1 FROM t", &[], true);
+        let mut standing = idle();
+        standing.sends(read, true);
+        assert!(!standing.takes_opening() && !standing.reads_a_snapshot());
+        standing.observe(&ok(0));
+        standing.sends(read, true);
+        assert!(standing.takes_opening() && standing.reads_a_snapshot());
     }
 
     #[test]

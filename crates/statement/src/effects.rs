@@ -96,6 +96,19 @@ impl Effects {
         ..Self::NONE
     };
 
+    /// True for what certainly does nothing in a transaction but read: it may begin or end one as well.
+    #[must_use]
+    pub fn only_reads(&self) -> bool {
+        let acts = self.one_shot
+            || self.temp_tables
+            || self.stored_code
+            || self.settings
+            || self.database
+            || self.dynamic
+            || self.definition;
+        !acts && self.locks != Locks::Taken
+    }
+
     /// The effects of a text. One that is not a plain statement may do all that it has the words for.
     ///
     /// Where the server is known to have `no_functions`, a SELECT runs no stored code.

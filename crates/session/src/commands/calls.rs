@@ -141,6 +141,7 @@ impl Commands {
         effects: Option<Effects>,
     ) -> Option<Vec<u8>> {
         self.tables.disturb();
+        self.standing.call_relayed();
         let mut after = After::ProcedureCall;
         for unknown in effects.iter().chain(dress.behind()) {
             self.disturb(*unknown);

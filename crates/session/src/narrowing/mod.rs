@@ -61,8 +61,8 @@ pub enum Input {
     Begin,
     /// See [`Need::Ask`].
     Answers(Vec<Answer>),
-    /// See [`Need::Candidates`]; `None`: they are not there in time.
-    Candidates(Option<Found>),
+    /// See [`Need::Candidates`], or why there are none.
+    Candidates(Result<Found, Why>),
     /// See [`Need::Run`].
     Reply(Reply),
     /// See [`Need::Unchanged`].
@@ -278,8 +278,7 @@ impl Stage {
                 world.look(subject)
             }
             (Stage::Looking(subject, wishes), Input::Candidates(found)) => {
-                let found = found.ok_or(Why::NotInMemory)?;
-                world.choose(subject, wishes, found)
+                world.choose(subject, wishes, found?)
             }
             (Stage::Learning(subject, crowd), Input::Reply(reply)) => {
                 world.learned(&subject, crowd, reply)
@@ -307,7 +306,7 @@ impl<K: Feeds> World<'_, K> {
             return Err(Reason::SwitchedOff.into());
         }
         let standing = &self.session.standing;
-        if let Some(reason) = standing.obstacle() {
+        if let Some(reason) = standing.feed_obstacle() {
             return Err(reason.into());
         }
         // Nothing is asked in front of a statement that may ask what was left by the one before it: a template never does.
@@ -412,6 +411,7 @@ impl<K: Feeds> World<'_, K> {
             return Err(Why::Retired(Retired::Long));
         };
         let outcome = reply.outcome.ok_or(Why::Failed)?;
+        self.session.observe(&outcome);
         match &outcome {
             Outcome::Ok(ok) if ok.warnings == 0 => {
                 let took = self.microseconds();
@@ -440,6 +440,8 @@ impl<K: Feeds> World<'_, K> {
     ) -> Turn {
         let template = &subject.template;
         let outcome = reply.outcome.ok_or(Why::Failed)?;
+        // It may have opened a transaction.
+        self.session.observe(&outcome);
         let mut bytes = reply.bytes.ok_or(Why::Failed)?;
         match &outcome {
             Outcome::Ok(ok) if ok.warnings == 0 => {}
@@ -494,7 +496,8 @@ impl<K: Feeds> World<'_, K> {
     ) -> Turn {
         let template = &subject.template;
         if !unchanged {
-            if wishes.anew == TAKEN_ANEW {
+            // What a snapshot does not show stays hidden however often it is asked.
+            if wishes.anew == TAKEN_ANEW || self.session.standing.reads_a_snapshot() {
                 template.took(candidates.crowd, self.microseconds());
                 return Err(Why::Changed);
             }

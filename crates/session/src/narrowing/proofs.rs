@@ -46,6 +46,10 @@ impl<K: Feeds> World<'_, K> {
 
     /// Asks for what is not known of the session.
     pub(super) fn prove(&mut self, subject: Subject) -> Turn {
+        // The answer may have told more than was known.
+        if let Some(reason) = self.session.standing.feed_obstacle() {
+            return Err(reason.into());
+        }
         let unproved = self.unproved(&subject);
         let queries = unproved.queries(&subject);
         match queries.is_empty() {
@@ -89,6 +93,8 @@ impl<K: Feeds> World<'_, K> {
         let mut next = || answers.next().unwrap_or(Err(Reason::LookupFailed));
         for named in unproved.hidden {
             let rows = next()?;
+            // A question may open a transaction, as the statement behind it does.
+            self.session.standing.observe(rows.end());
             let row = rows.iter().next();
             let created = row.and_then(|row| row.cell(1)).unwrap_or_default();
             if !created.starts_with(b"CREATE TABLE") {
@@ -97,7 +103,8 @@ impl<K: Feeds> World<'_, K> {
             self.session.standing.plain(named);
         }
         if unproved.right {
-            next()?;
+            let rows = next()?;
+            self.session.standing.observe(rows.end());
             let template = &subject.template;
             self.session.standing.read_proved(ReadRight {
                 database: template.database.clone(),

@@ -114,6 +114,7 @@ fn settings() -> Settings {
         database: Some(b"tl".to_vec()),
         server: b"one".to_vec(),
         wait_timeout: Duration::MAX,
+        reads_lock: false,
     }
 }
 
@@ -195,7 +196,7 @@ fn said(need: &Need, text: &str) -> String {
 }
 
 fn named(ids: &[u64], all: bool) -> Input {
-    Input::Candidates(Some(Found {
+    Input::Candidates(Ok(Found {
         ids: ids.to_vec(),
         all,
         authors: 2,
@@ -204,12 +205,17 @@ fn named(ids: &[u64], all: bool) -> Input {
 
 /// A reply with one column of these flags, and so many rows.
 fn reply(flags: u16, rows: u64) -> Input {
+    reply_of(flags, rows, 2)
+}
+
+/// With these status flags behind it.
+fn reply_of(flags: u16, rows: u64, status: u8) -> Input {
     let mut definition = b"id\x0c?\0\x14\0\0\0\x08".to_vec();
     definition.extend_from_slice(&flags.to_le_bytes());
     definition.extend_from_slice(&[0, 0, 0]);
     let mut packets = vec![vec![1], definition];
     packets.extend((0..rows).map(|row| vec![1, b'0' + u8::try_from(row).unwrap()]));
-    packets.push(b"\xfe\0\0\x02\0\0\0".to_vec());
+    packets.push(vec![0xfe, 0, 0, status, 0, 0, 0]);
     let (mut bytes, mut seq) = (Vec::new(), 1);
     for packet in packets {
         seq = frame::encode(seq, &packet, &mut bytes);
@@ -218,7 +224,7 @@ fn reply(flags: u16, rows: u64) -> Input {
         bytes: Some(bytes),
         rows,
         outcome: Some(Outcome::Ok(OkPacket {
-            status: 2,
+            status: status.into(),
             ..OkPacket::default()
         })),
     })
@@ -401,25 +407,34 @@ fn columns_of_another_kind_are_tried_through_a_temporary_table_and_then_never() 
 #[test]
 fn nothing_is_asked_of_a_session_that_stands_in_the_way() {
     type Change = fn(&mut Scene);
-    let cases: [(Change, &str); 6] = [
+    let cases: [(Change, &str); 7] = [
         (
             |scene| scene.policy.accelerate = false,
             "relay switched_off",
         ),
         (
             |scene| {
-                scene.session.standing.observe(&OkPacket {
-                    status: 3,
-                    ..OkPacket::default()
-                });
+                scene.session.standing.sends(Effects::STORED_CODE, true);
+                scene.session.standing.observe(&status(3));
             },
             "relay in_transaction",
         ),
         (
             |scene| {
-                scene.session.standing.observe(&OkPacket::default());
+                scene.session.standing.observe(&status(3));
+                scene.session.standing.call_relayed();
             },
-            "relay autocommit_off",
+            "relay in_transaction",
+        ),
+        (
+            |scene| {
+                scene.session.standing.observe(&status(0));
+                scene.session.standing.settings_proved(Settings {
+                    reads_lock: true,
+                    ..settings()
+                });
+            },
+            "relay in_transaction",
         ),
         (
             |scene| {
@@ -441,6 +456,47 @@ fn nothing_is_asked_of_a_session_that_stands_in_the_way() {
         change(&mut scene);
         assert_eq!(scene.play(JOINED, vec![]), [expected]);
     }
+}
+
+fn status(status: u16) -> OkPacket {
+    OkPacket {
+        status,
+        ..OkPacket::default()
+    }
+}
+
+#[test]
+fn in_a_transaction_candidates_that_have_changed_are_not_taken_anew() {
+    for flags in [3_u8, 0] {
+        let mut scene = Scene::learned(JOINED);
+        scene.session.standing.observe(&status(flags.into()));
+        let mut last = |unchanged| {
+            let asked = vec![
+                named(&[9, 8], false),
+                reply_of(0x4203, 2, flags | 1),
+                Input::Unchanged(unchanged),
+            ];
+            scene.play(JOINED, asked).pop().unwrap()
+        };
+        assert_eq!(last(true), "tell");
+        assert_eq!(last(false), "relay changed_meanwhile");
+    }
+}
+
+#[test]
+fn a_level_that_is_told_only_now_is_heeded() {
+    let mut scene = Scene::learned(JOINED);
+    let standing = &mut scene.session.standing;
+    standing.observe(&status(3));
+    standing.settings_proved(Settings {
+        reads_lock: true,
+        ..settings()
+    });
+    standing.command_relayed(Effects {
+        settings: true,
+        ..Effects::NONE
+    });
+    assert_eq!(scene.play(JOINED, vec![]), ["relay in_transaction"]);
 }
 
 #[test]
@@ -510,6 +566,6 @@ fn a_statement_whose_tables_are_proved_leaves_nothing_behind_where_it_is_relayed
 #[test]
 fn memory_that_lacks_something_leaves_it_to_the_server() {
     let mut scene = Scene::learned(JOINED);
-    let needs = scene.play(JOINED, vec![Input::Candidates(None)]);
+    let needs = scene.play(JOINED, vec![Input::Candidates(Err(Why::NotInMemory))]);
     assert_eq!(needs.last().unwrap(), "relay not_in_memory");
 }

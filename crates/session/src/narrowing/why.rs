@@ -26,7 +26,7 @@ pub enum Why {
     NotInMemory,
     /// Its filter lets so few messages pass that `limits.candidates` did not suffice.
     Filtered,
-    /// Something changed about it while it was asked, more than once.
+    /// Something changed about it while it was asked, more than once, or since its transaction began to read.
     Changed,
     /// A narrowed answer failed, warned or was too long.
     Failed,
@@ -49,8 +49,7 @@ impl Why {
     ];
 
     /// What a session can be in the way of a feed by.
-    pub const OF_SESSIONS: [Reason; 10] = [
-        Reason::AutocommitOff,
+    pub const OF_SESSIONS: [Reason; 9] = [
         Reason::InTransaction,
         Reason::OneShotTransaction,
         Reason::TableLocks,
@@ -131,8 +130,8 @@ impl Why {
             ),
             Why::Changed => (
                 "changed_meanwhile",
-                "its authors' messages, or whom the reader follows, changed while it was asked, several times",
-                "nothing",
+                "its authors' messages, or whom the reader follows, changed while it was asked, several times, or since its transaction began",
+                "nothing; where transactions are long, commit before",
             ),
             Why::Failed => (
                 "narrowed_failed",
@@ -195,7 +194,11 @@ fn of_session(reason: Reason) -> (&'static str, &'static str, &'static str) {
     let (label, means, cure) = reason.explained();
     match reason {
         Reason::TableLocks => (label, means, "ask before it, or after `UNLOCK TABLES`"),
-        Reason::InTransaction => (label, means, "ask outside transactions"),
+        Reason::InTransaction => (
+            label,
+            "the transaction that is open has done more than read, or reads under SERIALIZABLE",
+            "ask before it writes",
+        ),
         Reason::OneShotTransaction => (
             label,
             means,

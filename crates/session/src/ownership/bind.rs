@@ -136,7 +136,9 @@ impl<K: Knowledge> World<'_, K> {
             Some(Answer::Err(error)) => return Err(failed(error)),
             _ => return Err(Reason::Settings.into()),
         };
-        Ok(self.session.settings_told(rows)?)
+        let flags = probe::judge_flags(rows);
+        self.session.settings_told(rows)?;
+        Ok(flags?)
     }
 }
 

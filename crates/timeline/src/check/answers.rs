@@ -26,6 +26,11 @@ pub(super) struct Row<'a> {
     cells: &'a [Option<Vec<u8>>],
 }
 
+/// The rows of one answer.
+pub(super) fn rows_of(rows: &[Vec<Option<Vec<u8>>>]) -> Vec<Row<'_>> {
+    rows.iter().map(|cells| Row { cells }).collect()
+}
+
 impl<'a> Answers<'a> {
     pub(super) fn new(all: &'a [Answered]) -> Self {
         Self { all }
@@ -35,7 +40,7 @@ impl<'a> Answers<'a> {
     /// [`Reason::Failed`] with what the server said, or [`Reason::Unanswered`].
     pub(super) fn rows(self, question: Question) -> Result<Vec<Row<'a>>, Reason> {
         match self.all.get(question.at()) {
-            Some(Ok(rows)) => Ok(rows.iter().map(|cells| Row { cells }).collect()),
+            Some(Ok(rows)) => Ok(rows_of(rows)),
             Some(Err(error)) => Err(Reason::Failed {
                 question: question.about(),
                 code: error.code,

@@ -21,9 +21,9 @@ mod tables;
 mod tests;
 mod warnings;
 
-pub use queries::{databases_query, queries};
+pub use queries::{databases_query, functions_queries, queries};
 
-use answers::Answers;
+use answers::{Answers, Row, rows_of};
 use queries::Question;
 
 /// What is to be done with the calls of a definition in a database.
@@ -370,7 +370,18 @@ fn surely_absent(definition: &Definition, routine: Routine, answers: Answers<'_>
     lists_routines(answers, true)
 }
 
-/// True when the server surely has no stored functions. Views and statements can run none then.
+/// Judges the answers to [`functions_queries`]: true when the server surely has no stored functions, so that neither views nor statements
+/// run any.
+#[must_use]
+pub fn no_functions(answers: &[Answered]) -> bool {
+    let [Ok(count), Ok(rights), partial] = answers else {
+        return false;
+    };
+    let none = rows_of(count).first().is_some_and(|row| row.is(0, "0"));
+    let partial = partial.as_deref().map(rows_of);
+    none && lists_all_routines(&rows_of(rights), partial.as_deref().ok(), false)
+}
+
 fn surely_no_functions(answers: Answers<'_>) -> bool {
     let none = answers
         .value(Question::Functions)
@@ -385,10 +396,11 @@ fn lists_routines(answers: Answers<'_>, of_database: bool) -> bool {
         return false;
     };
     let partial = answers.rows(Question::PartialRevokes);
-    let whole = partial.is_ok_and(|rows| {
-        rows.iter()
-            .all(|row| row.text(1).is_some_and(|value| value == "OFF"))
-    });
+    lists_all_routines(&rights, partial.as_deref().ok(), of_database)
+}
+
+fn lists_all_routines(rights: &[Row<'_>], partial: Option<&[Row<'_>]>, of_database: bool) -> bool {
+    let whole = partial.is_some_and(|rows| rows.iter().all(|row| row.is(1, "OFF")));
     rights.iter().any(|row| {
         let right = row.text(0).unwrap_or_default().to_ascii_uppercase();
         let listed = LISTS_ROUTINES.contains(&right.as_str());

@@ -56,32 +56,7 @@ pub fn queries(definition: &Definition, database: &str) -> Vec<String> {
         hex(database),
         hex("PROCEDURE"),
     ));
-    // A grantee is 'user'@'host'; only the last @ of CURRENT_USER() divides.
-    let host = format!("SUBSTRING_INDEX(CURRENT_USER(), {}, -1)", hex("@"));
-    let user =
-        format!("LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER()) - CHAR_LENGTH({host}) - 1)");
-    let quote = hex("'");
-    let grantee = format!(
-        "CONCAT({quote}, {user}, {quote}, {at}, {quote}, {host}, {quote})",
-        at = hex("@")
-    );
-    queries.push(format!(
-        "SELECT PRIVILEGE_TYPE, {} FROM information_schema.USER_PRIVILEGES WHERE GRANTEE = {grantee} UNION ALL \
-         SELECT PRIVILEGE_TYPE, {} FROM information_schema.SCHEMA_PRIVILEGES \
-         WHERE GRANTEE = {grantee} AND TABLE_SCHEMA = {} UNION ALL \
-         SELECT PRIVILEGE_TYPE, {} FROM information_schema.TABLE_PRIVILEGES \
-         WHERE GRANTEE = {grantee} AND TABLE_SCHEMA = {} AND TABLE_NAME = {}",
-        hex("global"),
-        hex("database"),
-        hex(database),
-        hex("routines"),
-        hex("mysql"),
-        hex("proc"),
-    ));
-    queries.push(format!(
-        "SHOW GLOBAL VARIABLES WHERE Variable_name = {}",
-        hex("partial_revokes")
-    ));
+    queries.extend([rights_query(database), partial_revokes_query()]);
     // What the optimizer goes by; the catalogue's figure may be a day old. MariaDB has no such format.
     queries.push(format!(
         "EXPLAIN FORMAT=TRADITIONAL SELECT {} FROM {}.{}",
@@ -95,13 +70,56 @@ pub fn queries(definition: &Definition, database: &str) -> Vec<String> {
         quoted(database),
         quoted(&definition.message.table)
     ));
-    // Both servers bring some in `sys`, which change no session.
-    queries.push(format!(
+    queries.push(functions_query());
+    queries
+}
+
+/// The queries whose answers [`super::no_functions`] judges, in that order.
+#[must_use]
+pub fn functions_queries() -> [String; 3] {
+    [functions_query(), rights_query(""), partial_revokes_query()]
+}
+
+/// Which rights the account has: on all, on a database, on the list of routines.
+fn rights_query(database: &str) -> String {
+    // A grantee is 'user'@'host'; only the last @ of CURRENT_USER() divides.
+    let host = format!("SUBSTRING_INDEX(CURRENT_USER(), {}, -1)", hex("@"));
+    let user =
+        format!("LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER()) - CHAR_LENGTH({host}) - 1)");
+    let quote = hex("'");
+    let grantee = format!(
+        "CONCAT({quote}, {user}, {quote}, {at}, {quote}, {host}, {quote})",
+        at = hex("@")
+    );
+    format!(
+        "SELECT PRIVILEGE_TYPE, {} FROM information_schema.USER_PRIVILEGES WHERE GRANTEE = {grantee} UNION ALL \
+         SELECT PRIVILEGE_TYPE, {} FROM information_schema.SCHEMA_PRIVILEGES \
+         WHERE GRANTEE = {grantee} AND TABLE_SCHEMA = {} UNION ALL \
+         SELECT PRIVILEGE_TYPE, {} FROM information_schema.TABLE_PRIVILEGES \
+         WHERE GRANTEE = {grantee} AND TABLE_SCHEMA = {} AND TABLE_NAME = {}",
+        hex("global"),
+        hex("database"),
+        hex(database),
+        hex("routines"),
+        hex("mysql"),
+        hex("proc"),
+    )
+}
+
+fn partial_revokes_query() -> String {
+    format!(
+        "SHOW GLOBAL VARIABLES WHERE Variable_name = {}",
+        hex("partial_revokes")
+    )
+}
+
+/// Both servers bring some in `sys`, which change no session.
+fn functions_query() -> String {
+    format!(
         "SELECT COUNT(*) FROM information_schema.ROUTINES WHERE ROUTINE_TYPE <> {} AND ROUTINE_SCHEMA <> {}",
         hex("PROCEDURE"),
         hex("sys"),
-    ));
-    queries
+    )
 }
 
 /// Lists the databases that hold both tables of a definition, at most `limit`.

@@ -150,6 +150,17 @@ fn stored_functions_are_absent_only_where_all_would_be_listed() {
     assert!(!none("0", "EXECUTE database"));
     assert!(!none("0", "SELECT global"));
     assert!(!facts(&[(Question::Functions, error(1142))]).no_functions);
+    let off = || rows(&["partial_revokes OFF"]);
+    let rights = || rows(&["EXECUTE global"]);
+    assert!(no_functions(&[rows(&["0"]), rights(), off()]));
+    assert!(!no_functions(&[rows(&["1"]), rights(), off()]));
+    assert!(!no_functions(&[
+        rows(&["0"]),
+        rights(),
+        rows(&["partial_revokes ON"])
+    ]));
+    assert!(!no_functions(&[error(1142), rights(), off()]));
+    assert!(!no_functions(&[]));
 }
 
 #[test]

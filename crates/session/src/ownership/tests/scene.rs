@@ -267,6 +267,7 @@ pub(super) fn settings_for(wait_timeout: Duration) -> Settings {
         database: Some(b"tl".to_vec()),
         server: IDENTITY.into(),
         wait_timeout,
+        reads_lock: false,
     }
 }
 

@@ -1,0 +1,289 @@
+//! Feeds inside transactions: what is narrowed is what the transaction's snapshot shows.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use headwater::lab::bench::crew::FEED;
+
+use super::narrowed::narrowed;
+use crate::kit::database::Database;
+use crate::kit::how_many;
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::servers::{Server, on_each_quiet_server};
+use crate::kit::wire_client::WireClient;
+use crate::memory::world::World;
+
+const PATIENT: &str = "
+[freshness]
+wait_ms = 10000
+[index]
+wait_ms = 10000
+[feeds]
+narrow = \"always\"
+";
+
+/// So many messages are there at any moment.
+const KEPT: u64 = 12;
+
+const PAGE: &str = "SELECT message.id FROM message JOIN follower ON message.user_id = follower.follower_id \
+                    WHERE follower.user_id = 1 ORDER BY message.id DESC LIMIT 12";
+
+struct Stage {
+    database: Database,
+    proxy: Proxy,
+}
+
+impl Stage {
+    fn new(server: &'static Server, story: &str) -> Stage {
+        let database = Database::classic(server, story);
+        let mut root = database.connect();
+        root.ok("INSERT INTO follower VALUES (1, 2), (1, 3)");
+        for id in 1..=KEPT {
+            post(&mut root, id);
+        }
+        let settings = [PATIENT, FEED].concat();
+        let proxy = Proxy::configured(server.addr(), &settings, ROOT_SERVICE);
+        proxy.wait_for_log(&format!("in database {}: served", database.name()));
+        // Outside of transactions: its columns are learned, and memory has its messages.
+        narrowed(&proxy, &mut proxy.login(&database.login()), PAGE);
+        Stage { database, proxy }
+    }
+
+    /// Memory has been told what was committed before: what it is told later counts as a change since.
+    fn catches_up(&self) {
+        narrowed(&self.proxy, &mut self.login(), PAGE);
+    }
+
+    fn login(&self) -> WireClient {
+        self.proxy.login(&self.database.login())
+    }
+
+    /// How the page is answered: narrowed, or relayed for these reasons.
+    #[track_caller]
+    fn expect(&self, client: &mut WireClient, page: &[u64], how: &str) {
+        let name = match how {
+            "narrowed" => "feeds_narrowed".to_owned(),
+            reason => format!("feeds_relayed[{reason}]"),
+        };
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let before = self.proxy.counts();
+            assert_eq!(ids(client), page);
+            let after = self.proxy.counts();
+            let rose = |name: &str| after.of(name) - before.of(name);
+            if rose(&name) == 1 {
+                return;
+            }
+            // Tables that other stories make on this server have this one's looked at again.
+            let looked =
+                rose("feeds_relayed[feed_unchecked]") + rose("feeds_relayed[new_template]");
+            assert!(
+                looked == 1 && Instant::now() < deadline,
+                "not {how}: {after:?}\n{}",
+                self.proxy.log()
+            );
+        }
+    }
+}
+
+fn post(client: &mut WireClient, id: u64) {
+    client.ok(&format!(
+        "INSERT INTO message (id, user_id, body) VALUES ({id}, {}, 'x')",
+        2 + id % 2
+    ));
+}
+
+fn ids(client: &mut WireClient) -> Vec<u64> {
+    numbers(client, PAGE)
+}
+
+fn numbers(client: &mut WireClient, statement: &str) -> Vec<u64> {
+    let cells = client.column(statement);
+    cells.iter().map(|id| id.parse().unwrap()).collect()
+}
+
+/// The page whose newest message is this one.
+fn page(newest: u64) -> Vec<u64> {
+    (newest + 1 - KEPT..=newest).rev().collect()
+}
+
+/// A writer puts a message in the place of another in each transaction. Readers have their snapshot tell its newest message first.
+#[test]
+fn a_page_is_of_its_transactions_snapshot() {
+    on_each_quiet_server(|server| {
+        let stage = Stage::new(server, "feedsnapshot");
+        let wanted = how_many("HEADWATER_CHECKS", 3_000);
+        let world = World::new(1);
+        let checked = AtomicU64::new(0);
+        thread::scope(|scope| {
+            let running = world.run();
+            let (stage, world, checked) = (&stage, &world, &checked);
+            let writer = scope.spawn(move || {
+                let mut client = stage.database.connect();
+                let mut next = KEPT;
+                while !world.is_stopping() {
+                    next += 1;
+                    client.ok("BEGIN");
+                    client.ok(&format!("DELETE FROM message WHERE id = {}", next - KEPT));
+                    post(&mut client, next);
+                    client.ok("COMMIT");
+                    thread::sleep(Duration::from_micros(next % 11 * 2_500));
+                }
+            });
+            let readers: Vec<_> = (0..4)
+                .map(|number| scope.spawn(move || read(stage, number, checked, wanted)))
+                .collect();
+            running.outlast(readers, vec![writer]);
+        });
+        let counts = stage.proxy.counts();
+        eprintln!("{counts:?}");
+        assert!(counts.of("feeds_narrowed") * 2 > wanted, "{counts:?}");
+        let changed = counts.of("feeds_relayed[changed_meanwhile]");
+        assert!(changed > 0, "{counts:?}");
+    });
+}
+
+fn read(stage: &Stage, number: u64, checked: &AtomicU64, wanted: u64) {
+    let mut client = stage.login();
+    let committed = number % 2 == 1;
+    if committed {
+        client.ok("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    }
+    if number / 2 == 1 {
+        client.ok("SET autocommit = 0");
+    }
+    let mut turn = number;
+    while checked.fetch_add(1, Ordering::Relaxed) < wanted {
+        turn += 1;
+        if number / 2 == 0 {
+            let consistent = turn % 3 == 0 && !committed;
+            client.ok(match consistent {
+                true => "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+                false => "BEGIN",
+            });
+        }
+        // The feed is the first read of some, and a later one of others.
+        let first = (turn % 4 == 0).then(|| ids(&mut client));
+        let newest = numbers(&mut client, "SELECT MAX(id) FROM message")[0];
+        if turn % 5 == 0 {
+            thread::sleep(Duration::from_millis(turn % 7));
+        }
+        let second = ids(&mut client);
+        if committed {
+            let seen = second[0];
+            assert!(seen >= newest);
+            assert_eq!(second, page(seen));
+            assert!(first.is_none_or(|first| first == page(first[0]) && first[0] <= newest));
+        } else {
+            assert_eq!(second, page(newest), "reader {number}, turn {turn}");
+            assert!(first.is_none_or(|first| first == second));
+        }
+        client.ok(match turn % 6 {
+            0 => "ROLLBACK",
+            _ => "COMMIT",
+        });
+    }
+}
+
+/// As drivers do that have autocommit off.
+#[test]
+fn without_autocommit_the_first_read_is_narrowed_and_a_later_one_shows_the_same() {
+    on_each_quiet_server(|server| {
+        let stage = Stage::new(server, "feedautocommit");
+        let mut other = stage.database.connect();
+        let mut client = stage.login();
+        client.ok("SET autocommit = 0");
+        stage.expect(&mut client, &page(KEPT), "narrowed");
+        stage.expect(&mut client, &page(KEPT), "narrowed");
+        post(&mut other, KEPT + 1);
+        stage.expect(&mut client, &page(KEPT), "changed_meanwhile");
+        client.ok("ROLLBACK");
+        stage.catches_up();
+        let twelve = page(KEPT + 1);
+        stage.expect(&mut client, &twelve, "narrowed");
+        // What does not concern the page does not bar it.
+        other.ok("INSERT INTO message (id, user_id, body) VALUES (900, 77, 'x')");
+        client.column("SELECT MAX(id) FROM message");
+        stage.expect(&mut client, &twelve, "narrowed");
+        client.ok("COMMIT");
+        client.ok("DELETE FROM message WHERE id = 900");
+        stage.expect(&mut client, &twelve, "in_transaction");
+        client.ok("COMMIT");
+        stage.catches_up();
+        stage.expect(&mut client, &twelve, "narrowed");
+        client.ok("ROLLBACK");
+    });
+}
+
+/// Own writes, levels at which a read is of no snapshot, and what begins a transaction in other ways.
+#[test]
+fn a_transaction_that_does_more_than_read_is_the_servers() {
+    on_each_quiet_server(|server| {
+        let stage = Stage::new(server, "feedacts");
+        let mut client = stage.login();
+        let mut other = stage.database.connect();
+        let old = page(KEPT);
+        client.ok("BEGIN");
+        stage.expect(&mut client, &old, "narrowed");
+        client.ok("SAVEPOINT one");
+        stage.expect(&mut client, &old, "narrowed");
+        post(&mut client, KEPT + 1);
+        stage.expect(&mut client, &page(KEPT + 1), "in_transaction");
+        client.ok("ROLLBACK TO SAVEPOINT one");
+        stage.expect(&mut client, &old, "in_transaction");
+        client.ok("COMMIT AND CHAIN");
+        stage.expect(&mut client, &old, "in_transaction");
+        client.ok("COMMIT");
+        stage.catches_up();
+
+        // A snapshot that is opened before others write.
+        for begin in [
+            "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+            "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+        ] {
+            client.ok(begin);
+            post(&mut other, 500);
+            stage.expect(&mut client, &old, "changed_meanwhile");
+            client.ok("COMMIT");
+            other.ok("DELETE FROM message WHERE id = 500");
+            stage.catches_up();
+        }
+
+        for (level, how) in [
+            ("SERIALIZABLE", "in_transaction"),
+            ("READ UNCOMMITTED", "session_settings"),
+            ("READ COMMITTED", "narrowed"),
+            ("REPEATABLE READ", "narrowed"),
+        ] {
+            client.ok(&format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"));
+            client.ok("BEGIN");
+            stage.expect(&mut client, &old, how);
+            client.ok("COMMIT");
+        }
+        client.ok("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE");
+        client.ok("BEGIN");
+        stage.expect(&mut client, &old, "one_shot_transaction");
+        client.ok("COMMIT");
+    });
+}
+
+/// An error leaves a transaction open or not; what was read before it stays what is read behind it.
+#[test]
+fn behind_an_error_a_transaction_goes_on_with_its_snapshot() {
+    on_each_quiet_server(|server| {
+        let stage = Stage::new(server, "feederror");
+        let mut other = stage.database.connect();
+        let mut client = stage.login();
+        client.ok("BEGIN");
+        stage.expect(&mut client, &page(KEPT), "narrowed");
+        assert_eq!(client.error("SELECT nothing FROM message").code, 1054);
+        stage.expect(&mut client, &page(KEPT), "narrowed");
+        assert_eq!(client.error("SELECT nothing FROM message").code, 1054);
+        post(&mut other, KEPT + 1);
+        stage.expect(&mut client, &page(KEPT), "changed_meanwhile");
+        client.ok("COMMIT");
+        stage.catches_up();
+        stage.expect(&mut client, &page(KEPT + 1), "narrowed");
+    });
+}
