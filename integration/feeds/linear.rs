@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use headwater::lab::bench::crew::FEED;
+use headwater::lab::feed::FEED;
 
 use crate::kit::database::Database;
 use crate::kit::how_many;

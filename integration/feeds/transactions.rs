@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::bench::crew::FEED;
+use headwater::lab::feed::FEED;
 
 use super::narrowed::narrowed;
 use crate::kit::database::Database;

@@ -5,6 +5,7 @@
 
 pub mod bench;
 pub mod demo;
+pub mod feed;
 pub mod private_server;
 
 use self::bench::{BenchError, BenchFlags};

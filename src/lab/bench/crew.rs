@@ -1,7 +1,5 @@
 //! The connections of a bench: as many as the largest number measured, on each route.
 
-use std::path::PathBuf;
-
 use super::BenchError;
 use super::child::Proxy;
 use super::client::Client;
@@ -9,6 +7,7 @@ use super::depth::Depth;
 use super::flags::BenchFlags;
 use super::login::Account;
 use super::way::{Form, Route, Way};
+use crate::lab::feed::SettingsFile;
 
 /// Open connections by route, and the Headwaters that some of them go through.
 #[derive(Debug)]
@@ -35,42 +34,6 @@ pub struct Said {
     /// The counters it printed at its end.
     pub counts: Option<String>,
 }
-
-/// A settings file that is removed again: it is read before the port is opened.
-struct Settings(PathBuf);
-
-impl Settings {
-    /// With the classic tables as a feed.
-    fn of_the_feed() -> Result<Settings, BenchError> {
-        let path =
-            std::env::temp_dir().join(format!("headwater-bench-{}.toml", std::process::id()));
-        std::fs::write(&path, FEED).map_err(|source| BenchError::Write {
-            path: path.clone(),
-            source,
-        })?;
-        Ok(Settings(path))
-    }
-}
-
-impl Drop for Settings {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
-/// The classic tables as a feed.
-pub const FEED: &str = r#"
-[[feed]]
-name = "classic"
-[feed.message]
-table = "message"
-id = "id"
-author = "user_id"
-[feed.follow]
-table = "follower"
-reader = "user_id"
-author = "follower_id"
-"#;
 
 impl Crew {
     /// Starts a Headwater for each of these routes, or takes the one that runs, and logs in there and directly.
@@ -111,10 +74,10 @@ impl Crew {
             };
             let mut args = relay.to_vec();
             let settings = match (&flags.feed, route) {
-                (true, Route::Headwater) => Some(Settings::of_the_feed()?),
+                (true, Route::Headwater) => Some(written()?),
                 _ => None,
             };
-            if let Some(path) = settings.as_ref().and_then(|file| file.0.to_str()) {
+            if let Some(path) = settings.as_ref().and_then(|file| file.path().to_str()) {
                 args.extend(["--config", path]);
             }
             let proxy = Proxy::start(flags, &args)?;
@@ -176,6 +139,10 @@ impl Crew {
         }
         said
     }
+}
+
+fn written() -> Result<SettingsFile, BenchError> {
+    SettingsFile::of_the_feed().map_err(|(path, source)| BenchError::Write { path, source })
 }
 
 /// What a log line says of a definition, without its time and level.

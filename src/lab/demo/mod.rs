@@ -21,6 +21,7 @@ use tokio::task;
 use self::dataset::Size;
 use self::load::{LoadError, Progress};
 use crate::config::{ConfigError, ServeFlags, ServiceFlags, Settings};
+use crate::lab::feed::SettingsFile;
 use crate::lab::private_server::{Kind, PrivateServer, PrivateServerError};
 use crate::server::{ServeError, Server};
 use crate::session::shared::Shared;
@@ -179,7 +180,12 @@ async fn start_headwater(
     upstream: SocketAddr,
     listen: Option<String>,
 ) -> Result<(SocketAddr, Arc<Shared>), DemoError> {
+    let file = SettingsFile::of_the_feed().map_err(|(_, source)| DemoError::System {
+        doing: "write a settings file",
+        source,
+    })?;
     let settings = Settings::load(&ServeFlags {
+        config: Some(file.path().to_owned()),
         listen: Some(listen.unwrap_or_else(|| usual_or_free().to_string())),
         upstream: Some(upstream.to_string()),
         service: ServiceFlags {

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 
 use mysql_async::prelude::Queryable;
 
+use crate::lab::bench::way::Task;
+
 use super::{DATABASE, DemoError, accounts, connect};
 
 /// The second statement of every app that uses the procedures.
@@ -72,10 +74,17 @@ pub(super) fn what_to_type_next(server: SocketAddr, proxy: SocketAddr, page: Pag
         last_id.saturating_sub(1)
     );
     println!("    {TAIL};");
+    println!("\nor one SELECT in place of them, which is answered as a feed's:\n");
+    let join = Task {
+        reader: reader.into(),
+        bound: None,
+    }
+    .join();
+    println!("    {join};");
     println!("\nMeasure it, from another terminal:\n");
     let program = std::env::current_exe().unwrap_or_else(|_| "headwater".into());
     println!(
-        "    {} bench --upstream {server} --user {} --service-user {}",
+        "    {} bench --feed --upstream {server} --user {} --service-user {}",
         program.display(),
         accounts::APP,
         accounts::SERVICE

@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 
 use super::show::TAIL;
 use super::{DATABASE, DemoError, accounts, connect};
+use crate::lab::bench::way::Task;
 
 const CONNECTIONS: u64 = 4;
 /// Both ways take turns, so that a busy moment of the machine hits both.
@@ -18,6 +19,7 @@ const TURN: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
+    Join,
     Call,
     CallAndTail,
 }
@@ -29,11 +31,14 @@ pub(super) async fn compare(
     users: u32,
 ) -> Result<(), DemoError> {
     println!("timelines a second, {CONNECTIONS} connections, random readers, from warm memory\n");
+    // How many rows of a form pass, and what both ways cost, is learned from its first statements.
+    rate(proxy, Work::Join, users, ROUNDS).await?;
     println!(
         "{:<28}{:>10}{:>12}{:>8}",
         "", "directly", "Headwater", "ratio"
     );
     for (work, name) in [
+        (Work::Join, "one plain join"),
         (Work::Call, "CALL"),
         (Work::CallAndTail, "CALL, then the join"),
     ] {
@@ -76,8 +81,9 @@ async fn turn(mut conn: Conn, work: Work, users: u32, seed: u64) -> Result<f64, 
     let mut count = 0_u64;
     while start.elapsed() < TURN {
         let reader = reader(users, seed, count);
-        let call = format!("CALL fetch_timeline_ids({reader})");
-        conn.query_drop(call).await.map_err(measuring())?;
+        conn.query_drop(first(work, reader))
+            .await
+            .map_err(measuring())?;
         if work == Work::CallAndTail {
             conn.query_drop(TAIL).await.map_err(measuring())?;
         }
@@ -86,6 +92,20 @@ async fn turn(mut conn: Conn, work: Work, users: u32, seed: u64) -> Result<f64, 
     let rate = count as f64 / start.elapsed().as_secs_f64();
     conn.disconnect().await.map_err(measuring())?;
     Ok(rate)
+}
+
+/// The timeline, or the call behind which it is read.
+fn first(work: Work, reader: u64) -> String {
+    match work {
+        Work::Join => {
+            let task = Task {
+                reader,
+                bound: None,
+            };
+            task.join()
+        }
+        Work::Call | Work::CallAndTail => format!("CALL fetch_timeline_ids({reader})"),
+    }
 }
 
 /// Any of `1..=users`, by multiplying with an odd constant (Fibonacci hashing).

@@ -1,0 +1,48 @@
+//! The classic tables as a feed, for a Headwater that the bench or the demo starts.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The section of the settings file.
+pub const FEED: &str = r#"
+[[feed]]
+name = "classic"
+[feed.message]
+table = "message"
+id = "id"
+author = "user_id"
+[feed.follow]
+table = "follower"
+reader = "user_id"
+author = "follower_id"
+"#;
+
+/// A settings file with that section; it is removed again, as it is read once.
+#[derive(Debug)]
+pub struct SettingsFile(PathBuf);
+
+impl SettingsFile {
+    /// A new one, in the folder for such files.
+    ///
+    /// # Errors
+    /// Where it was to be, and why it cannot be written.
+    pub fn of_the_feed() -> Result<SettingsFile, (PathBuf, io::Error)> {
+        let path = std::env::temp_dir().join(format!("headwater-feed-{}.toml", std::process::id()));
+        match std::fs::write(&path, FEED) {
+            Ok(()) => Ok(SettingsFile(path)),
+            Err(error) => Err((path, error)),
+        }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for SettingsFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
