@@ -55,7 +55,7 @@ impl Default for Limits {
             pending_ids: 20_000,
             tail_bytes: 1024 * 1024,
             list_authors: 10_000,
-            candidates: 900,
+            candidates: 4_000,
             templates: 1_000,
             in_flight: 64,
             prepared_statements: 1_000,

@@ -17,7 +17,7 @@ reader = "user_id"
 author = "follower_id"
 "#;
 
-/// A settings file with that section; it is removed again, as it is read once.
+/// A settings file; it is removed again, as it is read once.
 #[derive(Debug)]
 pub struct SettingsFile(PathBuf);
 
@@ -26,9 +26,9 @@ impl SettingsFile {
     ///
     /// # Errors
     /// Where it was to be, and why it cannot be written.
-    pub fn of_the_feed() -> Result<SettingsFile, (PathBuf, io::Error)> {
+    pub fn new(text: &str) -> Result<SettingsFile, (PathBuf, io::Error)> {
         let path = std::env::temp_dir().join(format!("headwater-feed-{}.toml", std::process::id()));
-        match std::fs::write(&path, FEED) {
+        match std::fs::write(&path, text) {
             Ok(()) => Ok(SettingsFile(path)),
             Err(error) => Err((path, error)),
         }

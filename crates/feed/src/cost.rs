@@ -127,31 +127,41 @@ impl Mean {
     }
 }
 
-/// What share of a template's candidates passes its filter.
+/// How many candidates a template needs for each row that is wanted, as its filter lets some of them pass.
+///
+/// A page that is full tells nothing of how many more would have passed, so the number falls a little with each, and rises where
+/// candidates did not suffice: it comes to rest where one statement in some twenty asks twice.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Share(f64);
+pub struct Need(f64);
 
-impl Default for Share {
+impl Default for Need {
     /// Nothing was filtered yet.
     fn default() -> Self {
-        Share(1.0)
+        Need(1.0)
     }
 }
 
-/// Each time that candidates did not suffice, there are so many times as many the next time.
+/// Each time that candidates did not suffice, there are so many times as many at once.
 pub const WIDER: usize = 4;
-/// Candidates are taken for this many times as many rows as are wanted, since shares differ.
-const SPARE: f64 = 1.25;
+/// Behind a full page, the need is taken to be so many times as great.
+const FALLS: f64 = 0.99;
+/// Where candidates did not suffice, at least so many times as great, and at most.
+const RISES: (f64, f64) = (1.2, 4.0);
+/// More candidates are never taken for a row.
+const MOST_FOR_A_ROW: f64 = 10_000.0;
 
-impl Share {
-    /// So many of the candidates came back.
-    pub fn saw(&mut self, candidates: usize, rows: usize) {
-        if candidates == 0 {
-            return;
-        }
+impl Need {
+    /// The candidates sufficed, and there were more messages behind them.
+    pub fn sufficed(&mut self) {
+        self.0 = (self.0 * FALLS).max(1.0);
+    }
+
+    /// Of so many candidates so many passed, which did not suffice.
+    pub fn fell_short(&mut self, candidates: usize, passed: usize) {
         #[allow(clippy::cast_precision_loss, reason = "a share")]
-        let seen = rows as f64 / candidates as f64;
-        self.0 += (seen.min(1.0) - self.0) / 16.0;
+        let seen = candidates as f64 / passed.max(1) as f64;
+        let (least, most) = (self.0 * RISES.0, self.0 * RISES.1);
+        self.0 = seen.clamp(least, most).min(MOST_FOR_A_ROW);
     }
 
     /// How many candidates to take for so many rows: `most` at most.
@@ -163,12 +173,8 @@ impl Share {
         reason = "a guess, bounded below and above"
     )]
     pub fn candidates(self, rows: usize, most: usize) -> usize {
-        let wanted = rows as f64 / self.0.max(0.001);
-        let spared = match self.0 > 0.999 {
-            true => wanted,
-            false => wanted * SPARE,
-        };
-        (spared.ceil().min(most as f64) as usize)
+        let wanted = rows as f64 * self.0;
+        (wanted.ceil().min(most as f64) as usize)
             .max(rows.min(most))
             .max(2)
     }
@@ -221,21 +227,51 @@ mod tests {
         assert_eq!(costs.choose(), Way::Narrowed);
     }
 
+    /// Asks for pages of 20 rows where each message passes by a chance: how often that is done twice, and the candidates at the end.
+    fn pages(need: &mut Need, pages: u32, passes: impl Fn(u32) -> bool) -> (u32, usize) {
+        let (mut short, mut seen) = (0, 0_u32);
+        for _ in 0..pages {
+            let candidates = need.candidates(20, 4_000);
+            let passed = (0..candidates).filter(|_| {
+                seen = seen.wrapping_add(1);
+                passes(seen.wrapping_mul(0x9e37_79b1) >> 8)
+            });
+            let passed = passed.count();
+            if passed < 20 {
+                short += 1;
+                need.fell_short(candidates, passed);
+            } else {
+                need.sufficed();
+            }
+        }
+        (short, need.candidates(20, 4_000))
+    }
+
     #[test]
     fn candidates_are_as_many_as_the_filter_needs() {
-        let mut share = Share::default();
-        assert_eq!(share.candidates(20, 1_000), 20);
-        assert_eq!(share.candidates(1, 1_000), 2);
-        for _ in 0..200 {
-            share.saw(100, 20);
-        }
-        let candidates = share.candidates(20, 1_000);
-        assert!((120..=130).contains(&candidates), "{candidates}");
-        for _ in 0..200 {
-            share.saw(1_000, 0);
-        }
-        assert_eq!(share.candidates(20, 1_000), 1_000);
-        share.saw(0, 0);
+        let mut need = Need::default();
+        assert_eq!(need.candidates(20, 1_000), 20);
+        assert_eq!(need.candidates(1, 1_000), 2);
+        // Without a filter they stay as many as rows are wanted.
+        assert_eq!(pages(&mut need, 1_000, |_| true), (0, 20));
+        // Four of five pass.
+        let (short, candidates) = pages(&mut Need::default(), 2_000, |chance| chance % 5 != 0);
+        assert!(
+            short < 200 && (25..45).contains(&candidates),
+            "{short} {candidates}"
+        );
+        // One of fifty.
+        let (short, candidates) = pages(&mut Need::default(), 2_000, |chance| chance % 50 == 0);
+        assert!(
+            short < 300 && (1_000..2_500).contains(&candidates),
+            "{short} {candidates}"
+        );
+        // None.
+        let (short, candidates) = pages(&mut need, 100, |_| false);
+        assert_eq!((short, candidates), (100, 4_000));
+        // And then all again.
+        let (_, candidates) = pages(&mut need, 2_000, |_| true);
+        assert_eq!(candidates, 20);
     }
 
     #[test]

@@ -41,6 +41,31 @@ impl Form {
     ];
 }
 
+/// More ids in one list are a table of their own to MariaDB (`in_predicate_conversion_threshold`), and columns have other flags.
+const LISTED: usize = 900;
+
+/// That a column is one of these ids.
+fn one_of<I: Display>(column: &str, ids: &[I]) -> String {
+    let mut condition = String::new();
+    let several = ids.len() > LISTED;
+    if several {
+        condition.push('(');
+    }
+    for (number, ids) in ids.chunks(LISTED).enumerate() {
+        if number > 0 {
+            condition.push_str(" OR ");
+        }
+        condition.push_str(column);
+        condition.push_str(" IN (");
+        push_list(&mut condition, ids);
+        condition.push(')');
+    }
+    if several {
+        condition.push(')');
+    }
+    condition
+}
+
 impl Shape {
     /// The narrowed text. There have to be two different ids at least: with one, or none, the server plans otherwise.
     ///
@@ -59,9 +84,7 @@ impl Shape {
         }
         let word = |at: usize| words.words.get(at);
         let qualifier = std::str::from_utf8(words.text(self.qualifier, text)).ok()?;
-        let mut condition = format!("{qualifier}.{} IN (", quoted(&feed.id));
-        push_list(&mut condition, ids);
-        condition.push(')');
+        let condition = one_of(&format!("{qualifier}.{}", quoted(&feed.id)), ids);
 
         let mut narrowed = Vec::with_capacity(text.len() + condition.len() + 40);
         let select = word(0)?.end;

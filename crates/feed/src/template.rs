@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::bind::Types;
-use crate::cost::{Costs, Crowd, Share, WIDER, Way};
+use crate::cost::{Costs, Crowd, Need, WIDER, Way};
 use crate::definition::FeedId;
 use crate::query::{Condition, Query, Rows, Says, Source};
 use crate::shape::{Feed, Shape};
@@ -40,7 +40,7 @@ pub struct Named {
 #[derive(Debug, Default)]
 struct Learned {
     costs: [Costs; Crowd::COUNT],
-    share: Share,
+    need: Need,
     variants: Variants,
     /// Its columns are described as they are directly where they come through a temporary table.
     buffered: bool,
@@ -108,7 +108,7 @@ impl Template {
     /// How many candidates to take for so many rows.
     #[must_use]
     pub fn candidates(&self, rows: usize, most: usize) -> usize {
-        self.learned().share.candidates(rows, most)
+        self.learned().need.candidates(rows, most)
     }
 
     /// How many to take where so many did not suffice; `None`: there are to be no more.
@@ -163,9 +163,14 @@ impl Template {
         }
     }
 
-    /// Of so many candidates so many came back.
-    pub fn saw(&self, candidates: usize, rows: usize) {
-        self.learned().share.saw(candidates, rows);
+    /// Candidates sufficed, and there were more messages behind them.
+    pub fn sufficed(&self) {
+        self.learned().need.sufficed();
+    }
+
+    /// Of so many candidates so many passed, which did not suffice.
+    pub fn fell_short(&self, candidates: usize, passed: usize) {
+        self.learned().need.fell_short(candidates, passed);
     }
 
     /// Has column definitions of a narrowed answer be as they are directly, and tells the flags behind the columns and at the end.

@@ -7,7 +7,7 @@ mod told;
 
 pub use rows::{Row, Rows};
 #[doc(hidden)]
-pub use told::told;
+pub use told::{told, told_with};
 
 use thiserror::Error;
 

@@ -36,7 +36,8 @@ pub struct Said {
 }
 
 impl Crew {
-    /// Starts a Headwater for each of these routes, or takes the one that runs, and logs in there and directly.
+    /// Starts a Headwater for each of these routes, or takes the one that runs, and logs in there and directly. `feeds`: settings of those
+    /// that the first is to have.
     ///
     /// # Errors
     /// When a Headwater does not come up, or a login fails.
@@ -45,6 +46,7 @@ impl Crew {
         account: &Account,
         connections: usize,
         routes: &[Route],
+        feeds: Option<&str>,
     ) -> Result<Crew, BenchError> {
         let connect =
             |address: &str| Client::connect(address, account).map_err(BenchError::at(address));
@@ -73,8 +75,8 @@ impl Crew {
                 _ => &[],
             };
             let mut args = relay.to_vec();
-            let settings = match (&flags.feed, route) {
-                (true, Route::Headwater) => Some(written()?),
+            let settings = match (feeds, route) {
+                (Some(text), Route::Headwater) => Some(written(text)?),
                 _ => None,
             };
             if let Some(path) = settings.as_ref().and_then(|file| file.path().to_str()) {
@@ -141,8 +143,8 @@ impl Crew {
     }
 }
 
-fn written() -> Result<SettingsFile, BenchError> {
-    SettingsFile::of_the_feed().map_err(|(path, source)| BenchError::Write { path, source })
+fn written(text: &str) -> Result<SettingsFile, BenchError> {
+    SettingsFile::new(text).map_err(|(path, source)| BenchError::Write { path, source })
 }
 
 /// What a log line says of a definition, without its time and level.

@@ -73,6 +73,15 @@ pub struct BenchFlags {
     /// tables as a feed; one that runs already (--proxy) has to have them as one.
     #[arg(long)]
     pub feed: bool,
+    /// Measure SELECTs of feeds in every shape. THIS WRITES: it makes a database `headwater_bench_shapes`, and drops it at the end
+    ///
+    /// The data set in it has so many messages (1,000,000 if left out), a hundred a user, with a time, a kind and 42.9 follows a user.
+    /// Asked are a join, IN (SELECT ...), EXISTS, lists of authors short and long, by id and by time, with filters that many or few
+    /// messages pass, and a statement that is no feed; directly and through Headwater, in turn, each answer compared. At the end messages
+    /// are inserted beside a join. The account needs all rights on that database, and the service account the same as on any other.
+    #[arg(long, value_name = "MESSAGES", num_args = 0..=1, default_missing_value = "1000000",
+          value_parser = clap::value_parser!(u32).range(10_000..=10_000_000))]
+    pub shapes: Option<u32>,
     /// Compare with the push model too. THIS WRITES: it makes a database `headwater_bench_push`, and drops it at the end
     ///
     /// The data set in it has so many users (400 if left out), each with 100 messages and 42.9 follows on average, and

@@ -12,6 +12,7 @@ use super::data::{Data, Page, Server};
 use super::flags::BenchFlags;
 use super::memory::{Full, Idle};
 use super::push::Push;
+use super::shapes::Shapes;
 use super::targets::{Measured, Target, targets};
 use super::writes::Writes;
 
@@ -58,6 +59,8 @@ pub struct Extras {
     pub writes: Option<Writes>,
     /// The push model beside the pull model: `--push`.
     pub push: Option<Push>,
+    /// SELECTs of feeds in every shape: `--shapes`.
+    pub shapes: Option<Shapes>,
 }
 
 /// The machine: server, Headwater and bench share it when the server is here too.

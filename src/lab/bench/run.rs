@@ -7,7 +7,8 @@ use super::flags::BenchFlags;
 use super::login::Account;
 use super::report::{Extras, Machine, Report};
 use super::way::Route;
-use super::{BenchError, Stop, memory, push, writes};
+use super::{BenchError, Stop, memory, push, shapes, writes};
+use crate::lab::feed::FEED;
 
 /// Measures everything; blocks.
 ///
@@ -46,6 +47,7 @@ pub fn run(flags: &BenchFlags, data: Data, stop: &Stop) -> Result<Report, BenchE
         &account,
         most.unwrap_or(1),
         &[Route::Headwater, Route::Relay],
+        flags.feed.then_some(FEED),
     )?;
     let turns: usize = pages
         .iter()
@@ -79,6 +81,14 @@ pub fn run(flags: &BenchFlags, data: Data, stop: &Stop) -> Result<Report, BenchE
         }
         None => None,
     };
+    let shapes = match flags.shapes {
+        Some(messages) => {
+            let (shapes, found) = shapes::measure(flags, messages, &account, stop)?;
+            differences.join(found);
+            Some(shapes)
+        }
+        None => None,
+    };
     Ok(Report::new(
         flags,
         machine,
@@ -90,6 +100,7 @@ pub fn run(flags: &BenchFlags, data: Data, stop: &Stop) -> Result<Report, BenchE
             full,
             writes,
             push,
+            shapes,
         },
         said,
     ))

@@ -5,6 +5,7 @@ use std::fmt::{self, Write};
 use super::aims::Source;
 use super::push::{Model, Push};
 use super::report::Report;
+use super::shapes::Shapes;
 use super::targets::{Aim, Bound};
 use super::writes::{PER_SECOND, Writes};
 
@@ -52,6 +53,9 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
     cells(report, out)?;
     if let Some(writes) = &report.extras.writes {
         together(writes, out)?;
+    }
+    if let Some(shapes) = &report.extras.shapes {
+        feeds(shapes, out)?;
     }
     if let Some(push) = &report.extras.push {
         models(report, push, out)?;
@@ -153,6 +157,56 @@ fn together(writes: &Writes, out: &mut String) -> fmt::Result {
         writes.database,
         writes.compared
     )
+}
+
+fn feeds(shapes: &Shapes, out: &mut String) -> fmt::Result {
+    writeln!(
+        out,
+        "\nSELECTs of feeds, in {}, made for this and dropped again: {} users, {} messages; {} s a figure\n\
+         {:<41}{:>5}{:>12}{:>12}{:>9}{:>10}{:>10}",
+        shapes.database,
+        thousands(shapes.users.into()),
+        thousands(shapes.messages.into()),
+        shapes.seconds,
+        "",
+        "conn.",
+        "directly/s",
+        "Headwater/s",
+        "ratio",
+        "p50 us",
+        "p99 us"
+    )?;
+    for shape in &shapes.shapes {
+        let by = shape.without.unwrap_or(shape.direct);
+        writeln!(
+            out,
+            "{:<41}{:>5}{:>12}{:>12}{:>9}{:>10}{:>10}",
+            shape.name,
+            shape.connections,
+            thousands(by.rate),
+            thousands(shape.headwater.rate),
+            shape
+                .ratio()
+                .map_or("-".into(), |ratio| format!("{ratio:.2}")),
+            thousands(shape.headwater.p50_us as f64),
+            thousands(shape.headwater.p99_us as f64),
+        )?;
+    }
+    let beside = &shapes.beside;
+    writeln!(
+        out,
+        "(the last one's first rate is that of a Headwater without feeds)\n\
+         join beside {} inserts a second: {} a second, p50 {} us, p99 {} us; directly without inserts p50 {} us",
+        thousands(beside.inserts.rate),
+        thousands(beside.feeds.rate),
+        thousands(beside.feeds.p50_us as f64),
+        thousands(beside.feeds.p99_us as f64),
+        thousands(shapes.direct_p50_us as f64),
+    )?;
+    if let Some(counts) = &shapes.counts {
+        writeln!(out, "there, Headwater's {counts}")?;
+    }
+    Ok(())
 }
 
 fn models(report: &Report, push: &Push, out: &mut String) -> fmt::Result {

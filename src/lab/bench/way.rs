@@ -18,6 +18,8 @@ pub enum Route {
     Headwater,
     /// Headwater with `--relay-only`.
     Relay,
+    /// Headwater as it is meant to run, without feeds.
+    NoFeeds,
 }
 
 /// What is asked.
@@ -44,6 +46,8 @@ pub enum Form {
     CallAndTail,
     /// The same for the reader's newest page, whichever page the task is.
     Newest,
+    /// A statement that is no page of the classic timeline.
+    Own,
 }
 
 impl Form {
@@ -51,7 +55,7 @@ impl Form {
     #[must_use]
     pub const fn proof(self) -> Form {
         match self {
-            Form::Newest => Form::Newest,
+            Form::Newest | Form::Own => self,
             _ => Form::CallAndTail,
         }
     }
@@ -67,7 +71,7 @@ pub struct Way {
 }
 
 /// One page of one reader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Task {
     /// Whose timeline.
     pub reader: u64,
@@ -116,7 +120,9 @@ impl Way {
             Form::Join if matches!(self.route, Route::Headwater) => {
                 Some(Way::new(Route::Direct, Form::Join))
             }
-            Form::Select | Form::Exists | Form::List => Some(Way::new(Route::Direct, self.form)),
+            Form::Select | Form::Exists | Form::List | Form::Own => {
+                Some(Way::new(Route::Direct, self.form))
+            }
             _ => Some(Way::new(Route::Direct, Form::CallAndTail)),
         }
     }
@@ -137,12 +143,15 @@ impl Way {
             (_, Form::Mailbox) => "push, from the mailbox",
             (_, Form::Bodies) => "floor: 20 bodies by primary key",
             (_, Form::Newest) => "the same readers' page 1",
+            (Route::Direct, Form::Own) => "directly",
+            (Route::NoFeeds, Form::Own) => "Headwater without feeds",
+            (_, Form::Own) => "Headwater",
             (Route::Direct, Form::Call) => "procedure, CALL alone",
             (Route::Headwater, Form::Call) => "Headwater, CALL alone",
-            (Route::Relay, Form::Call) => "Headwater relaying, CALL alone",
+            (Route::Relay | Route::NoFeeds, Form::Call) => "Headwater relaying, CALL alone",
             (Route::Direct, Form::CallAndTail) => "procedure, CALL + tail",
             (Route::Headwater, Form::CallAndTail) => "Headwater, CALL + tail",
-            (Route::Relay, Form::CallAndTail) => "Headwater relaying, CALL + tail",
+            (Route::Relay | Route::NoFeeds, Form::CallAndTail) => "Headwater relaying, CALL + tail",
         }
     }
 }

@@ -5,7 +5,7 @@ use super::way::{Form, TAIL, Task, bodies, packet};
 use crate::wire::cursor::{Cursor, Malformed};
 
 /// A task's statements as packets, and its right answer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Work {
     /// What is asked for.
     pub task: Task,
@@ -21,6 +21,7 @@ pub struct Work {
     call: Vec<u8>,
     newest: Vec<u8>,
     tail: Vec<u8>,
+    own: Vec<u8>,
 }
 
 /// A message as the page shows it.
@@ -40,23 +41,37 @@ impl Work {
     pub fn new(task: Task, direct: &mut Client) -> Result<Work, ClientError> {
         let mut work = Work {
             task,
-            expected: Vec::new(),
-            expected_newest: Vec::new(),
             join: packet(&task.join()),
             select: packet(&task.select()),
             exists: packet(&task.exists()),
-            list: Vec::new(),
             lateral: packet(&task.lateral()),
             mailbox: packet(&task.mailbox()),
-            bodies: Vec::new(),
             call: packet(&task.call()),
             newest: packet(&task.newest().call()),
             tail: packet(TAIL),
+            ..Work::default()
         };
         work.learn(Form::CallAndTail, direct)?;
         let mut rows = Vec::new();
         direct.ask(&packet(&task.follows()), &mut rows)?;
         work.list = packet(&task.list(&numbers(&rows)?));
+        Ok(work)
+    }
+
+    /// Asks a statement of its own for this reader, on a direct connection. It has to answer ids, authors and bodies.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub fn own(reader: u64, statement: &str, direct: &mut Client) -> Result<Work, ClientError> {
+        let mut work = Work {
+            task: Task {
+                reader,
+                bound: None,
+            },
+            own: packet(statement),
+            ..Work::default()
+        };
+        work.learn(Form::Own, direct)?;
         Ok(work)
     }
 
@@ -93,6 +108,7 @@ impl Work {
             Form::Call => (&self.call, None),
             Form::CallAndTail => (&self.call, Some(&self.tail)),
             Form::Newest => (&self.newest, Some(&self.tail)),
+            Form::Own => (&self.own, None),
         }
     }
 

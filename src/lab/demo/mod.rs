@@ -21,7 +21,7 @@ use tokio::task;
 use self::dataset::Size;
 use self::load::{LoadError, Progress};
 use crate::config::{ConfigError, ServeFlags, ServiceFlags, Settings};
-use crate::lab::feed::SettingsFile;
+use crate::lab::feed::{FEED, SettingsFile};
 use crate::lab::private_server::{Kind, PrivateServer, PrivateServerError};
 use crate::server::{ServeError, Server};
 use crate::session::shared::Shared;
@@ -180,7 +180,7 @@ async fn start_headwater(
     upstream: SocketAddr,
     listen: Option<String>,
 ) -> Result<(SocketAddr, Arc<Shared>), DemoError> {
-    let file = SettingsFile::of_the_feed().map_err(|(_, source)| DemoError::System {
+    let file = SettingsFile::new(FEED).map_err(|(_, source)| DemoError::System {
         doing: "write a settings file",
         source,
     })?;

@@ -188,7 +188,6 @@ struct Subject {
 #[derive(Debug)]
 struct Wishes {
     asked: Asked,
-    wanted: usize,
     range: Range,
     anew: u32,
 }
@@ -359,7 +358,6 @@ impl<K: Feeds> World<'_, K> {
         };
         let wishes = Wishes {
             asked,
-            wanted,
             range,
             anew: 0,
         };
@@ -458,7 +456,7 @@ impl<K: Feeds> World<'_, K> {
         let rows = usize::try_from(reply.rows).unwrap_or(usize::MAX);
         let limit = usize::try_from(wishes.asked.limit).unwrap_or(usize::MAX);
         if rows < limit && !candidates.all {
-            template.saw(candidates.count, rows.max(wishes.asked_before(rows)));
+            template.fell_short(candidates.count, wishes.passed(rows));
             let wider = Template::wider(candidates.count, self.policy.candidates);
             let Some(most) = wider else {
                 template.took(candidates.crowd, self.microseconds());
@@ -505,9 +503,8 @@ impl<K: Feeds> World<'_, K> {
             return Ok(wish(subject, Wishes { anew, ..wishes }));
         }
         template.took(candidates.crowd, self.microseconds());
-        if wishes.asked.offset == 0 && !candidates.all {
-            // How many of them would have passed is known only where the page was full.
-            template.saw(candidates.count, candidates.count.min(wishes.wanted));
+        if !candidates.all {
+            template.sufficed();
         }
         Ok((Stage::Ended, Need::Tell(told)))
     }
@@ -520,8 +517,8 @@ impl<K: Feeds> World<'_, K> {
 }
 
 impl Wishes {
-    /// Rows that OFFSET passed over, where a page was begun.
-    fn asked_before(&self, rows: usize) -> usize {
+    /// How many candidates passed the filter, as far as is known: OFFSET passed over some, where a page was begun.
+    fn passed(&self, rows: usize) -> usize {
         let offset = usize::try_from(self.asked.offset).unwrap_or(usize::MAX);
         match rows {
             0 => 0,

@@ -17,7 +17,7 @@ use headwater_feed::{Feed, FeedId, shape};
 use headwater_statement::{Effects, Locks};
 use headwater_wire::frame;
 use headwater_wire::response::{ErrPacket, OkPacket};
-use headwater_wire::resultset::told;
+use headwater_wire::resultset::{told, told_with};
 
 use super::*;
 use crate::idle;
@@ -485,18 +485,26 @@ fn in_a_transaction_candidates_that_have_changed_are_not_taken_anew() {
 
 #[test]
 fn a_level_that_is_told_only_now_is_heeded() {
-    let mut scene = Scene::learned(JOINED);
-    let standing = &mut scene.session.standing;
-    standing.observe(&status(3));
-    standing.settings_proved(Settings {
-        reads_lock: true,
-        ..settings()
-    });
-    standing.command_relayed(Effects {
-        settings: true,
-        ..Effects::NONE
-    });
-    assert_eq!(scene.play(JOINED, vec![]), ["relay in_transaction"]);
+    let values = "tl one 100 LOCKS - ROW 16777216 18446744073709551615 1 0 0 0 OFF 0 0 - 9223372036854775807 1000";
+    let row = |locks: &str| {
+        let values = values.replace("LOCKS", locks);
+        let cell = |value: &str| (value != "-").then(|| value.to_owned());
+        let rows = told_with(&[values.split(' ').map(cell).collect()], 3);
+        Input::Answers(vec![Answer::Rows(rows)])
+    };
+    for (locks, end) in [
+        ("1", "relay in_transaction"),
+        ("0", "candidates [7] [] None 0 2"),
+    ] {
+        let mut scene = Scene::learned(JOINED);
+        scene.session.standing.observe(&status(3));
+        scene.session.standing.command_relayed(Effects {
+            settings: true,
+            ..Effects::NONE
+        });
+        let needs = scene.play(JOINED, vec![row(locks)]);
+        assert_eq!(needs.last().unwrap(), end);
+    }
 }
 
 #[test]

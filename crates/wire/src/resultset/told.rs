@@ -11,8 +11,18 @@ use crate::frame;
 /// Where that cannot be: more columns than a byte counts, rows of several lengths.
 #[doc(hidden)]
 #[must_use]
-#[allow(clippy::expect_used, clippy::panic)]
 pub fn told(rows: &[Vec<Option<String>>]) -> Rows {
+    told_with(rows, 2)
+}
+
+/// The same, with these status flags at its end.
+///
+/// # Panics
+/// As [`told`] does.
+#[doc(hidden)]
+#[must_use]
+#[allow(clippy::expect_used, clippy::panic)]
+pub fn told_with(rows: &[Vec<Option<String>>], status: u8) -> Rows {
     let columns = rows.first().map_or(1, Vec::len);
     let count = u8::try_from(columns).expect("so many columns are counted in a byte");
     let mut packets: Vec<Vec<u8>> = vec![vec![count]];
@@ -27,7 +37,7 @@ pub fn told(rows: &[Vec<Option<String>>]) -> Rows {
         }
         packets.push(packet);
     }
-    packets.push(b"\xfe\0\0\x02\0\0\0".to_vec());
+    packets.push(vec![0xfe, 0, 0, status, 0, 0, 0]);
     let (mut bytes, mut seq) = (Vec::new(), 1);
     for packet in packets {
         seq = frame::encode(seq, &packet, &mut bytes);

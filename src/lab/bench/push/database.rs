@@ -7,77 +7,17 @@ use tokio::runtime::Handle;
 
 use crate::lab::bench::client::{Client, ClientError};
 use crate::lab::bench::flags::BenchFlags;
-use crate::lab::bench::login::Account;
 use crate::lab::bench::{BenchError, Stop, data};
 use crate::lab::demo::dataset::Size;
 use crate::lab::demo::load;
 
 /// Its name; one that is there already is never touched.
 pub const DATABASE: &str = "headwater_bench_push";
-/// The server's error for a database that exists.
-const EXISTS: u16 = 1007;
 /// The push model's own table, as the classic article has it.
 const MAILBOX: &str = "CREATE TABLE mailbox (user_id int unsigned NOT NULL, message_id int unsigned NOT NULL, \
      PRIMARY KEY (user_id, message_id)) ENGINE=InnoDB";
 /// Readers whose mailboxes one statement fills.
 const READERS_AT_ONCE: u32 = 20;
-
-/// The database. Dropped, it is dropped on the server too.
-#[derive(Debug)]
-pub struct Own {
-    address: String,
-    /// The bench's account, in the bench's usual database.
-    account: Account,
-    gone: bool,
-}
-
-impl Own {
-    /// Makes it, empty.
-    ///
-    /// # Errors
-    /// When it exists already, or the account may not.
-    pub fn create(flags: &BenchFlags, account: &Account) -> Result<Own, BenchError> {
-        let at = BenchError::at(&flags.upstream);
-        let mut client = Client::connect(&flags.upstream, account).map_err(&at)?;
-        match client.run(&format!("CREATE DATABASE {DATABASE}")) {
-            Err(ClientError::Refused(error)) if error.code == EXISTS => {
-                Err(BenchError::Exists { database: DATABASE })
-            }
-            Err(error) => Err(at(error)),
-            Ok(()) => Ok(Own {
-                address: flags.upstream.clone(),
-                account: account.clone(),
-                gone: false,
-            }),
-        }
-    }
-
-    /// Drops it.
-    ///
-    /// # Errors
-    /// When the server does not.
-    pub fn remove(mut self) -> Result<(), BenchError> {
-        self.sweep().map_err(BenchError::at(&self.address))?;
-        self.gone = true;
-        Ok(())
-    }
-
-    fn sweep(&self) -> Result<(), ClientError> {
-        Client::connect(&self.address, &self.account)?.run(&format!("DROP DATABASE {DATABASE}"))
-    }
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        if self.gone {
-            return;
-        }
-        match self.sweep() {
-            Ok(()) => eprintln!("dropped the database {DATABASE}"),
-            Err(error) => eprintln!("COULD NOT DROP ({error}): DROP DATABASE {DATABASE}"),
-        }
-    }
-}
 
 /// Loads tables, procedures and rows, and fills everybody's mailbox; `client` is in the database.
 ///

@@ -8,7 +8,7 @@ pub mod figures;
 
 pub use figures::{Model, Push};
 
-use database::{DATABASE, Own};
+use database::DATABASE;
 
 use super::check::Differences;
 use super::client::{Client, ClientError};
@@ -20,6 +20,7 @@ use super::figures::Figures;
 use super::flags::BenchFlags;
 use super::login::Account;
 use super::measure::{Job, Lane, SLICE, repeat, together};
+use super::own_database::OwnDatabase;
 use super::way::{Form, Route, Task, Way, packet};
 use super::work::Work;
 use super::writes::Pen;
@@ -57,7 +58,7 @@ pub fn measure(
         "--push: makes the database {DATABASE} on {}, fills it, and drops it at the end",
         flags.upstream
     );
-    let own = Own::create(flags, account)?;
+    let own = OwnDatabase::create(DATABASE, flags, account)?;
     let account = Account {
         database: DATABASE.to_owned(),
         ..account.clone()
@@ -88,7 +89,7 @@ fn compare(
         .numbers("SELECT COUNT(*) FROM mailbox")
         .map_err(&at)?;
     let tasks = tasks(flags, &mut client).map_err(&at)?;
-    let mut crew = Crew::gather(flags, account, CONNECTIONS, &[Route::Headwater])?;
+    let mut crew = Crew::gather(flags, account, CONNECTIONS, &[Route::Headwater], None)?;
     let (read, differences) = read(flags, &tasks, &mut crew, stop)?;
     let submitted = submit(flags, &mut crew, stop)?;
     let counts = crew.dismiss().counts;

@@ -1,0 +1,96 @@
+//! The data set: messages with a time and a kind, and whom each user follows.
+
+use indicatif::ProgressBar;
+use tokio::runtime::Handle;
+
+use crate::lab::bench::client::Client;
+use crate::lab::bench::flags::BenchFlags;
+use crate::lab::bench::{BenchError, Stop, data};
+use crate::lab::demo::dataset::Size;
+use crate::lab::demo::load;
+
+/// Its name; one that is there already is never touched.
+pub const DATABASE: &str = "headwater_bench_shapes";
+/// Several messages share a second, as they do where many write.
+const POST: &str = "CREATE TABLE post (id int unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, author int unsigned NOT NULL, \
+     created_at datetime NOT NULL, kind tinyint NOT NULL, rare tinyint NOT NULL, body varchar(255) NOT NULL, KEY (author), \
+     KEY by_time (author, created_at)) ENGINE=InnoDB";
+/// Messages that one statement copies.
+const AT_ONCE: u64 = 50_000;
+
+/// The feeds of the Headwater under measurement.
+pub const FEEDS: &str = r#"
+[[feed]]
+name = "by_id"
+database = "headwater_bench_shapes"
+[feed.message]
+table = "post"
+id = "id"
+author = "author"
+[feed.follow]
+table = "follower"
+reader = "user_id"
+author = "follower_id"
+[[feed]]
+name = "by_time"
+database = "headwater_bench_shapes"
+[feed.message]
+table = "post"
+id = "id"
+author = "author"
+order = ["created_at", "id"]
+[feed.follow]
+table = "follower"
+reader = "user_id"
+author = "follower_id"
+"#;
+
+/// Loads tables and rows; `client` is in the database.
+///
+/// # Errors
+/// When the server refuses something, and when the bench is asked to stop.
+pub fn fill(
+    flags: &BenchFlags,
+    users: u32,
+    messages: u64,
+    client: &mut Client,
+    stop: &Stop,
+) -> Result<(), BenchError> {
+    let size = Size {
+        users,
+        messages,
+        ..Size::CLASSIC
+    };
+    let bar = ProgressBar::new(0).with_message("loading");
+    Handle::current().block_on(async {
+        let at = |source| BenchError::Prepare {
+            upstream: flags.upstream.clone(),
+            source,
+        };
+        let mut conn = data::connect(flags, DATABASE).await.map_err(at)?;
+        load::furnish(&mut conn).await?;
+        let told = |progress: load::Progress| {
+            bar.set_length(progress.of);
+            bar.set_position(progress.rows);
+        };
+        load::fill(&mut conn, size, told).await?;
+        conn.disconnect().await.map_err(at)
+    })?;
+    let at = BenchError::at(&flags.upstream);
+    client.run(POST).map_err(&at)?;
+    for first in (1..=messages).step_by(AT_ONCE as usize) {
+        if stop.asked() {
+            return Err(BenchError::Stopped);
+        }
+        let last = first + AT_ONCE - 1;
+        let copy = format!(
+            "INSERT INTO post SELECT id, user_id, FROM_UNIXTIME(1700000000 + id DIV 3), id % 5, id % 50, body \
+             FROM message WHERE id BETWEEN {first} AND {last}"
+        );
+        client.run(&copy).map_err(&at)?;
+    }
+    bar.finish_and_clear();
+    client
+        .run("ANALYZE NO_WRITE_TO_BINLOG TABLE follower, post")
+        .map_err(&at)
+}

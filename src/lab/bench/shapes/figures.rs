@@ -1,0 +1,59 @@
+//! What is reported of shapes.
+
+use serde::Serialize;
+
+use crate::lab::bench::figures::Figures;
+
+/// Feeds in every shape.
+#[derive(Clone, Debug, Serialize)]
+pub struct Shapes {
+    /// Database that was made for it, and dropped.
+    pub database: &'static str,
+    /// Users in the data set.
+    pub users: u32,
+    /// Messages in it.
+    pub messages: u32,
+    /// Time for each figure, in seconds.
+    pub seconds: f64,
+    /// One by one.
+    pub shapes: Vec<Shape>,
+    /// The join through Headwater while messages are inserted.
+    pub beside: Beside,
+    /// The median latency of the join, asked directly while nobody inserts.
+    pub direct_p50_us: u64,
+    /// What that Headwater counted.
+    pub counts: Option<String>,
+}
+
+/// One shape.
+#[derive(Clone, Debug, Serialize)]
+pub struct Shape {
+    /// Its name.
+    pub name: String,
+    /// Connections that asked at the same time.
+    pub connections: usize,
+    /// Asked directly.
+    pub direct: Figures,
+    /// Through Headwater.
+    pub headwater: Figures,
+    /// Through one that has no feeds; `None` where that was not measured.
+    pub without: Option<Figures>,
+}
+
+impl Shape {
+    /// Headwater's rate by the other's: the server's own, or that of a Headwater without feeds.
+    #[must_use]
+    pub fn ratio(&self) -> Option<f64> {
+        let by = self.without.unwrap_or(self.direct).rate;
+        (by > 0.0).then(|| self.headwater.rate / by)
+    }
+}
+
+/// Reading beside inserts.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Beside {
+    /// Feeds read.
+    pub feeds: Figures,
+    /// Messages inserted.
+    pub inserts: Figures,
+}
