@@ -41,6 +41,15 @@ impl Form {
     ];
 }
 
+/// The messages among which the server looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Candidates<'a, I> {
+    /// These.
+    Ids(&'a [I]),
+    /// All of the authors from this one on: for many that costs the server less than a list does, but the list of authors has to stay.
+    From(I),
+}
+
 /// More ids in one list are a table of their own to MariaDB (`in_predicate_conversion_threshold`), and columns have other flags.
 const LISTED: usize = 900;
 
@@ -69,22 +78,29 @@ fn one_of<I: Display>(column: &str, ids: &[I]) -> String {
 impl Shape {
     /// The narrowed text. There have to be two different ids at least: with one, or none, the server plans otherwise.
     ///
-    /// `None`: there are fewer, or the text is not the one that the words are of.
+    /// `None`: there are fewer, or the text is not the one that the words are of, or a list is to be replaced by less than its own.
     pub fn narrow<I: Display + PartialEq>(
         &self,
         text: &[u8],
         words: &Words,
         feed: &Feed,
-        ids: &[I],
+        candidates: Candidates<'_, I>,
         form: Form,
     ) -> Option<Vec<u8>> {
-        let first = ids.first()?;
-        if !ids.iter().any(|id| id != first) {
-            return None;
-        }
         let word = |at: usize| words.words.get(at);
         let qualifier = std::str::from_utf8(words.text(self.qualifier, text)).ok()?;
-        let condition = one_of(&format!("{qualifier}.{}", quoted(&feed.id)), ids);
+        let column = format!("{qualifier}.{}", quoted(&feed.id));
+        let condition = match candidates {
+            Candidates::Ids(ids) => {
+                let first = ids.first()?;
+                if !ids.iter().any(|id| id != first) {
+                    return None;
+                }
+                one_of(&column, ids)
+            }
+            Candidates::From(_) if form.replaces_list => return None,
+            Candidates::From(oldest) => format!("{column} >= {oldest}"),
+        };
 
         let mut narrowed = Vec::with_capacity(text.len() + condition.len() + 40);
         let select = word(0)?.end;

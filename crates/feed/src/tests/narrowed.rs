@@ -1,12 +1,13 @@
 //! The narrowed text is the client's own with one more condition.
 
 use super::{feed, read, shaped};
-use crate::narrow::Form;
+use crate::narrow::{Candidates, Form};
 use crate::query::{Query, Says};
 
 fn narrow(text: &str, ids: &[u64], form: Form) -> Option<String> {
     let shape = shaped(text, false).unwrap();
     let (words, _) = read(text);
+    let ids = Candidates::Ids(ids);
     let narrowed = shape.narrow(text.as_bytes(), &words, &feed(false), ids, form);
     narrowed.map(|text| String::from_utf8(text).unwrap())
 }
@@ -47,6 +48,42 @@ fn it_takes_the_place_of_a_list_and_goes_through_a_buffer() {
     );
     let either = "SELECT id FROM message WHERE hidden = 0 AND (user_id IN (1,2) OR user_id = 5) ORDER BY id DESC LIMIT 9";
     assert_eq!(narrow(either, &[7, 5], form), None);
+}
+
+#[test]
+fn many_ids_are_several_lists_or_the_oldest_one() {
+    let text = "SELECT id FROM message WHERE user_id IN (1) ORDER BY id DESC LIMIT 9";
+    let ids: Vec<u64> = (1..=1_801).rev().collect();
+    let narrowed = narrow(text, &ids, PLAIN).unwrap();
+    let begins = "SELECT id FROM message WHERE ( user_id IN (1) ) AND (message.`id` IN (1801,";
+    assert!(narrowed.starts_with(begins), "{narrowed}");
+    let ends = ",2) OR message.`id` IN (1)) ORDER BY id DESC LIMIT 9";
+    assert!(narrowed.ends_with(ends), "{narrowed}");
+    assert_eq!(narrowed.matches(" OR ").count(), 2);
+
+    let (words, _) = read(text);
+    let from = |form| {
+        let shape = shaped(text, false).unwrap();
+        shape.narrow(
+            text.as_bytes(),
+            &words,
+            &feed(false),
+            Candidates::From(7),
+            form,
+        )
+    };
+    assert_eq!(
+        String::from_utf8(from(PLAIN).unwrap()).unwrap(),
+        "SELECT id FROM message WHERE ( user_id IN (1) ) AND message.`id` >= 7 ORDER BY id DESC LIMIT 9"
+    );
+    let replaces_list = true;
+    assert_eq!(
+        from(Form {
+            replaces_list,
+            ..PLAIN
+        }),
+        None
+    );
 }
 
 #[test]

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use headwater_feed::bind::{Asked, At, Statement};
 use headwater_feed::cost::Crowd;
-use headwater_feed::narrow::Form;
+use headwater_feed::narrow::{Candidates as Among, Form};
 use headwater_feed::template::{Choice, Retired};
 use headwater_feed::words::Words;
 use headwater_feed::{Refused, Template};
@@ -147,6 +147,9 @@ pub struct Policy {
 
 /// So often candidates that have changed are taken anew.
 const TAKEN_ANEW: u32 = 2;
+
+/// More candidates are not listed, but all messages from the oldest one on: on MariaDB 600 took 4.4 ms as a list and 2.9 ms so.
+const LISTED: usize = 400;
 
 /// The decision about one statement.
 #[derive(Debug)]
@@ -379,14 +382,20 @@ impl<K: Feeds> World<'_, K> {
             Choice::Retired(retired) => return Err(Why::Retired(retired)),
             Choice::Narrowed { buffered } => buffered,
         };
+        let replaces_list = template.shape.list.is_some() && found.ids.len() > 1;
         let form = Form {
-            replaces_list: template.shape.list.is_some() && found.ids.len() > 1,
+            replaces_list,
             buffered,
         };
         let text = self.text().ok_or(Why::Failed)?;
         let ids = padded(&found.ids);
         let (shape, words, names) = (&template.shape, &subject.words, &template.names);
-        let narrowed = shape.narrow(text, words, names, &ids, form);
+        let oldest = found.ids.last().filter(|_| {
+            // A list of authors that stays costs more.
+            ids.len() > LISTED && !replaces_list && names.key.is_none()
+        });
+        let candidates = oldest.map_or(Among::Ids(&ids), |oldest| Among::From(*oldest));
+        let narrowed = shape.narrow(text, words, names, candidates, form);
         let narrowed = narrowed.ok_or(Refused::NotUnderstood)?;
         let payload = command::with_text(self.payload, self.session.capabilities, &narrowed);
         let payload = payload.ok_or(Why::Failed)?;
