@@ -157,16 +157,16 @@ fn read(stage: &Stage, number: u64, checked: &AtomicU64, wanted: u64) {
     while checked.fetch_add(1, Ordering::Relaxed) < wanted {
         turn += 1;
         if number / 2 == 0 {
-            let consistent = turn % 3 == 0 && !committed;
+            let consistent = turn.is_multiple_of(3) && !committed;
             client.ok(match consistent {
                 true => "START TRANSACTION WITH CONSISTENT SNAPSHOT",
                 false => "BEGIN",
             });
         }
         // The feed is the first read of some, and a later one of others.
-        let first = (turn % 4 == 0).then(|| ids(&mut client));
+        let first = turn.is_multiple_of(4).then(|| ids(&mut client));
         let newest = numbers(&mut client, "SELECT MAX(id) FROM message")[0];
-        if turn % 5 == 0 {
+        if turn.is_multiple_of(5) {
             thread::sleep(Duration::from_millis(turn % 7));
         }
         let second = ids(&mut client);

@@ -16,7 +16,7 @@ const POST: &str = "CREATE TABLE post (id int unsigned NOT NULL AUTO_INCREMENT P
      created_at datetime NOT NULL, kind tinyint NOT NULL, rare tinyint NOT NULL, body varchar(255) NOT NULL, KEY (author), \
      KEY by_time (author, created_at)) ENGINE=InnoDB";
 /// Messages that one statement copies.
-const AT_ONCE: u64 = 50_000;
+const AT_ONCE: usize = 50_000;
 
 /// The feeds of the Headwater under measurement.
 pub const FEEDS: &str = r#"
@@ -78,11 +78,11 @@ pub fn fill(
     })?;
     let at = BenchError::at(&flags.upstream);
     client.run(POST).map_err(&at)?;
-    for first in (1..=messages).step_by(AT_ONCE as usize) {
+    for first in (1..=messages).step_by(AT_ONCE) {
         if stop.asked() {
             return Err(BenchError::Stopped);
         }
-        let last = first + AT_ONCE - 1;
+        let last = first.saturating_add(AT_ONCE as u64 - 1);
         let copy = format!(
             "INSERT INTO post SELECT id, user_id, FROM_UNIXTIME(1700000000 + id DIV 3), id % 5, id % 50, body \
              FROM message WHERE id BETWEEN {first} AND {last}"
