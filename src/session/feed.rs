@@ -98,7 +98,7 @@ impl Session {
         };
         let candidates = binlog.candidates(&place, &identity, &wish).await?;
         let found = Found {
-            ids: candidates.newest.ids,
+            ids: candidates.newest.items,
             all: candidates.newest.all,
             authors: candidates.authors.len(),
         };

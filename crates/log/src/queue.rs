@@ -320,7 +320,17 @@ mod tests {
         let mut queue = Queue::starting_at(at(4));
         queue.pass(at(10));
         assert_eq!(queue.floor(), at(10));
-        queue.push(at(20), vec![(PLACE, Change::Posted { author: 1, id: 1 })]);
+        queue.push(
+            at(20),
+            vec![(
+                PLACE,
+                Change::Posted {
+                    author: 1,
+                    key: 0,
+                    id: 1,
+                },
+            )],
+        );
         queue.pass(at(30));
         assert_eq!((queue.floor(), queue.received()), (at(10), at(30)));
         assert_eq!(queue.take(1).len(), 1);
@@ -331,7 +341,17 @@ mod tests {
     fn a_message_that_is_there_proves_its_transaction_and_those_before() {
         let mut queue = Queue::starting_at(at(4));
         for id in 1..=3 {
-            queue.push(at(10 * id), vec![(PLACE, Change::Posted { author: 7, id })]);
+            queue.push(
+                at(10 * id),
+                vec![(
+                    PLACE,
+                    Change::Posted {
+                        author: 7,
+                        key: 0,
+                        id,
+                    },
+                )],
+            );
         }
         let question = queue.question();
         let found = |ids: &[u64]| -> HashMap<Key, u64> {
@@ -356,8 +376,28 @@ mod tests {
     #[test]
     fn a_row_that_is_neither_as_before_nor_as_after_is_a_contradiction() {
         let mut queue = Queue::starting_at(at(4));
-        queue.push(at(10), vec![(PLACE, Change::Posted { author: 7, id: 1 })]);
-        queue.push(at(20), vec![(PLACE, Change::Posted { author: 7, id: 2 })]);
+        queue.push(
+            at(10),
+            vec![(
+                PLACE,
+                Change::Posted {
+                    author: 7,
+                    key: 0,
+                    id: 1,
+                },
+            )],
+        );
+        queue.push(
+            at(20),
+            vec![(
+                PLACE,
+                Change::Posted {
+                    author: 7,
+                    key: 0,
+                    id: 2,
+                },
+            )],
+        );
         let question = queue.question();
         let key = |id| Key::message(PLACE, id);
         let told = |rows: &[(u64, u64)], end| {
@@ -399,8 +439,12 @@ mod tests {
         let mut queue = Queue::starting_at(at(4));
         let (id, author) = (10, 7);
         let moved = [
-            Change::Removed { author: None, id },
-            Change::Posted { author, id },
+            Change::Removed {
+                author: None,
+                key: 0,
+                id,
+            },
+            Change::Posted { author, key: 0, id },
         ];
         queue.push(at(10), moved.map(|change| (PLACE, change)).to_vec());
         let question = queue.question();

@@ -97,7 +97,14 @@ mod tests {
         let mut recent = Recent::default();
         let since = recent.next();
         recent.note(&[
-            transaction(PlaceId(0), Change::Posted { author: 5, id: 1 }),
+            transaction(
+                PlaceId(0),
+                Change::Posted {
+                    author: 5,
+                    key: 0,
+                    id: 1,
+                },
+            ),
             transaction(
                 PlaceId(0),
                 Change::Followed {
@@ -105,7 +112,14 @@ mod tests {
                     author: 3,
                 },
             ),
-            transaction(PlaceId(1), Change::Posted { author: 3, id: 2 }),
+            transaction(
+                PlaceId(1),
+                Change::Posted {
+                    author: 3,
+                    key: 0,
+                    id: 2,
+                },
+            ),
         ]);
         assert!(recent.spared(since, PlaceId(0), &[7], Some(&[3, 4])));
         assert!(!recent.spared(since, PlaceId(0), &[7], Some(&[3, 5])));
@@ -122,6 +136,7 @@ mod tests {
             PlaceId(0),
             Change::Removed {
                 author: None,
+                key: 0,
                 id: 1,
             },
         )]);
@@ -131,7 +146,14 @@ mod tests {
     #[test]
     fn what_was_forgotten_is_not_taken_for_nothing() {
         let mut recent = Recent::default();
-        let change = transaction(PlaceId(1), Change::Posted { author: 5, id: 1 });
+        let change = transaction(
+            PlaceId(1),
+            Change::Posted {
+                author: 5,
+                key: 0,
+                id: 1,
+            },
+        );
         for _ in 0..=MOST {
             recent.note(std::slice::from_ref(&change));
         }

@@ -39,14 +39,19 @@ pub(crate) type Rows = BTreeMap<Key, Option<u64>>;
 pub(crate) fn act(act: &Act, minimal: bool, rows: &mut Rows, changes: &mut Vec<(PlaceId, Change)>) {
     let mut tell = |change| changes.push((PLACE, change));
     let removed = |before: Option<u64>, id| match before {
-        _ if minimal => Some(Change::Removed { author: None, id }),
+        _ if minimal => Some(Change::Removed {
+            author: None,
+            key: 0,
+            id,
+        }),
         Some(author) => Some(Change::Removed {
             author: Some(author),
+            key: 0,
             id,
         }),
         None => None,
     };
-    let posted = |now: Option<u64>, id| now.map(|author| Change::Posted { author, id });
+    let posted = |now: Option<u64>, id| now.map(|author| Change::Posted { author, key: 0, id });
     match *act {
         Act::Toggle(id, author) => match rows.remove(&Key::message(PLACE, id)) {
             Some(before) => removed(before, id).into_iter().for_each(tell),

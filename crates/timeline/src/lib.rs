@@ -7,9 +7,15 @@ pub mod check;
 pub mod definition;
 pub mod head;
 pub mod index;
+pub mod integer;
+pub mod key;
 pub mod merge;
+pub mod moment;
 pub mod procedures;
 
 pub use body::Routine;
 pub use definition::{Definition, DefinitionId, Form, IntType};
 pub use head::Head;
+pub use integer::Integer;
+pub use key::KeyType;
+pub use moment::Moment;

@@ -35,9 +35,14 @@ pub(crate) fn note(
                 Some([Cell::Number(id), author]) => match author {
                     Cell::Number(author) => add(Change::Removed {
                         author: Some(author),
+                        key: 0,
                         id,
                     }),
-                    Cell::Untold => add(Change::Removed { author: None, id }),
+                    Cell::Untold => add(Change::Removed {
+                        author: None,
+                        key: 0,
+                        id,
+                    }),
                     Cell::Null => {}
                 },
                 Some(_) => add(Change::MessagesLost),
@@ -45,7 +50,7 @@ pub(crate) fn note(
             }
             match new {
                 Some([Cell::Number(id), Cell::Number(author)]) => {
-                    add(Change::Posted { author, id })
+                    add(Change::Posted { author, key: 0, id })
                 }
                 // A message without an author is on nobody's page.
                 Some([_, Cell::Null]) | None => {}

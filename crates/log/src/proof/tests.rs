@@ -179,7 +179,7 @@ impl World {
     fn apply(&mut self, release: Release) {
         for (_, change) in release.transactions.iter().flat_map(|it| &it.changes) {
             match *change {
-                Change::Posted { author, id } => {
+                Change::Posted { author, id, .. } => {
                     self.applied.insert(Key::message(PLACE, id), Some(author));
                 }
                 Change::Removed { id, .. } => {
@@ -492,7 +492,14 @@ fn a_row_that_is_as_it_cannot_be_is_told() {
     following.begin_is_readable(generation);
     following.push(
         end_of(1),
-        vec![(PLACE, Change::Posted { author: 1, id: 5 })],
+        vec![(
+            PLACE,
+            Change::Posted {
+                author: 1,
+                key: 0,
+                id: 5,
+            },
+        )],
     );
     let now = start();
     let mut proof = Proof::new(generation, now);
@@ -554,6 +561,10 @@ fn freshness_is_of_its_stream_and_of_its_time() {
     assert_eq!(following.fresh(), None);
     assert_eq!(
         State::Absent,
-        State::before(&Change::Posted { author: 1, id: 1 })
+        State::before(&Change::Posted {
+            author: 1,
+            key: 0,
+            id: 1
+        })
     );
 }

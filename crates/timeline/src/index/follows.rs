@@ -12,7 +12,7 @@ pub(super) struct Follows {
     reader: u64,
     /// Ascending.
     authors: Vec<u64>,
-    load: Option<Box<Load>>,
+    load: Option<Box<Load<u64>>>,
     used: AtomicBool,
 }
 

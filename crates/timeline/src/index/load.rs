@@ -1,7 +1,7 @@
 //! One entry's load: what happened while it was under way, and from when on its result may be used.
 //!
 //! The rows are a state of the table at some moment between the beginning and `valid_from`; which moment
-//! is not known. All changes since the beginning are applied to them once more, in order: for an id that
+//! is not known. All changes since the beginning are applied to them once more, in order: for an item that
 //! was changed since, the last change decides, for any other the rows do. At `valid_from` this is exact.
 
 use super::{Position, room};
@@ -11,29 +11,29 @@ pub(super) const LOG_CHANGES: usize = 100_000;
 
 /// A load from its beginning until its result is valid.
 #[derive(Debug)]
-pub(super) struct Load {
+pub(super) struct Load<T> {
     /// Its ticket's number.
     pub(super) ticket: u64,
-    /// Ids from here on were whole before it began, and stay so; `None`: there was nothing.
-    pub(super) floor: Option<u64>,
+    /// Items from here on were whole before it began, and stay so; `None`: there was nothing.
+    pub(super) floor: Option<T>,
     /// The rows are there, to be used from this position on.
     valid_from: Option<Position>,
-    /// Changes since it began: an id, and whether it is there.
-    log: Vec<(u64, bool)>,
+    /// Changes since it began: an item, and whether it is there.
+    log: Vec<(T, bool)>,
 }
 
 /// The load with this ticket is under way.
-pub(super) fn awaits(load: Option<&Load>, ticket: u64) -> bool {
+pub(super) fn awaits<T: Copy + Ord>(load: Option<&Load<T>>, ticket: u64) -> bool {
     load.is_some_and(|load| load.ticket == ticket && load.is_asked())
 }
 
 /// Ends a load whose result has become valid.
-pub(super) fn settle(load: &mut Option<Box<Load>>, position: Position) {
+pub(super) fn settle<T: Copy + Ord>(load: &mut Option<Box<Load<T>>>, position: Position) {
     load.take_if(|load| load.is_settled(position));
 }
 
-impl Load {
-    pub(super) fn begin(ticket: u64, floor: Option<u64>) -> Box<Self> {
+impl<T: Copy + Ord> Load<T> {
+    pub(super) fn begin(ticket: u64, floor: Option<T>) -> Box<Self> {
         Box::new(Load {
             ticket,
             floor,
@@ -43,7 +43,7 @@ impl Load {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        room::boxed::<Load>() + room::bytes(&self.log)
+        room::boxed::<Load<T>>() + room::bytes(&self.log)
     }
 
     /// The rows are still to come.
@@ -59,32 +59,34 @@ impl Load {
 
     /// Keeps a change for later. False when there are too many.
     #[must_use]
-    pub(super) fn note(&mut self, id: u64, present: bool) -> bool {
+    pub(super) fn note(&mut self, item: T, present: bool) -> bool {
         if self.log.len() >= LOG_CHANGES {
             return false;
         }
-        self.log.push((id, present));
+        self.log.push((item, present));
         true
     }
 
-    /// The rows have come: the ids among them and in the log that are in `wanted`, ascending.
+    /// The rows have come: the items among them and in the log that are in `wanted`, ascending.
     pub(super) fn arrive(
         &mut self,
-        mut rows: Vec<u64>,
+        mut rows: Vec<T>,
         valid_from: Position,
-        wanted: impl Fn(u64) -> bool,
-    ) -> Vec<u64> {
+        wanted: impl Fn(T) -> bool,
+    ) -> Vec<T> {
         self.valid_from = Some(valid_from);
         let mut log = std::mem::take(&mut self.log);
-        // The last change of each id comes first, and stays.
+        // The last change of each item comes first, and stays.
         log.reverse();
-        log.sort_by_key(|(id, _)| *id);
-        log.dedup_by_key(|(id, _)| *id);
-        rows.retain(|id| wanted(*id) && log.binary_search_by_key(id, |(id, _)| *id).is_err());
+        log.sort_by_key(|(item, _)| *item);
+        log.dedup_by_key(|(item, _)| *item);
+        rows.retain(|item| {
+            wanted(*item) && log.binary_search_by_key(item, |(item, _)| *item).is_err()
+        });
         rows.extend(
             log.iter()
-                .filter(|(id, present)| *present && wanted(*id))
-                .map(|(id, _)| *id),
+                .filter(|(item, present)| *present && wanted(*item))
+                .map(|(item, _)| *item),
         );
         rows.sort_unstable();
         rows.dedup();

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::follows::Follows;
 use super::window::Window;
-use super::{Index, Position};
+use super::{Index, Item, Position};
 
 /// Whose load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,16 +23,18 @@ pub struct Ticket {
 
 /// What to ask the server for an author.
 #[derive(Debug, PartialEq, Eq)]
-pub struct AuthorAsk {
+pub struct AuthorAsk<I: Item = u64> {
     /// To be given back with the answer.
     pub ticket: Ticket,
-    /// Whose ids.
+    /// Whose messages.
     pub author: u64,
-    /// Only ids less than this are wanted; `None`: the newest.
-    pub below: Option<u64>,
+    /// Only those less than this are wanted; `None`: the newest.
+    pub below: Option<I>,
+    /// So many from there on are here already.
+    pub above: usize,
 }
 
-impl Index {
+impl<I: Item> Index<I> {
     /// Begins to load a reader's follow list. `None`: it is here or under way.
     pub fn begin_reader(&mut self, reader: u64) -> Option<Ticket> {
         if self.readers.get(reader).is_some() {
@@ -45,20 +47,25 @@ impl Index {
 
     /// Begins to load what a page of `n` at or below the bound lacks of an author. `None`: nothing, or a load
     /// is under way.
-    pub fn begin_author(&mut self, author: u64, bound: Option<u64>, n: usize) -> Option<AuthorAsk> {
+    pub fn begin_author(
+        &mut self,
+        author: u64,
+        bound: Option<I>,
+        n: usize,
+    ) -> Option<AuthorAsk<I>> {
         let ticket = self.ticket(Whose::Author(author));
         let tombstones = &self.tombstones;
         let extension = self.authors.edit(author, |window| {
             window.extend(ticket.number, bound, n, tombstones)
         });
-        let below = match extension {
+        let (below, above) = match extension {
             Some(None) => return None,
-            Some(below) => below,
+            Some(Some((below, above))) => (Some(below), above),
             None => {
                 if !self.authors.insert(Window::begin(author, ticket.number)) {
                     return None;
                 }
-                None
+                (None, 0)
             }
         };
         self.asked.insert(ticket.number, author);
@@ -66,6 +73,7 @@ impl Index {
             ticket,
             author,
             below,
+            above,
         })
     }
 
@@ -97,14 +105,14 @@ impl Index {
         self.shrink();
     }
 
-    /// The rows of an author's load: its newest ids, or the newest below what was asked, as they were between the
-    /// index's position when the load began and `valid_from`. All ids from `down_to` on are among them; where that is
+    /// The rows of an author's load: its newest messages, or the newest below what was asked, as they were between the
+    /// index's position when the load began and `valid_from`. All from `down_to` on are among them; where that is
     /// `None`, from the last one on.
     pub fn loaded_author(
         &mut self,
         ticket: Ticket,
-        ids: Vec<u64>,
-        down_to: Option<u64>,
+        items: Vec<I>,
+        down_to: Option<I>,
         valid_from: Position,
     ) {
         let Whose::Author(author) = ticket.whose else {
@@ -119,7 +127,7 @@ impl Index {
         }
         let tombstones = &self.tombstones;
         let loaded = self.authors.edit(author, |window| {
-            window.loaded(ids, down_to, valid_from, tombstones)
+            window.loaded(items, down_to, valid_from, tombstones)
         });
         if loaded == Some(true) {
             self.asked.remove(&ticket.number);

@@ -1,8 +1,9 @@
-//! The newest message ids of authors and the follow lists of readers, in memory, kept as the server has them
+//! The newest messages of authors and the follow lists of readers, in memory, kept as the server has them
 //! by the changes that it logs.
 //!
 //! | module | what it is |
 //! |---|---|
+//! | `item` | what is kept of a message: its id, or its key and its id |
 //! | `window`, `follows` | what is known of one author, of one reader |
 //! | `loading`, `load` | rows that arrive while changes go on |
 //! | `tombstones` | removals that do not say whose message it was |
@@ -11,11 +12,12 @@
 //! | `table`, `shard`, `room` | where all that lies, and what it costs |
 //!
 //! An index is at a *position* in the server's log: all that is known is as it was when the server had written
-//! just that far. A *window* is an author's newest ids, all of them from some id on. What is missing is loaded by
+//! just that far. A *window* is an author's newest messages, all of them from some one on. What is missing is loaded by
 //! SQL, which sees a state of the server between the position when it began and the one that it names, `valid_from`;
 //! what comes of that is in use once the index itself is there.
 mod descending;
 mod follows;
+mod item;
 mod load;
 mod loading;
 mod newest;
@@ -33,6 +35,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use follows::Follows;
+pub use item::{Item, Keyed};
 use loading::Whose;
 pub use loading::{AuthorAsk, Ticket};
 pub use newest::{Newest, Range};
@@ -74,13 +77,17 @@ pub enum Change {
     Posted {
         /// Whose it is.
         author: u64,
+        /// Its key, where pages are ordered by one; else 0.
+        key: u64,
         /// Its id.
         id: u64,
     },
-    /// It is gone, or no longer this author's.
+    /// It is gone, or no longer this author's, or has another key.
     Removed {
-        /// Whose it was; `None`: the log does not say.
+        /// Whose it was; `None`: the log does not say, and nothing of its key.
         author: Option<u64>,
+        /// The key that it had.
+        key: u64,
         /// Its id.
         id: u64,
     },
@@ -104,14 +111,14 @@ pub enum Change {
     FollowsLost,
 }
 
-/// Windows and follow lists of one definition in one database.
+/// Windows and follow lists of one timeline in one database.
 #[derive(Debug)]
-pub struct Index {
+pub struct Index<I: Item = u64> {
     budget: usize,
     position: Position,
-    authors: Table<Window>,
+    authors: Table<Window<I>>,
     readers: Table<Follows>,
-    tombstones: Tombstones,
+    tombstones: Tombstones<I>,
     sweep: Option<Sweep>,
     pace: Pace,
     /// The number of the last ticket.
@@ -125,7 +132,7 @@ pub struct Index {
     settling: BinaryHeap<Reverse<(Position, Whose)>>,
 }
 
-impl Index {
+impl<I: Item> Index<I> {
     /// An empty index that will hold about so many bytes at most.
     #[must_use]
     pub fn new(memory_bytes: usize) -> Self {
@@ -156,17 +163,21 @@ impl Index {
         let mut laid = 0;
         for change in changes {
             match *change {
-                Change::Posted { author, id } => {
-                    self.tombstones.own(id, author);
-                    self.message(author, id, true);
+                Change::Posted { author, key, id } => {
+                    let item = I::of(key, id);
+                    self.tombstones.own(item, author);
+                    self.message(author, item, true);
                 }
                 Change::Removed {
                     author: Some(author),
+                    key,
                     id,
                 } => {
-                    self.message(author, id, false);
+                    self.message(author, I::of(key, id), false);
                 }
-                Change::Removed { author: None, id } => {
+                Change::Removed {
+                    author: None, id, ..
+                } => {
                     if self.authors.len() > 0 {
                         self.tombstones.lay(id);
                         laid += 1;
@@ -184,18 +195,20 @@ impl Index {
         self.shrink();
     }
 
-    fn message(&mut self, author: u64, id: u64, present: bool) {
+    fn message(&mut self, author: u64, item: I, present: bool) {
         // Under a tombstone a window may hold what is not there any more.
-        let unsure = self.tombstones.covers(id);
+        let unsure = self.tombstones.covers(item.id());
         let fits = self.authors.edit(author, |window| {
-            let contradicts = !unsure && window.contradicts(id, present);
-            (window.change(id, present), contradicts)
+            let contradicts = !unsure && window.contradicts(item, present);
+            (window.change(item, present), contradicts)
         });
         if let Some((_, true)) = fits {
+            let (key, id) = (item.key(), item.id());
             self.contradict(match present {
-                true => Change::Posted { author, id },
+                true => Change::Posted { author, key, id },
                 false => Change::Removed {
                     author: Some(author),
+                    key,
                     id,
                 },
             });
@@ -257,6 +270,13 @@ impl Index {
         self.position = Position::default();
     }
 
+    /// True when the reader's follow list is resident and may be used: its page is likely to be there.
+    #[must_use]
+    pub fn has_reader(&self, reader: u64) -> bool {
+        let list = self.readers.get(reader);
+        list.is_some_and(|list| list.view(self.position).is_some())
+    }
+
     /// Whom a reader follows, if that is here.
     #[must_use]
     pub fn follows(&self, reader: u64) -> Option<Vec<u64>> {
@@ -288,7 +308,7 @@ impl Index {
         self.authors.len()
     }
 
-    /// How many ids are in the windows.
+    /// How many messages are in the windows.
     #[must_use]
     pub fn ids(&self) -> usize {
         self.authors.items()

@@ -26,14 +26,8 @@ pub struct Missing {
     pub authors: Vec<u64>,
 }
 
+/// Where the id alone orders.
 impl Index {
-    /// True when the reader's follow list is resident and may be used: its page is likely to be there.
-    #[must_use]
-    pub fn has_reader(&self, reader: u64) -> bool {
-        let list = self.readers.get(reader);
-        list.is_some_and(|list| list.view(self.position).is_some())
-    }
-
     /// The page of a reader at the index's position: of the `n` followed authors whose newest ids at or below
     /// the bound are the greatest, the newest `n` such ids each.
     ///
@@ -61,7 +55,7 @@ impl Index {
     /// The authors that have to be loaded first, not all of them if there are very many.
     pub fn page_of(&self, follows: &[u64], bound: Option<u64>, n: usize) -> Result<Page, Vec<u64>> {
         let mut heads = Vec::with_capacity(follows.len());
-        let mut views: Vec<(Head, View)> = Vec::with_capacity(follows.len());
+        let mut views: Vec<(Head, View<'_, u64>)> = Vec::with_capacity(follows.len());
         let mut missing = Vec::new();
         // All look-ups first: the processor waits for the memory of several at once then.
         let windows: Vec<_> = follows
@@ -94,14 +88,14 @@ impl Index {
         if !missing.is_empty() {
             return Err(missing);
         }
-        let room = views.iter().map(|(_, view)| view.ids.len().min(n)).sum();
+        let room = views.iter().map(|(_, view)| view.items.len().min(n)).sum();
         let mut ids = Vec::with_capacity(room);
         for (head, view) in &views {
             if self.tombstones.is_empty() {
-                let start = view.ids.len().saturating_sub(n);
-                ids.extend_from_slice(view.ids.get(start..).unwrap_or(&[]));
+                let start = view.items.len().saturating_sub(n);
+                ids.extend_from_slice(view.items.get(start..).unwrap_or(&[]));
             } else {
-                ids.extend(self.tombstones.shown(view.ids, head.author).take(n));
+                ids.extend(self.tombstones.shown(view.items, head.author).take(n));
             }
         }
         Ok(Page {

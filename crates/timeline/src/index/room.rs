@@ -31,7 +31,7 @@ pub(super) fn give_back<T>(list: &mut Vec<T>) {
 }
 
 /// Puts a value into an ascending list of distinct ones.
-pub(super) fn insert(list: &mut Vec<u64>, value: u64) {
+pub(super) fn insert<T: Copy + Ord>(list: &mut Vec<T>, value: T) {
     if list.last().is_none_or(|last| *last < value) {
         make(list);
         list.push(value);
@@ -42,7 +42,7 @@ pub(super) fn insert(list: &mut Vec<u64>, value: u64) {
 }
 
 /// Takes a value out of an ascending list.
-pub(super) fn remove(list: &mut Vec<u64>, value: u64) {
+pub(super) fn remove<T: Copy + Ord>(list: &mut Vec<T>, value: T) {
     if let Ok(place) = list.binary_search(&value) {
         list.remove(place);
         give_back(list);

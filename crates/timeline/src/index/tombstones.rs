@@ -6,12 +6,13 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use super::Item;
 use super::shard::hash;
 
 #[derive(Clone, Copy, Debug)]
-struct Tombstone {
-    /// Who got the id last since then.
-    owner: Option<u64>,
+struct Tombstone<I> {
+    /// Who got the id last since then, and as which item.
+    owner: Option<(u64, I)>,
     /// How many sweeps had begun when it was laid.
     round: u64,
 }
@@ -37,13 +38,22 @@ impl Hasher for Numbers {
 }
 
 /// The ids that are not what windows say they are.
-#[derive(Debug, Default)]
-pub(super) struct Tombstones {
-    laid: HashMap<u64, Tombstone, BuildHasherDefault<Numbers>>,
+#[derive(Debug)]
+pub(super) struct Tombstones<I> {
+    laid: HashMap<u64, Tombstone<I>, BuildHasherDefault<Numbers>>,
     round: u64,
 }
 
-impl Tombstones {
+impl<I> Default for Tombstones<I> {
+    fn default() -> Self {
+        Tombstones {
+            laid: HashMap::default(),
+            round: 0,
+        }
+    }
+}
+
+impl<I: Item> Tombstones<I> {
     pub(super) fn len(&self) -> usize {
         self.laid.len()
     }
@@ -54,7 +64,7 @@ impl Tombstones {
 
     pub(super) fn bytes(&self) -> usize {
         // At most seven of eight buckets are used, and each has a byte of its own.
-        self.laid.capacity() * 8 / 7 * (size_of::<(u64, Tombstone)>() + 1)
+        self.laid.capacity() * 8 / 7 * (size_of::<(u64, Tombstone<I>)>() + 1)
     }
 
     /// It is not known for certain whose window holds this id.
@@ -69,35 +79,31 @@ impl Tombstones {
     }
 
     /// An author has an id now. If it goes again and the log says whose it was, its window loses it as usual.
-    pub(super) fn own(&mut self, id: u64, author: u64) {
+    pub(super) fn own(&mut self, item: I, author: u64) {
         if self.laid.is_empty() {
             return;
         }
-        if let Some(tombstone) = self.laid.get_mut(&id) {
-            if tombstone.owner.is_some_and(|owner| owner != author) {
+        if let Some(tombstone) = self.laid.get_mut(&item.id()) {
+            if tombstone.owner.is_some_and(|owner| owner != (author, item)) {
                 tombstone.round = self.round;
             }
-            tombstone.owner = Some(author);
+            tombstone.owner = Some((author, item));
         }
     }
 
-    /// May an author's window show this id?
-    pub(super) fn shows(&self, id: u64, author: u64) -> bool {
+    /// May an author's window show this item?
+    pub(super) fn shows(&self, item: I, author: u64) -> bool {
         if self.laid.is_empty() {
             return true;
         }
-        let tombstone = self.laid.get(&id);
-        tombstone.is_none_or(|tombstone| tombstone.owner == Some(author))
+        let tombstone = self.laid.get(&item.id());
+        tombstone.is_none_or(|tombstone| tombstone.owner == Some((author, item)))
     }
 
-    /// The ids of a window that it may show, newest first.
-    pub(super) fn shown<'a>(
-        &'a self,
-        ids: &'a [u64],
-        author: u64,
-    ) -> impl Iterator<Item = u64> + 'a {
-        let ids = ids.iter().rev().copied();
-        ids.filter(move |id| self.shows(*id, author))
+    /// The items of a window that it may show, newest first.
+    pub(super) fn shown<'a>(&'a self, items: &'a [I], author: u64) -> impl Iterator<Item = I> + 'a {
+        let items = items.iter().rev().copied();
+        items.filter(move |item| self.shows(*item, author))
     }
 
     /// A sweep begins.

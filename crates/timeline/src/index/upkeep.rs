@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::table::{Hand, Step};
-use super::{Index, Position, Whose};
+use super::{Index, Item, Position, Whose};
 
 /// How much is put off, and how much of it is done at a time.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ pub(super) struct Sweep {
     seen_all: bool,
 }
 
-impl Index {
+impl<I: Item> Index<I> {
     /// Ends the loads that have become valid.
     pub(super) fn settle(&mut self) {
         let position = self.position;
@@ -78,7 +78,7 @@ impl Index {
                 .pace
                 .sweep_work
                 .saturating_add(sweep.pace.saturating_mul(laid));
-            let purge = |window: &mut super::Window| window.purge(tombstones);
+            let purge = |window: &mut super::Window<I>| window.purge(tombstones);
             sweep.seen_all = self.authors.visit(&mut sweep.hand, work, purge);
         }
         if !sweep.seen_all {

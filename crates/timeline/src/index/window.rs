@@ -1,61 +1,61 @@
-//! An author's newest ids.
+//! An author's newest messages.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::load::{self, Load};
 use super::shard::Entry;
 use super::tombstones::Tombstones;
-use super::{Position, room};
+use super::{Item, Position, room};
 
-/// All ids of an author from `low` upwards. One cache line, but for the ids.
+/// All messages of an author from `low` upwards. One cache line where these are ids, but for them.
 #[derive(Debug)]
 #[repr(align(64))]
-pub(super) struct Window {
+pub(super) struct Window<I> {
     author: u64,
-    /// The last of `ids`, if there is one.
-    newest: u64,
-    /// 0: it is whole.
-    low: u64,
+    /// The last of `items`, if there is one.
+    newest: I,
+    /// The least: it is whole.
+    low: I,
     /// Ascending.
-    ids: Vec<u64>,
-    load: Option<Box<Load>>,
+    items: Vec<I>,
+    load: Option<Box<Load<I>>>,
     used: AtomicBool,
 }
 
 /// What a page needs of a window.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct View<'a> {
-    /// The newest id, if there is one.
-    pub(super) head: Option<u64>,
-    /// All ids that may be shown, ascending; those of tombstones among them.
-    pub(super) ids: &'a [u64],
+pub(super) struct View<'a, I> {
+    /// The newest, if there is one.
+    pub(super) head: Option<I>,
+    /// All that may be shown, ascending; those of tombstones among them.
+    pub(super) items: &'a [I],
     /// The newest `n` are among them, or all there are.
     pub(super) enough: bool,
 }
 
 /// What a window holds for certain.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known<'a> {
+pub(super) struct Known<'a, I> {
     pub(super) author: u64,
-    /// All ids from `low` up to a bound, ascending; those of tombstones among them.
-    pub(super) ids: &'a [u64],
+    /// All from `low` up to a bound, ascending; those of tombstones among them.
+    pub(super) items: &'a [I],
     /// The last of them. It lies in the window itself as a rule, so that they need not be looked at for it.
-    pub(super) newest: Option<u64>,
-    /// 0: there are no others below.
-    pub(super) low: u64,
+    pub(super) newest: Option<I>,
+    /// The least: there are no others below.
+    pub(super) low: I,
 }
 
-impl Entry for Window {
+impl<I: Item> Entry for Window<I> {
     fn key(&self) -> u64 {
         self.author
     }
 
     fn heap(&self) -> usize {
-        room::bytes(&self.ids) + self.load.as_ref().map_or(0, |load| load.bytes())
+        room::bytes(&self.items) + self.load.as_ref().map_or(0, |load| load.bytes())
     }
 
     fn items(&self) -> usize {
-        self.ids.len()
+        self.items.len()
     }
 
     fn is_loading(&self) -> bool {
@@ -67,35 +67,35 @@ impl Entry for Window {
     }
 }
 
-impl Window {
+impl<I: Item> Window<I> {
     /// A window that is about to be loaded for the first time.
     pub(super) fn begin(author: u64, ticket: u64) -> Self {
         Window {
             author,
-            newest: 0,
-            low: u64::MAX,
-            ids: Vec::new(),
+            newest: I::LEAST,
+            low: I::GREATEST,
+            items: Vec::new(),
             load: Some(Load::begin(ticket, None)),
             used: AtomicBool::new(true),
         }
     }
 
-    /// Begins a load of what is below, unless one is under way or `n` ids at or below the bound are
-    /// there already. Returns from where on ids are not wanted.
+    /// Begins a load of what is below, unless one is under way or `n` at or below the bound are
+    /// there already. Returns from where on they are not wanted, and how many there are from there on.
     pub(super) fn extend(
         &mut self,
         ticket: u64,
-        bound: Option<u64>,
+        bound: Option<I>,
         n: usize,
-        tombstones: &Tombstones,
-    ) -> Option<u64> {
+        tombstones: &Tombstones<I>,
+    ) -> Option<(I, usize)> {
         let nothing = Position::default();
         let view = self.view(bound, n, nothing, tombstones);
         if self.load.is_some() || view.is_some_and(|view| view.enough) {
             return None;
         }
         self.load = Some(Load::begin(ticket, Some(self.low)));
-        Some(self.low)
+        Some((self.low, self.items.len()))
     }
 
     /// The load with this ticket is under way.
@@ -116,23 +116,24 @@ impl Window {
     /// The rows of the load are here. False if they say nothing.
     pub(super) fn loaded(
         &mut self,
-        rows: Vec<u64>,
-        down_to: Option<u64>,
+        rows: Vec<I>,
+        down_to: Option<I>,
         valid_from: Position,
-        tombstones: &Tombstones,
+        tombstones: &Tombstones<I>,
     ) -> bool {
         let low = down_to.or_else(|| rows.iter().copied().min());
         let (Some(load), Some(low)) = (self.load.as_mut(), low) else {
             return false;
         };
         let (floor, author) = (load.floor, self.author);
-        let wanted =
-            |id| id >= low && floor.is_none_or(|floor| id < floor) && tombstones.shows(id, author);
+        let wanted = |item| {
+            item >= low && floor.is_none_or(|floor| item < floor) && tombstones.shows(item, author)
+        };
         let below = load.arrive(rows, valid_from, wanted);
-        let mut ids = Vec::with_capacity(below.len() + self.ids.len());
-        ids.extend_from_slice(&below);
-        ids.append(&mut self.ids);
-        self.ids = ids;
+        let mut items = Vec::with_capacity(below.len() + self.items.len());
+        items.extend_from_slice(&below);
+        items.append(&mut self.items);
+        self.items = items;
         self.low = floor.map_or(low, |floor| low.min(floor));
         self.note_newest();
         *self.used.get_mut() = true;
@@ -145,39 +146,41 @@ impl Window {
     }
 
     fn note_newest(&mut self) {
-        self.newest = self.ids.last().copied().unwrap_or(0);
+        self.newest = self.items.last().copied().unwrap_or(I::LEAST);
     }
 
-    /// It is known for certain that an id cannot come, since it is there, or cannot go.
-    pub(super) fn contradicts(&self, id: u64, present: bool) -> bool {
-        self.load.is_none() && id >= self.low && self.ids.binary_search(&id).is_ok() == present
+    /// It is known for certain that one cannot come, since it is there, or cannot go.
+    pub(super) fn contradicts(&self, item: I, present: bool) -> bool {
+        self.load.is_none()
+            && item >= self.low
+            && self.items.binary_search(&item).is_ok() == present
     }
 
-    /// An id is there now, or is not. False if that was one change too many for the load under way.
+    /// One is there now, or is not. False if that was one change too many for the load under way.
     #[must_use]
-    pub(super) fn change(&mut self, id: u64, present: bool) -> bool {
+    pub(super) fn change(&mut self, item: I, present: bool) -> bool {
         if let Some(load) = self.load.as_mut().filter(|load| load.is_asked())
-            && load.floor.is_none_or(|floor| id < floor)
+            && load.floor.is_none_or(|floor| item < floor)
         {
-            return load.note(id, present);
+            return load.note(item, present);
         }
-        if id >= self.low {
+        if item >= self.low {
             if present {
-                room::insert(&mut self.ids, id);
+                room::insert(&mut self.items, item);
             } else {
-                room::remove(&mut self.ids, id);
+                room::remove(&mut self.items, item);
             }
             self.note_newest();
         }
         true
     }
 
-    /// Takes out what is not this author's any more. Returns how many ids were looked at.
-    pub(super) fn purge(&mut self, tombstones: &Tombstones) -> usize {
-        let (before, author) = (self.ids.len(), self.author);
-        self.ids.retain(|id| tombstones.shows(*id, author));
-        if self.ids.len() < before {
-            room::give_back(&mut self.ids);
+    /// Takes out what is not this author's any more. Returns how many were looked at.
+    pub(super) fn purge(&mut self, tombstones: &Tombstones<I>) -> usize {
+        let (before, author) = (self.items.len(), self.author);
+        self.items.retain(|item| tombstones.shows(*item, author));
+        if self.items.len() < before {
+            room::give_back(&mut self.items);
             self.note_newest();
         }
         before
@@ -190,8 +193,8 @@ impl Window {
         }
     }
 
-    /// The ids at or below the bound that are certain at a position; `None`: nothing is.
-    pub(super) fn known(&self, bound: Option<u64>, position: Position) -> Option<Known<'_>> {
+    /// Those at or below the bound that are certain at a position; `None`: nothing is.
+    pub(super) fn known(&self, bound: Option<I>, position: Position) -> Option<Known<'_, I>> {
         let mut low = self.low;
         let mut start = 0;
         if let Some(load) = &self.load
@@ -200,66 +203,69 @@ impl Window {
             let floor = load.floor?;
             if floor > low {
                 low = floor;
-                start = self.ids.partition_point(|id| *id < floor);
+                start = self.items.partition_point(|item| *item < floor);
             }
         }
         let end = match bound {
-            Some(bound) if self.newest > bound => count_up_to(&self.ids, bound),
-            _ => self.ids.len(),
+            Some(bound) if self.newest > bound => count_up_to(&self.items, bound),
+            _ => self.items.len(),
         };
-        let ids = self.ids.get(start..end).unwrap_or(&[]);
-        let newest = match end == self.ids.len() && !ids.is_empty() {
+        let items = self.items.get(start..end).unwrap_or(&[]);
+        let newest = match end == self.items.len() && !items.is_empty() {
             true => Some(self.newest),
-            false => ids.last().copied(),
+            false => items.last().copied(),
         };
         Some(Known {
             author: self.author,
-            ids,
+            items,
             newest,
             low,
         })
     }
 
-    /// The ids at or below the bound, if what is here at a position holds the newest of them.
+    /// Those at or below the bound, if what is here at a position holds the newest of them.
     pub(super) fn view(
         &self,
-        bound: Option<u64>,
+        bound: Option<I>,
         n: usize,
         position: Position,
-        tombstones: &Tombstones,
-    ) -> Option<View<'_>> {
+        tombstones: &Tombstones<I>,
+    ) -> Option<View<'_, I>> {
         let known = self.known(bound, position)?;
-        let Known { ids, low, .. } = known;
+        let Known { items, low, .. } = known;
         let (head, enough) = if tombstones.is_empty() {
-            (known.newest, ids.len() >= n.max(1))
+            (known.newest, items.len() >= n.max(1))
         } else {
-            let mut shown = tombstones.shown(ids, self.author);
+            let mut shown = tombstones.shown(items, self.author);
             let head = shown.next();
             let rest = n.saturating_sub(1);
             (head, head.is_some() && shown.take(rest).count() == rest)
         };
-        let enough = enough || low == 0;
-        (enough || head.is_some()).then_some(View { head, ids, enough })
+        let enough = enough || low == I::LEAST;
+        (enough || head.is_some()).then_some(View {
+            head,
+            items,
+            enough,
+        })
     }
 }
 
-/// How many of ascending numbers are at or below a bound. The search begins where the bound would lie if they lay evenly, as an
-/// author's ids nearly do: it reads one or two cache lines where halving reads four or five.
-fn count_up_to(ids: &[u64], bound: u64) -> usize {
-    let (Some(&first), Some(&last)) = (ids.first(), ids.last()) else {
+/// How many of ascending items are at or below a bound. The search begins where the bound would lie if they lay evenly, as an
+/// author's messages nearly do: it reads one or two cache lines where halving reads four or five.
+fn count_up_to<I: Item>(items: &[I], bound: I) -> usize {
+    let (Some(&first), Some(&last)) = (items.first(), items.last()) else {
         return 0;
     };
     if bound < first {
         return 0;
     }
     if bound >= last {
-        return ids.len();
+        return items.len();
     }
-    let share = u128::from(bound - first) * (ids.len() - 1) as u128 / u128::from(last - first);
-    let guess = usize::try_from(share).unwrap_or(0);
-    let is_in = |at: usize| ids.get(at).is_some_and(|id| *id <= bound);
+    let guess = bound.step(first, last, items.len() - 1);
+    let is_in = |at: usize| items.get(at).is_some_and(|item| *item <= bound);
     // What lies before `from` is at or below the bound; what lies at `to` or behind is not.
-    let (mut from, mut to) = (0, ids.len());
+    let (mut from, mut to) = (0, items.len());
     let mut step = 1;
     if is_in(guess) {
         from = guess + 1;
@@ -284,9 +290,9 @@ fn count_up_to(ids: &[u64], bound: u64) -> usize {
             step *= 2;
         }
     }
-    from + ids
+    from + items
         .get(from..to)
-        .map_or(0, |rest| rest.partition_point(|id| *id <= bound))
+        .map_or(0, |rest| rest.partition_point(|item| *item <= bound))
 }
 
 #[cfg(test)]
@@ -294,6 +300,7 @@ mod tests {
     use proptest::collection::btree_set;
     use proptest::prelude::*;
 
+    use super::super::Keyed;
     use super::count_up_to;
 
     proptest! {
@@ -309,6 +316,19 @@ mod tests {
                     let expected = ids.partition_point(|id| id <= bound);
                     prop_assert_eq!(count_up_to(&ids, *bound), expected);
                 }
+            }
+        }
+
+        #[test]
+        fn the_same_of_keys_with_ties(
+            items in btree_set((0u64..20, 0u64..30), 0..80),
+            bounds in proptest::collection::vec((0u64..22, 0u64..32), 1..20),
+        ) {
+            let keyed = |(key, id): (u64, u64)| Keyed { key, id };
+            let items: Vec<Keyed> = items.into_iter().map(keyed).collect();
+            for bound in bounds.into_iter().map(keyed).chain(items.clone()) {
+                let expected = items.partition_point(|item| *item <= bound);
+                prop_assert_eq!(count_up_to(&items, bound), expected);
             }
         }
     }

@@ -7,11 +7,14 @@ use headwater_timeline::index::{Change, PlaceId, Position};
 
 pub(crate) fn told(changes: &[(PlaceId, Change)]) -> Vec<String> {
     let told = changes.iter().map(|(_, change)| match *change {
-        Change::Posted { author, id } => format!("posted {author} {id}"),
-        Change::Removed { author: None, id } => format!("removed ? {id}"),
+        Change::Posted { author, id, .. } => format!("posted {author} {id}"),
+        Change::Removed {
+            author: None, id, ..
+        } => format!("removed ? {id}"),
         Change::Removed {
             author: Some(author),
             id,
+            ..
         } => format!("removed {author} {id}"),
         Change::Followed { reader, author } => format!("followed {reader} {author}"),
         Change::Unfollowed { reader, author } => format!("unfollowed {reader} {author}"),

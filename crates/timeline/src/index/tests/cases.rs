@@ -4,11 +4,11 @@ use super::super::load::LOG_CHANGES;
 use super::*;
 
 fn posted(author: u64, id: u64) -> Change {
-    Change::Posted { author, id }
+    Change::Posted { author, key: 0, id }
 }
 
 fn removed(author: Option<u64>, id: u64) -> Change {
-    Change::Removed { author, id }
+    Change::Removed { author, key: 0, id }
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn lost_and_cleared_make_tickets_stale() {
 
 #[test]
 fn what_is_void_is_freed_little_by_little() {
-    let empty = Index::new(1 << 24).bytes();
+    let empty = Index::<u64>::new(1 << 24).bytes();
     let mut index = filled(&[(7, &[10]), (8, &[11])]);
     index.clear();
     assert!(index.bytes() > empty);
@@ -246,5 +246,6 @@ fn missing_authors_are_named_up_to_a_number() {
 #[test]
 fn many_threads_may_read_an_index() {
     fn shared<T: Send + Sync>(_: &T) {}
-    shared(&Index::new(0));
+    shared(&Index::<u64>::new(0));
+    shared(&Index::<Keyed>::new(0));
 }

@@ -13,7 +13,7 @@ fn grown(ids: u64, edges: u64, memory_bytes: usize) -> Index {
     for id in authors * 50..ids {
         let author = id % authors;
         index.apply(
-            &[Change::Posted { author, id }],
+            &[Change::Posted { author, key: 0, id }],
             Position {
                 file: 1,
                 offset: id,
@@ -84,7 +84,14 @@ fn loads_under_way_are_not_evicted() {
     let mut index = Index::new(0);
     let ask = index.begin_author(1, None, 5).unwrap();
     let reader = index.begin_reader(1).unwrap();
-    index.apply(&[Change::Posted { author: 1, id: 9 }], at(1));
+    index.apply(
+        &[Change::Posted {
+            author: 1,
+            key: 0,
+            id: 9,
+        }],
+        at(1),
+    );
     assert_eq!((index.authors(), index.readers()), (1, 1));
     index.loaded_author(ask.ticket, vec![], Some(0), at(2));
     assert_eq!((index.authors(), index.ids()), (1, 1));

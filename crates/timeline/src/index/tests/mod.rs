@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod cases;
+mod keyed;
 mod memory;
 mod model;
 mod property;
@@ -49,7 +50,7 @@ fn head(author: u64, id: u64) -> Head {
     Head { author, id }
 }
 
-impl Index {
+impl<I: Item> Index<I> {
     /// The bytes counted anew, entry by entry.
     fn counted(&self) -> usize {
         self.authors.counted() + self.readers.counted() + self.upkeep_bytes()

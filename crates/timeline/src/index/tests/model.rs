@@ -62,7 +62,7 @@ impl Tables {
         ids.sort_unstable_by(|a, b| b.cmp(a));
         let all = ids.len() < range.most;
         ids.truncate(range.most);
-        Newest { ids, all }
+        Newest { items: ids, all }
     }
 }
 
@@ -255,7 +255,7 @@ fn perform(tables: &mut Tables, write: &Write, changes: &mut Vec<Change>) -> u64
         untrue |= owner.is_none();
         // Of one that is not there it may say anything.
         let author = owner.or(Some(id % 5)).filter(|_| named);
-        changes.push(Change::Removed { author, id });
+        changes.push(Change::Removed { author, key: 0, id });
     };
     match *write {
         Write::Post { id, author, named } => {
@@ -267,7 +267,7 @@ fn perform(tables: &mut Tables, write: &Write, changes: &mut Vec<Change>) -> u64
                 remove(tables, id, named);
             }
             untrue |= tables.messages.insert(id, author).is_some();
-            changes.push(Change::Posted { author, id });
+            changes.push(Change::Posted { author, key: 0, id });
         }
         Write::Remove { id, named } => remove(tables, id, named),
         Write::Follow(reader, author) => {

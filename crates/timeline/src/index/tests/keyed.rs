@@ -1,0 +1,334 @@
+//! Messages ordered by a key and the id: whatever happens in whatever order, what is named is the server's at the index's position.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::super::upkeep::Pace;
+use super::*;
+
+const AUTHORS: u64 = 4;
+const IDS: u64 = 30;
+/// Few, so that many messages have the same one; 0 is NULL.
+const KEYS: u64 = 6;
+
+/// A message's author and key, by its id.
+type Messages = BTreeMap<u64, (u64, u64)>;
+
+#[derive(Clone, Debug)]
+enum Write {
+    /// A new message; or, if there is one with this id, it gets this author and key.
+    Put {
+        id: u64,
+        author: u64,
+        key: u64,
+        named: bool,
+    },
+    /// One that is there gets another key, and no other author.
+    Rekey {
+        id: u64,
+        key: u64,
+        named: bool,
+    },
+    Remove {
+        id: u64,
+        named: bool,
+    },
+    /// All with these keys are gone, out of sight.
+    Lose {
+        modulus: u64,
+    },
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Commit(Vec<Write>),
+    FollowLog(usize),
+    Begin(Vec<u64>, Range<Keyed>),
+    Finish(usize, usize, usize, usize),
+    GiveUp(usize),
+    Clear,
+    Budget(usize),
+}
+
+fn write() -> impl Strategy<Value = Write> {
+    let (id, author, key) = (|| 0..IDS, 0..AUTHORS, || 0..KEYS);
+    let named = || prop::bool::weighted(0.7);
+    prop_oneof![
+        50 => (id(), author, key(), named())
+            .prop_map(|(id, author, key, named)| Write::Put { id, author, key, named }),
+        30 => (id(), key(), named()).prop_map(|(id, key, named)| Write::Rekey { id, key, named }),
+        25 => (id(), named()).prop_map(|(id, named)| Write::Remove { id, named }),
+        1 => (1u64..4).prop_map(|modulus| Write::Lose { modulus }),
+    ]
+}
+
+fn keyed() -> impl Strategy<Value = Keyed> {
+    (0..KEYS + 1, prop_oneof![0..IDS, Just(u64::MAX)]).prop_map(|(key, id)| Keyed { key, id })
+}
+
+fn range() -> impl Strategy<Value = Range<Keyed>> {
+    let lower = prop_oneof![2 => Just(Keyed::LEAST), 1 => keyed()];
+    (proptest::option::of(keyed()), lower, 1usize..9).prop_map(|(upper, lower, most)| Range {
+        upper,
+        lower,
+        most,
+    })
+}
+
+fn authors() -> impl Strategy<Value = Vec<u64>> {
+    let some = proptest::collection::btree_set(0..AUTHORS, 1..4);
+    some.prop_map(|some| some.into_iter().collect())
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let load = (0usize..8, 0usize..30, 0usize..30, 1usize..8);
+    prop_oneof![
+        30 => proptest::collection::vec(write(), 0..5).prop_map(Step::Commit),
+        30 => (1usize..6).prop_map(Step::FollowLog),
+        30 => (authors(), range()).prop_map(|(authors, range)| Step::Begin(authors, range)),
+        50 => load.prop_map(|(which, cut, later, limit)| Step::Finish(which, cut, later, limit)),
+        4 => (0usize..8).prop_map(Step::GiveUp),
+        1 => Just(Step::Clear),
+        1 => prop_oneof![1_500usize..4_000, Just(1 << 20)].prop_map(Step::Budget),
+    ]
+}
+
+fn of(messages: &Messages, author: u64, below: Option<Keyed>) -> Vec<Keyed> {
+    let own = messages.iter().filter(|(_, (of, _))| *of == author);
+    let mut all: Vec<Keyed> = own.map(|(id, (_, key))| Keyed::of(*key, *id)).collect();
+    all.retain(|item| below.is_none_or(|below| *item < below));
+    all.sort_unstable_by(|a, b| b.cmp(a));
+    all
+}
+
+fn newest(messages: &Messages, authors: &[u64], range: Range<Keyed>) -> Newest<Keyed> {
+    let all = authors
+        .iter()
+        .flat_map(|author| of(messages, *author, None));
+    let mut items: Vec<Keyed> = all
+        .filter(|item| *item >= range.lower && range.upper.is_none_or(|upper| *item <= upper))
+        .collect();
+    items.sort_unstable_by(|a, b| b.cmp(a));
+    let all = items.len() < range.most;
+    items.truncate(range.most);
+    Newest { items, all }
+}
+
+/// Does it, and tells of it as the log does.
+fn perform(messages: &mut Messages, write: &Write, changes: &mut Vec<Change>) {
+    let removed = |id: u64, old: Option<(u64, u64)>, named: bool| match old {
+        Some((author, key)) if named => Some(Change::Removed {
+            author: Some(author),
+            key,
+            id,
+        }),
+        Some(_) => Some(Change::Removed {
+            author: None,
+            key: 0,
+            id,
+        }),
+        None => None,
+    };
+    let mut put = |messages: &mut Messages, id: u64, new: (u64, u64), named: bool| {
+        let old = messages.insert(id, new);
+        if old == Some(new) {
+            return;
+        }
+        changes.extend(removed(id, old, named));
+        let (author, key) = new;
+        changes.push(Change::Posted { author, key, id });
+    };
+    match *write {
+        Write::Put {
+            id,
+            author,
+            key,
+            named,
+        } => put(messages, id, (author, key), named),
+        Write::Rekey { id, key, named } => {
+            if let Some((author, _)) = messages.get(&id).copied() {
+                put(messages, id, (author, key), named);
+            }
+        }
+        Write::Remove { id, named } => {
+            let old = messages.remove(&id);
+            changes.extend(removed(id, old, named));
+        }
+        Write::Lose { modulus } => {
+            messages.retain(|_, (_, key)| *key % modulus != 0);
+            changes.push(Change::MessagesLost);
+        }
+    }
+}
+
+/// A server that is ahead of an index.
+struct World {
+    index: Index<Keyed>,
+    /// What the table held at each position, and the changes that led there.
+    history: Vec<(Messages, Vec<Change>)>,
+    reached: usize,
+    asked: Vec<(AuthorAsk<Keyed>, usize)>,
+}
+
+impl World {
+    fn new(start: Messages) -> World {
+        let mut index = Index::new(1 << 20);
+        index.pace = Pace {
+            tombstones: 3,
+            sweep_within: 6,
+            sweep_work: 4,
+        };
+        World {
+            index,
+            history: vec![(start, Vec::new())],
+            reached: 0,
+            asked: Vec::new(),
+        }
+    }
+
+    fn latest(&self) -> usize {
+        self.history.len() - 1
+    }
+
+    fn follow_log(&mut self, steps: usize) {
+        for _ in 0..steps.min(self.latest() - self.reached) {
+            self.reached += 1;
+            let changes = &self.history[self.reached].1;
+            self.index.apply(changes, at(self.reached));
+        }
+    }
+
+    fn begin(&mut self, authors: &[u64], range: Range<Keyed>) {
+        let missing = self.index.newest(authors, range).err();
+        for author in missing.into_iter().flatten() {
+            if let Some(ask) = self.index.begin_author(author, range.upper, range.most) {
+                self.asked.push((ask, self.reached));
+            }
+        }
+    }
+
+    /// A load ends, having read the table somewhere between its beginning and now.
+    fn finish(&mut self, which: usize, cut: usize, later: usize, limit: usize) {
+        if self.asked.is_empty() {
+            return;
+        }
+        let (ask, since) = self.asked.remove(which % self.asked.len());
+        let cut = since + cut % (self.latest() - since + 1);
+        let valid_from = at(cut + later % (self.latest() - cut + 1));
+        let mut rows = of(&self.history[cut].0, ask.author, ask.below);
+        // The more are here, the more are asked for.
+        let limit = limit.max(ask.above);
+        let down_to = (rows.len() < limit).then_some(Keyed::LEAST);
+        rows.truncate(limit);
+        self.index
+            .loaded_author(ask.ticket, rows, down_to, valid_from);
+    }
+
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Commit(writes) => {
+                let mut messages = self.history[self.latest()].0.clone();
+                let mut changes = Vec::new();
+                for write in &writes {
+                    perform(&mut messages, write, &mut changes);
+                }
+                self.history.push((messages, changes));
+            }
+            Step::FollowLog(steps) => self.follow_log(steps),
+            Step::Begin(authors, range) => self.begin(&authors, range),
+            Step::Finish(which, cut, later, limit) => self.finish(which, cut, later, limit),
+            Step::GiveUp(which) => {
+                if !self.asked.is_empty() {
+                    let (ask, _) = self.asked.remove(which % self.asked.len());
+                    self.index.give_up(ask.ticket);
+                }
+            }
+            Step::Clear => self.index.clear(),
+            Step::Budget(bytes) => self.index.budget = bytes,
+        }
+    }
+
+    fn check(&self) -> Result<(), TestCaseError> {
+        let at = |key, id| Keyed { key, id };
+        for authors in [&[0][..], &[1, 3], &[0, 1, 2, 3]] {
+            for upper in [None, Some(at(0, 17)), Some(at(2, u64::MAX)), Some(at(4, 9))] {
+                for lower in [Keyed::LEAST, at(1, 0), at(3, 12)] {
+                    for most in [1, 2, 5, 60] {
+                        let range = Range { upper, lower, most };
+                        if let Ok(found) = self.index.newest(authors, range) {
+                            let expected = newest(&self.history[self.reached].0, authors, range);
+                            prop_assert_eq!(found, expected, "{:?}, {:?}", authors, range);
+                        }
+                    }
+                }
+            }
+        }
+        prop_assert_eq!(self.index.contradictions(), 0);
+        Ok(())
+    }
+
+    /// What is asked for is enough in the end.
+    fn arrives(&mut self) -> Result<(), TestCaseError> {
+        self.index.budget = 1 << 24;
+        for (upper, most) in [(None, 3), (Some(Keyed { key: 2, id: 9 }), 60)] {
+            let range = Range {
+                upper,
+                lower: Keyed::LEAST,
+                most,
+            };
+            let mut rounds = 0;
+            while self.index.newest(&[0, 2, 3], range).is_err() {
+                self.begin(&[0, 2, 3], range);
+                while !self.asked.is_empty() {
+                    self.finish(0, rounds, 0, 1);
+                }
+                self.follow_log(usize::MAX);
+                rounds += 1;
+                prop_assert!(rounds < 60, "{:?}", range);
+            }
+        }
+        self.check()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn messages_are_the_servers_in_the_order_of_their_keys(
+        start in proptest::collection::btree_map(0..IDS, (0..AUTHORS, 0..KEYS), 0..30),
+        steps in proptest::collection::vec(step(), 1..120),
+    ) {
+        let mut world = World::new(start);
+        for step in steps {
+            world.take(step);
+            world.check()?;
+            prop_assert_eq!(world.index.bytes(), world.index.counted(), "bytes");
+        }
+        world.arrives()?;
+    }
+}
+
+/// Bytes of each message, of authors with 100 each that came one after the other.
+fn bytes<I: Item>() -> f64 {
+    let mut index: Index<I> = Index::new(1 << 24);
+    for author in 0..1_000 {
+        let ask = index.begin_author(author, None, 20).unwrap();
+        let items = (0..50).map(|number| I::of(number * 7, number * 1_000 + author));
+        index.loaded_author(ask.ticket, items.collect(), Some(I::LEAST), at(0));
+        for number in 50..100 {
+            let (key, id) = (number * 7, number * 1_000 + author);
+            index.apply(&[Change::Posted { author, key, id }], at(1));
+        }
+    }
+    assert_eq!(index.ids(), 100_000);
+    index.bytes() as f64 / 100_000.0
+}
+
+#[test]
+fn a_key_costs_ten_bytes_more() {
+    let (ids, keyed) = (bytes::<u64>(), bytes::<Keyed>());
+    println!("an id {ids:.1} bytes, with a key {keyed:.1}");
+    assert!(ids < 12.0 && keyed < 22.0, "{ids} {keyed}");
+}
