@@ -9,8 +9,8 @@ const MAX_LINES: usize = 800;
 const PURE: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("sql", &[]),
-    ("feed", &["sql"]),
     ("timeline", &["sql"]),
+    ("feed", &["sql", "timeline"]),
     ("log", &["sql", "timeline", "wire"]),
     ("statement", &["sql", "timeline", "wire"]),
     ("lookup", &["sql", "statement", "timeline", "wire"]),

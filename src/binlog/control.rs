@@ -66,6 +66,8 @@ async fn connect(
         "SET SESSION group_concat_max_len = 1048576",
         // Whoever waits for longer is answered by lookups in any case.
         "SET SESSION lock_wait_timeout = 1",
+        // Keys are told and asked for as they are kept, whether they are dates or not.
+        "SET SESSION time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES'",
     ] {
         conn.run(statement).await.map_err(&failed)?;
     }

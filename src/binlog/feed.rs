@@ -6,9 +6,10 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::load::Load;
+use super::memory::Memory;
 use super::place::Place;
 use super::{Binlog, Mark};
-use crate::index::{Index, Newest, Range};
+use crate::index::{Item, Keyed, Newest, Range};
 
 /// Whose messages are wanted, and which.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,24 +18,66 @@ pub struct Wish {
     pub readers: Vec<u64>,
     /// And these, ascending.
     pub authors: Vec<u64>,
-    /// Which messages.
-    pub range: Range,
+    /// Which messages. Where the id alone orders, keys are 0.
+    pub range: Range<Keyed>,
+    /// The key alone orders the page: no two of them may have the same.
+    pub untied: bool,
 }
 
 /// Messages that memory names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidates {
-    /// The newest, descending.
-    pub newest: Newest,
+    /// Which they are.
+    pub named: Named,
     /// All authors whose messages they are, ascending.
     pub authors: Vec<u64>,
     /// What memory knew then, for [`Binlog::unchanged`].
     pub mark: Mark,
 }
 
+/// The newest messages, descending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Their ids.
+    pub ids: Vec<u64>,
+    /// There are no others.
+    pub all: bool,
+    /// They end in front of messages that share a key, where the key alone orders.
+    pub tied: bool,
+}
+
+impl Named {
+    /// Of what memory holds, so many at most, and where that is wished for none of those that share a key: each message that is left out
+    /// comes behind them all.
+    fn of(mut found: Newest<Keyed>, wish: &Wish) -> Named {
+        let mut pairs = found.items.iter().zip(found.items.iter().skip(1));
+        let tie = pairs.position(|(one, next)| wish.untied && one.key == next.key);
+        let most = tie.unwrap_or(wish.range.most);
+        let all = found.all && found.items.len() <= most;
+        found.items.truncate(most);
+        Named {
+            ids: found.items.into_iter().map(Item::id).collect(),
+            all,
+            tied: tie.is_some(),
+        }
+    }
+}
+
 impl Wish {
+    /// So many messages have to be known: where ties count, the one behind the last as well.
+    pub(super) fn most(&self) -> usize {
+        self.range.most.saturating_add(usize::from(self.untied))
+    }
+
+    fn range(&self) -> Range<Keyed> {
+        Range {
+            most: self.most(),
+            ..self.range
+        }
+    }
+
     /// All authors, ascending; `None` while a reader's list is not here.
-    fn authors(&self, index: &Index, lists: &HashMap<u64, Vec<u64>>) -> Option<Vec<u64>> {
+    fn authors(&self, index: &Memory, lists: &HashMap<u64, Vec<u64>>) -> Option<Vec<u64>> {
         let mut authors = self.authors.clone();
         for reader in &self.readers {
             match lists.get(reader) {
@@ -51,21 +94,21 @@ impl Wish {
     }
 
     /// What there is, and of which authors.
-    pub(super) fn of(&self, index: &Index) -> Result<(Newest, Vec<u64>), Vec<u64>> {
+    pub(super) fn of(&self, index: &Memory) -> Result<(Named, Vec<u64>), Vec<u64>> {
         let authors = self.authors(index, &HashMap::new());
         let authors = authors.ok_or_else(Vec::new)?;
-        let newest = index.newest(&authors, self.range)?;
-        Ok((newest, authors))
+        let newest = index.newest(&authors, self.range())?;
+        Ok((Named::of(newest, self), authors))
     }
 
     /// The authors that are missing, where the readers' lists were loaded just now; `None`: a list is not to be had, or all is there.
     pub(super) fn missing(
         &self,
-        index: &Index,
+        index: &Memory,
         lists: &HashMap<u64, Vec<u64>>,
     ) -> Option<Vec<u64>> {
         let authors = self.authors(index, lists)?;
-        index.newest(&authors, self.range).err()
+        index.newest(&authors, self.range()).err()
     }
 }
 
@@ -85,9 +128,9 @@ impl Binlog {
             // Before the look: what changes between the two counts as a change since.
             let mark = self.mark()?;
             let found = wish.of(&place.index());
-            if let Ok((newest, authors)) = found {
+            if let Ok((named, authors)) = found {
                 return Some(Candidates {
-                    newest,
+                    named,
                     authors,
                     mark,
                 });

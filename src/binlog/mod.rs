@@ -12,6 +12,7 @@ mod error;
 mod feed;
 mod fence;
 mod load;
+mod memory;
 mod obstacle;
 pub mod obstacles;
 mod place;

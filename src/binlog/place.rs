@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
-use crate::index::{Index, PlaceId};
+use super::memory::Memory;
+use crate::index::PlaceId;
 use crate::log::tables::Tables;
 use crate::source::backlog::Want;
 use crate::source::spans::Spans;
@@ -16,7 +17,7 @@ use crate::source::spans::Spans;
 pub struct Place {
     /// Where its rows come from.
     pub(super) tables: Tables,
-    index: RwLock<Index>,
+    index: RwLock<Memory>,
     spans: Mutex<Spans>,
     /// So many follows are kept of a reader at most.
     most_follows: usize,
@@ -34,8 +35,8 @@ const LONG_FOR: Duration = Duration::from_secs(60);
 impl Place {
     pub(super) fn new(tables: Tables, memory_bytes: usize) -> Place {
         Place {
+            index: RwLock::new(Memory::new(tables.names.key.is_some(), memory_bytes)),
             tables,
-            index: RwLock::new(Index::new(memory_bytes)),
             spans: Mutex::default(),
             most_follows: memory_bytes / FOLLOW_BYTES,
             long: Mutex::new(LruCache::new(LONG_LISTS)),
@@ -59,11 +60,11 @@ impl Place {
     }
 
     /// A panic elsewhere leaves an index that says less, not one that says other things.
-    pub(super) fn index(&self) -> RwLockReadGuard<'_, Index> {
+    pub(super) fn index(&self) -> RwLockReadGuard<'_, Memory> {
         self.index.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn index_mut(&self) -> RwLockWriteGuard<'_, Index> {
+    pub(super) fn index_mut(&self) -> RwLockWriteGuard<'_, Memory> {
         self.index.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -91,7 +92,6 @@ impl Place {
 
     /// True when a page is in memory.
     pub(super) fn has(&self, want: Want) -> bool {
-        let page = self.index().page(want.reader, want.bound, want.n);
-        page.is_ok()
+        self.index().has(want)
     }
 }

@@ -1,7 +1,6 @@
 //! Proofs of freshness, each shared by all calls that came before it was begun: has [`Proof`] what it needs, over connections of the
 //! service account.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,8 +11,8 @@ use super::error::BinlogError;
 use super::rows::{found, log_end};
 use super::{Binlog, fence};
 use crate::account::{AccountError, Conn, Purpose};
-use crate::index::Position;
-use crate::log::evidence::Key;
+use crate::index::{PlaceId, Position};
+use crate::log::evidence::{Found, Key};
 use crate::log::following::Generation;
 use crate::log::proof::{Input, Need, Proof, Seen};
 use crate::log::queue::Question;
@@ -278,11 +277,12 @@ async fn look(
     conn: &mut Conn,
     status: &str,
     question: &Question,
-) -> Result<(Option<HashMap<Key, u64>>, Position), BinlogError> {
+) -> Result<(Option<Found>, Position), BinlogError> {
     let failed = BinlogError::while_doing("freshness cannot be asked for");
     let mut selects = Vec::new();
+    let places = binlog.places();
     if !question.is_empty() {
-        for place in binlog.places() {
+        for place in &places {
             let own: Vec<Key> = question
                 .keys()
                 .filter(|key| key.place == place.number())
@@ -300,5 +300,9 @@ async fn look(
     let mut answers = conn.rows_of(&questions).await.map_err(&failed)?;
     let log = answers.pop().ok_or(AccountError::Unexpected);
     let (_, end) = log_end(log.map_err(&failed)?.row(0))?;
-    Ok((answers.pop().and_then(|rows| found(&rows)), end))
+    let kind = |place: PlaceId| {
+        let key = places.get(place.0)?.tables.names.key.as_ref();
+        key.map(|key| key.kind)
+    };
+    Ok((answers.pop().and_then(|rows| found(&rows, kind)), end))
 }

@@ -6,7 +6,8 @@ use super::obstacle::Obstacle;
 use crate::account::{AccountError, Conn};
 use crate::index::{PlaceId, Position};
 use crate::log::events::file_number;
-use crate::log::evidence::{Key, Table};
+use crate::log::evidence::{Found, Key, Message, State, Table};
+use crate::timeline::{KeyType, key};
 use crate::wire::resultset::{Row, Rows};
 
 /// The first cells of a row; `None` when one of them is not a number from 0 on.
@@ -58,25 +59,36 @@ pub(super) fn text(row: Row<'_>, at: usize) -> Option<String> {
     String::from_utf8(row.cell(at)?.to_vec()).ok()
 }
 
-/// The rows that an evidence query found, with their authors.
-pub(super) fn found(rows: &Rows) -> Option<HashMap<Key, u64>> {
-    let rows = all::<5>(rows)?;
-    let rows = rows
-        .into_iter()
-        .map(|[place, table, first, second, author]| {
-            let key = Key {
-                place: PlaceId(usize::try_from(place).ok()?),
-                table: if table == 0 {
-                    Table::Message
-                } else {
-                    Table::Follower
-                },
-                first,
-                second,
-            };
-            Some((key, author))
-        });
-    rows.collect()
+/// The rows that an evidence query found, by what each place's key is, if it has one.
+pub(super) fn found(rows: &Rows, kind: impl Fn(PlaceId) -> Option<KeyType>) -> Option<Found> {
+    let found = rows.iter().map(|row| {
+        let [place, table, first, second, author] = numbers::<5>(row)?;
+        let place = PlaceId(usize::try_from(place).ok()?);
+        let (table, state) = match table {
+            0 => (Table::Message, message(row, author, kind(place))),
+            _ => (Table::Follower, State::Present(None)),
+        };
+        let key = Key {
+            place,
+            table,
+            first,
+            second,
+        };
+        Some((key, state))
+    });
+    found.collect()
+}
+
+/// What a message is. One whose key has no number may be anything: it proves nothing, and contradicts nothing.
+fn message(row: Row<'_>, author: u64, kind: Option<KeyType>) -> State {
+    let key = match (kind, row.cell(5)) {
+        (None, _) => Some(0),
+        (Some(_), None) => Some(key::NULL),
+        (Some(kind), Some(text)) => kind.of_told(text),
+    };
+    key.map_or(State::Unknown, |key| {
+        State::Present(Some(Message { author, key }))
+    })
 }
 
 /// Where the log ends: the file's name before its number, and the position. From a row of SHOW BINARY LOG STATUS.

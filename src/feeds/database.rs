@@ -11,7 +11,7 @@ use crate::feed::check::{self, Obstacle};
 use crate::feed::facts::Tables;
 use crate::feed::{FeedDefinition, FeedId};
 use crate::index::PlaceId;
-use crate::log::tables::{self, Names};
+use crate::log::tables::{self, KeyName, Names};
 use crate::timeline::definition::{FollowerTable, IntType, MessageTable};
 
 /// More tables are not looked at in one database.
@@ -160,6 +160,13 @@ pub fn rows_of(definition: &FeedDefinition, types: Types, database: &str) -> tab
                 id: definition.message.id.clone(),
                 author: definition.message.author.clone(),
             },
+            key: types
+                .key
+                .zip(definition.key())
+                .map(|(kind, column)| KeyName {
+                    column: column.to_owned(),
+                    kind,
+                }),
             follower: definition.follow.as_ref().map(|follow| FollowerTable {
                 table: follow.table.clone(),
                 reader: follow.reader.clone(),

@@ -95,11 +95,13 @@ impl Session {
             readers: want.readers.clone(),
             authors: want.authors.clone(),
             range: want.range,
+            untied: want.untied,
         };
         let candidates = binlog.candidates(&place, &identity, &wish).await?;
         let found = Found {
-            ids: candidates.newest.items,
-            all: candidates.newest.all,
+            ids: candidates.named.ids,
+            all: candidates.named.all,
+            tied: candidates.named.tied,
             authors: candidates.authors.len(),
         };
         let (readers, authors) = (wish.readers, candidates.authors);

@@ -1,12 +1,14 @@
 //! What one statement of a template asks for: its literals read, its parameters put in.
 
+use headwater_timeline::moment::DIGITS;
+use headwater_timeline::{Integer, KeyType, Moment};
+
 use crate::bounds::Bound;
 use crate::plain::Look;
 use crate::query::{List, Literal};
 use crate::refused::Refused;
 use crate::schema::Class;
 use crate::shape::Shape;
-use crate::value::{Integer, moment};
 use crate::words::{Is, Members, Words};
 
 /// The value of a parameter.
@@ -16,8 +18,8 @@ pub enum Parameter {
     Integer(i128),
     /// A string, as it is.
     Text(Vec<u8>),
-    /// A date, with a time or not, by its place (see [`crate::value::moment`]).
-    Moment(u64),
+    /// A date, with a time or not.
+    Moment(Moment),
     /// NULL.
     Null,
     /// Anything else.
@@ -33,17 +35,6 @@ pub struct Types {
     pub author: Integer,
     /// Of the key, where there is one beside the id.
     pub key: Option<KeyType>,
-}
-
-/// The type of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyType {
-    /// A whole number.
-    Integer(Integer),
-    /// DATETIME, with so many digits behind the second.
-    Datetime(u8),
-    /// TIMESTAMP, likewise: told in the session's time zone, kept in UTC.
-    Timestamp(u8),
 }
 
 /// Where a statement's values come from.
@@ -212,8 +203,8 @@ impl Statement<'_> {
 
     /// Whether a value may be compared with its class: no error and no warning comes of it.
     fn is_plain(&self, look: Look) -> bool {
-        const MOST_DIGITS: u8 = 6;
-        let text = |text: &[u8]| moment(text, MOST_DIGITS).is_some();
+        let text =
+            |text: &[u8]| Moment::read(text, DIGITS).is_some_and(|read| read.days().is_some());
         match look.literal {
             Literal::Text(at) => self.string(at).is_some_and(text),
             Literal::Parameter(at) => self.parameters(at).is_some_and(|values| {
@@ -251,25 +242,24 @@ impl Statement<'_> {
         bound.last_within(At { key, id })
     }
 
-    /// A key's place: above that of NULL.
+    /// A key's number: above that of NULL.
     fn key(&self, literal: Literal, of: KeyType) -> Option<u64> {
         let digits = match of {
-            KeyType::Integer(of) => return Some(self.integer(literal, of)?.saturating_add(1)),
+            KeyType::Integer(kind) => {
+                return of.of_integer(kind.number(self.integer(literal, kind)?));
+            }
             KeyType::Datetime(digits) | KeyType::Timestamp(digits) => digits,
         };
-        let place = match literal {
-            Literal::Text(at) => moment(self.string(at)?, digits)?,
+        let moment = match literal {
+            Literal::Text(at) => Moment::read(self.string(at)?, digits)?,
             Literal::Parameter(at) => match self.parameter(at)? {
-                Parameter::Text(text) => moment(text, digits)?,
-                Parameter::Moment(place) => *place,
+                Parameter::Text(text) => Moment::read(text, digits)?,
+                Parameter::Moment(moment) => *moment,
                 _ => return None,
             },
             _ => return None,
         };
-        match of {
-            KeyType::Timestamp(_) => place.checked_add_signed(self.ahead?.checked_neg()?),
-            _ => Some(place),
-        }
+        of.of_moment(moment, self.ahead)
     }
 }
 

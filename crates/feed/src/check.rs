@@ -3,11 +3,11 @@
 use std::fmt;
 
 use headwater_sql::quoted;
+use headwater_timeline::{Integer, KeyType};
 
-use crate::bind::{KeyType, Types};
+use crate::bind::Types;
 use crate::definition::FeedDefinition;
 use crate::facts::{Index, TableFacts, Tables};
-use crate::value::Integer;
 
 /// Why a feed is not served from a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,11 +70,6 @@ pub enum Obstacle {
         /// The columns that it begins with.
         columns: Vec<String>,
     },
-    /// Pages are ordered by another column than the id, which memory does not hold yet.
-    Order {
-        /// The column.
-        column: String,
-    },
     /// Who follows whom may be there more than once.
     NotUnique {
         /// The table.
@@ -125,10 +120,6 @@ impl fmt::Display for Obstacle {
                     columns.collect::<Vec<_>>().join(", ")
                 )
             }
-            Obstacle::Order { column } => write!(
-                f,
-                "message.order begins with {column}: so far only pages ordered by the id alone are served"
-            ),
             Obstacle::NotUnique { table, columns } => {
                 let columns = columns.iter().map(|name| quoted(name));
                 write!(
@@ -193,11 +184,6 @@ pub fn check(definition: &FeedDefinition, known: &Tables) -> Result<Types, Vec<O
         }
         own.index(&[&follow.reader], &mut found);
         own.unique(&[&follow.reader, &follow.author], &mut found);
-    }
-    if let Some(column) = definition.key() {
-        found.push(Obstacle::Order {
-            column: column.to_owned(),
-        });
     }
     match (id, key) {
         (Some(id), Some(Some(key))) if found.is_empty() => Ok(Types {
@@ -412,10 +398,12 @@ mod tests {
 
     #[test]
     fn a_feed_with_its_indexes_is_served() {
-        // But for its order.
-        assert_eq!(said(0, 0, Some((2, "INNODB"))).len(), 1);
+        assert_eq!(said(0, 0, Some((2, "INNODB"))), Vec::<String>::new());
         // Types need not be the same.
-        assert_eq!(said(1, 3, Some((2, "bigint unsigned"))).len(), 1);
+        assert_eq!(
+            said(1, 3, Some((2, "bigint unsigned"))),
+            Vec::<String>::new()
+        );
     }
 
     #[test]
@@ -435,6 +423,12 @@ mod tests {
                 2,
                 Some((2, "date")),
                 "has to be an integer, DATETIME or TIMESTAMP",
+            ),
+            (
+                1,
+                2,
+                Some((2, "datetime /* mariadb-5.3 */")),
+                "m.at is datetime /* mariadb-5.3 */, and has to be",
             ),
             (1, 2, Some((4, "STORED GENERATED")), "m.at is computed"),
             (1, 2, Some((1, "then")), "m has no column at"),

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use headwater_sql::hex;
+use headwater_timeline::{Integer, KeyType};
 
-use crate::bind::KeyType;
 use crate::schema::{Class, ColumnFacts, Schema, Table};
-use crate::value::Integer;
 
 /// Rows of one answer, a text in each cell.
 pub type Told = Vec<Vec<Option<Vec<u8>>>>;

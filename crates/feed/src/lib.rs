@@ -30,7 +30,6 @@ pub mod shape;
 pub mod shown;
 pub mod tally;
 pub mod template;
-pub mod value;
 pub mod variants;
 pub mod words;
 

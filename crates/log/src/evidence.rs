@@ -1,6 +1,6 @@
 //! What the rows of the tables tell of the transactions that changed them.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use headwater_timeline::index::{Change, PlaceId};
 
@@ -26,13 +26,22 @@ pub struct Key {
     pub second: u64,
 }
 
+/// What matters of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Whose it is.
+    pub author: u64,
+    /// Its key, where pages are ordered by one; else 0.
+    pub key: u64,
+}
+
 /// What a row is, or was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Not there.
     Absent,
-    /// There, with this author; `None`: with one that does not matter.
-    Present(Option<u64>),
+    /// There, and this message; `None`: a follow.
+    Present(Option<Message>),
     /// Not told.
     Unknown,
 }
@@ -88,12 +97,13 @@ impl State {
     /// What the row was before the first change of it that is known.
     pub fn before(change: &Change) -> State {
         match *change {
-            // A row that moves to another author is removed first.
+            // A row that moves to another author, or another key, is removed first.
             Change::Posted { .. } | Change::Followed { .. } => State::Absent,
             Change::Removed {
                 author: Some(author),
+                key,
                 ..
-            } => State::Present(Some(author)),
+            } => State::Present(Some(Message { author, key })),
             // It may have had no author: of such a message the log tells neither that it comes nor that it goes.
             Change::Removed { author: None, .. } => State::Unknown,
             Change::Unfollowed { .. } => State::Present(None),
@@ -105,7 +115,7 @@ impl State {
     #[must_use]
     pub fn after(change: &Change) -> State {
         match *change {
-            Change::Posted { author, .. } => State::Present(Some(author)),
+            Change::Posted { author, key, .. } => State::Present(Some(Message { author, key })),
             Change::Followed { .. } => State::Present(None),
             Change::Removed { .. } | Change::Unfollowed { .. } => State::Absent,
             Change::MessagesLost | Change::FollowsLost => State::Unknown,
@@ -123,6 +133,9 @@ impl State {
         }
     }
 }
+
+/// Rows that were found, and what they were; others were not there.
+pub type Found = HashMap<Key, State>;
 
 /// What a row was, and what it became with each transaction that changed it, by their numbers.
 #[derive(Clone, Debug)]

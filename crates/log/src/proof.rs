@@ -5,12 +5,11 @@
 //! applied. If a transaction that was told could not be read at a moment after the proof was begun, neither could any behind it,
 //! and the index without them is exact.
 
-use std::collections::HashMap;
 use std::time::Instant;
 
 use headwater_timeline::index::Position;
 
-use super::evidence::Key;
+use super::evidence::{Found, Key};
 use super::following::{Following, Generation, ProofState, Release};
 use super::queue::{Cut, Question};
 
@@ -64,7 +63,7 @@ pub struct Seen {
 impl Seen {
     /// Judges the rows that were found, if they could be read, and the end of the log behind them.
     #[must_use]
-    pub fn new(question: &Question, found: Option<&HashMap<Key, u64>>, end: Position) -> Seen {
+    pub fn new(question: &Question, found: Option<&Found>, end: Position) -> Seen {
         let cut = found.and_then(|found| question.judge(found, end));
         let contradiction = match (cut, found) {
             (None, Some(found)) => question.contradiction(found, end),

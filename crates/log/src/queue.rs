@@ -8,7 +8,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use super::evidence::{History, Key, State, Table, cuts};
+use super::evidence::{Found, History, Key, State, cuts};
 use headwater_timeline::index::{Change, PlaceId, Position};
 
 /// One transaction as the log tells it, with what it did to the tables of timelines.
@@ -257,7 +257,7 @@ impl Question {
     ///
     /// That a row is as a transaction left it proves that one readable, whatever has happened since. That it is as it
     /// was before proves nothing unless all that had happened was known: it may have been changed back.
-    pub fn judge(&self, found: &HashMap<Key, u64>, end: Position) -> Option<Cut> {
+    pub fn judge(&self, found: &Found, end: Position) -> Option<Cut> {
         let seen = |key: &Key| seen(found, key);
         let rows = self.rows.iter().map(|(key, row)| (row, seen(key)));
         let (least, most) = cuts(self.first, self.end, rows)?;
@@ -271,7 +271,7 @@ impl Question {
     /// A row that is as it cannot be, whatever of what was received can be read by now: neither as it was before nor as any
     /// transaction left it. Only where the log's end behind the look was received before the question was put: else something may
     /// have happened to it that is still to be told.
-    pub fn contradiction(&self, found: &HashMap<Key, u64>, end: Position) -> Option<Key> {
+    pub fn contradiction(&self, found: &Found, end: Position) -> Option<Key> {
         if end > self.received {
             return None;
         }
@@ -294,25 +294,27 @@ impl Question {
 }
 
 /// What a row is by those that were found.
-fn seen(found: &HashMap<Key, u64>, key: &Key) -> State {
-    match (found.get(key), key.table) {
-        (None, _) => State::Absent,
-        (Some(author), Table::Message) => State::Present(Some(*author)),
-        (Some(_), Table::Follower) => State::Present(None),
-    }
+fn seen(found: &Found, key: &Key) -> State {
+    found.get(key).copied().unwrap_or(State::Absent)
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
-    use crate::script::{Act, PLACE, Rows, act};
+    use crate::evidence::Message;
+    use crate::script::{Act, PLACE, Rows, act, all_found, found};
     use proptest::option;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
     fn at(offset: u64) -> Position {
         Position { file: 1, offset }
+    }
+
+    /// An author's, where the id alone orders.
+    fn of(author: u64) -> State {
+        State::Present(Some(Message { author, key: 0 }))
     }
 
     #[test]
@@ -354,8 +356,10 @@ mod tests {
             );
         }
         let question = queue.question();
-        let found = |ids: &[u64]| -> HashMap<Key, u64> {
-            ids.iter().map(|id| (Key::message(PLACE, *id), 7)).collect()
+        let found = |ids: &[u64]| -> Found {
+            ids.iter()
+                .map(|id| (Key::message(PLACE, *id), of(7)))
+                .collect()
         };
         let cut = |found| {
             question
@@ -401,7 +405,7 @@ mod tests {
         let question = queue.question();
         let key = |id| Key::message(PLACE, id);
         let told = |rows: &[(u64, u64)], end| {
-            let found = rows.iter().map(|(id, author)| (key(*id), *author));
+            let found = rows.iter().map(|(id, author)| (key(*id), of(*author)));
             question.contradiction(&found.collect(), at(end))
         };
         assert_eq!(told(&[(1, 8)], 20), Some(key(1)));
@@ -419,7 +423,7 @@ mod tests {
         queue.push(at(10), vec![(PLACE, Change::Followed { reader, author })]);
         queue.push(at(20), vec![(PLACE, Change::Unfollowed { reader, author })]);
         queue.push(at(30), vec![(PLACE, Change::Followed { reader, author })]);
-        let found = HashMap::from([(Key::follow(PLACE, reader, author), author)]);
+        let found = Found::from([(Key::follow(PLACE, reader, author), State::Present(None))]);
         let cut = queue.question().judge(&found, at(30)).unwrap();
         assert_eq!((cut.readable, cut.hidden), (1, None));
     }
@@ -449,7 +453,7 @@ mod tests {
         queue.push(at(10), moved.map(|change| (PLACE, change)).to_vec());
         let question = queue.question();
         let seen = |author| {
-            let found = HashMap::from([(Key::message(PLACE, id), author)]);
+            let found = Found::from([(Key::message(PLACE, id), of(author))]);
             let cut = question.judge(&found, at(10)).unwrap();
             (cut.readable, cut.alike, cut.hidden)
         };
@@ -465,8 +469,8 @@ mod tests {
             acts in proptest::collection::vec(
                 proptest::collection::vec(
                     prop_oneof![
-                        (0u64..6, option::of(0u64..3)).prop_map(|(id, author)| Act::Toggle(id, author)),
-                        (0u64..6, option::of(0u64..3)).prop_map(|(id, author)| Act::Move(id, author)),
+                        (0u64..6, option::of(0u64..5)).prop_map(|(id, author)| Act::Toggle(id, author)),
+                        (0u64..6, option::of(0u64..5)).prop_map(|(id, author)| Act::Move(id, author)),
                         (0u64..4).prop_map(Act::Edge),
                     ],
                     1..4,
@@ -499,14 +503,11 @@ mod tests {
             }
             queue.take(taken);
             let question = queue.question();
-            let found: HashMap<Key, u64> = question
-                .keys()
-                .filter_map(|key| Some((*key, (*states[cut].get(key)?)?)))
-                .collect();
+            let rows = all_found(&states[cut], question.keys());
             // The log's end behind the look is nowhere before the cut.
             let end = at(cut.max(1) as u64 + 4);
-            prop_assert_eq!(question.contradiction(&found, end), None);
-            let Some(told) = question.judge(&found, end) else {
+            prop_assert_eq!(question.contradiction(&rows, end), None);
+            let Some(told) = question.judge(&rows, end) else {
                 prop_assert!(cut > told_of);
                 return Ok(());
             };
@@ -516,9 +517,8 @@ mod tests {
             // What may be applied beyond that makes no difference, however much of it can be read by then.
             let alike = usize::try_from(told.alike).unwrap();
             for key in told_rows(&all, alike) {
-                let author = |rows: &Rows| rows.get(&key).copied().flatten();
-                let applied = author(&states[alike]);
-                prop_assert!((cut..alike).all(|cut| author(&states[cut]) == applied));
+                let applied = found(&states[alike], &key);
+                prop_assert!((cut..alike).all(|cut| found(&states[cut], &key) == applied));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Which tables of the log belong to which timeline, and where their columns stand.
 
 use super::evidence::Table;
+use headwater_timeline::KeyType;
 use headwater_timeline::definition::IntType;
 use headwater_timeline::index::PlaceId;
 
@@ -21,6 +22,8 @@ pub struct Route {
     pub first: Column,
     /// The author.
     pub second: Column,
+    /// What pages are ordered by in front of the id, where it is not the id alone.
+    pub key: Option<KeyColumn>,
 }
 
 /// A column of a row: where it stands, and its type.
@@ -30,6 +33,15 @@ pub struct Column {
     pub at: usize,
     /// Its type.
     pub kind: IntType,
+}
+
+/// The column of a key: where it stands, and its type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyColumn {
+    /// Its number from the left, from 0 on.
+    pub at: usize,
+    /// Its type.
+    pub kind: KeyType,
 }
 
 /// Every table that is listened to.

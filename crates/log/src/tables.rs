@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use headwater_sql::{hex, push_list, quoted};
+use headwater_timeline::KeyType;
 use headwater_timeline::definition::{Definition, FollowerTable, IntType, MessageTable};
-use headwater_timeline::index::PlaceId;
+use headwater_timeline::index::{Keyed, PlaceId};
 
 use super::evidence::{Key, Table};
-use super::routes::{Column, Route};
+use super::routes::{Column, KeyColumn, Route};
 
 /// The two tables of a timeline, or the messages alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct Tables {
 pub struct Names {
     /// The messages.
     pub message: MessageTable,
+    /// What pages are ordered by in front of the id; `None`: the id alone.
+    pub key: Option<KeyName>,
     /// Who follows whom; `None`: whoever asks names the authors.
     pub follower: Option<FollowerTable>,
     /// The type of ids.
@@ -35,13 +38,33 @@ pub struct Names {
     pub user_type: IntType,
 }
 
+/// A key's column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyName {
+    /// Its name.
+    pub column: String,
+    /// Its type.
+    pub kind: KeyType,
+}
+
+impl KeyName {
+    fn serves(&self, wanted: &KeyName) -> bool {
+        self.column == wanted.column && self.kind.is_like(wanted.kind)
+    }
+}
+
 impl Names {
     /// True where what is kept of these tables is all that is wanted of others: the same columns, whatever the width of their types;
     /// and who asks for no follows may have them all the same.
     #[must_use]
     pub fn serve(&self, wanted: &Names) -> bool {
         let signs = |names: &Names| (names.id_type.is_signed(), names.user_type.is_signed());
+        let key = match (&self.key, &wanted.key) {
+            (Some(own), Some(wanted)) => own.serves(wanted),
+            (own, wanted) => own.is_none() && wanted.is_none(),
+        };
         self.message == wanted.message
+            && key
             && signs(self) == signs(wanted)
             && (wanted.follower.is_none() || self.follower == wanted.follower)
     }
@@ -51,6 +74,7 @@ impl From<&Definition> for Names {
     fn from(definition: &Definition) -> Names {
         Names {
             message: definition.message.clone(),
+            key: None,
             follower: Some(definition.follower.clone()),
             id_type: definition.id_type,
             user_type: definition.user_type,
@@ -98,14 +122,22 @@ impl Tables {
                 at: 0,
                 kind: second,
             },
+            key: None,
         };
         let Names {
             message,
+            key,
             follower,
             id_type,
             user_type,
         } = &self.names;
-        let messages = route(Table::Message, &message.table, *id_type, *user_type);
+        let messages = Route {
+            key: key.as_ref().map(|key| KeyColumn {
+                at: 0,
+                kind: key.kind,
+            }),
+            ..route(Table::Message, &message.table, *id_type, *user_type)
+        };
         let follows = |follower: &FollowerTable| {
             route(Table::Follower, &follower.table, *user_type, *user_type)
         };
@@ -143,7 +175,10 @@ impl Tables {
                 .collect()
         };
         let Names {
-            message, follower, ..
+            message,
+            key,
+            follower,
+            ..
         } = &self.names;
         let whole = |route: Route| {
             let [first, second] = match (route.table, follower) {
@@ -157,8 +192,16 @@ impl Tables {
                     .iter()
                     .position(|column| column.eq_ignore_ascii_case(name))
             };
+            let key = match (route.key, key) {
+                (Some(own), Some(key)) => Some(KeyColumn {
+                    at: at(&key.column)?,
+                    ..own
+                }),
+                _ => None,
+            };
             Some(Route {
                 columns: Some(columns.len()),
+                key,
                 first: Column {
                     at: at(first)?,
                     ..route.first
@@ -266,7 +309,41 @@ impl Tables {
         )
     }
 
-    /// Asks for rows by their keys: place, table (0 or 1), both parts of the key, author.
+    /// Asks for the newest messages of each of these authors below one, so many of each: author, id, key as text. For a session in UTC
+    /// that takes any date. `None`: pages are ordered by the id alone, or the key has no text.
+    #[must_use]
+    pub fn newest_keyed_query(&self, asks: &[KeyedAsk]) -> Option<String> {
+        let own = self.names.key.as_ref()?;
+        let key = quoted(&own.column);
+        let id = quoted(&self.names.message.id);
+        let column = quoted(&self.names.message.author);
+        let table = self.table(&self.names.message.table);
+        let mut selects = Vec::with_capacity(asks.len());
+        for ask in asks {
+            let below = match ask.below {
+                None => String::new(),
+                // NULL is last. `IS NULL` would find 0000-00-00 as well.
+                Some(Keyed { key: 0, id: last }) => {
+                    format!(" AND {key} <=> NULL AND {id} < {last}")
+                }
+                Some(Keyed { key: at, id: last }) => {
+                    let at = own.kind.literal(at)?;
+                    format!(
+                        " AND ({key} < {at} OR ({key} = {at} AND {id} < {last}) OR {key} <=> NULL)"
+                    )
+                }
+            };
+            selects.push(format!(
+                "(SELECT {column}, {id}, {key} FROM {table} WHERE {column} = {author}{below} \
+                 ORDER BY {column} DESC, {key} DESC, {id} DESC LIMIT {limit})",
+                author = ask.author,
+                limit = ask.limit,
+            ));
+        }
+        Some(selects.join(" UNION ALL "))
+    }
+
+    /// Asks for rows by their keys: place, table (0 or 1), both parts of the key, author, what orders the message as text.
     #[must_use]
     pub fn evidence_query(&self, keys: &[Key]) -> Vec<String> {
         let mut queries = Vec::new();
@@ -278,7 +355,8 @@ impl Tables {
             .collect();
         if !messages.is_empty() {
             queries.push(format!(
-                "SELECT {number}, 0, {id}, 0, {author} FROM {table} WHERE {id} IN ({ids}) AND {author} IS NOT NULL",
+                "SELECT {number}, 0, {id}, 0, {author}, {key} FROM {table} WHERE {id} IN ({ids}) AND {author} IS NOT NULL",
+                key = self.key_as_text(),
                 id = quoted(&self.names.message.id),
                 author = quoted(&self.names.message.author),
                 table = self.table(&self.names.message.table),
@@ -297,13 +375,32 @@ impl Tables {
             .collect();
         if !edges.is_empty() {
             queries.push(format!(
-                "SELECT {number}, 1, {reader}, {author}, {author} FROM {table} WHERE {edges}",
+                "SELECT {number}, 1, {reader}, {author}, {author}, NULL FROM {table} WHERE {edges}",
                 table = self.table(&follower.table),
                 edges = edges.join(" OR "),
             ));
         }
         queries
     }
+
+    /// Told alike whatever stands beside it in one answer.
+    fn key_as_text(&self) -> String {
+        match &self.names.key {
+            Some(key) => format!("CAST({} AS CHAR)", quoted(&key.column)),
+            None => "NULL".into(),
+        }
+    }
+}
+
+/// What a load asks for of one author.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyedAsk {
+    /// Whose messages.
+    pub author: u64,
+    /// Only those below this one.
+    pub below: Option<Keyed>,
+    /// So many at most.
+    pub limit: usize,
 }
 
 /// Of pairs `k, v`: each `k`, how many there are, a sum to check them by, and all `v`.
@@ -318,6 +415,7 @@ fn list(numbers: &[u64]) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -342,5 +440,47 @@ mod tests {
         let mut other = classic.clone();
         other.message.author = "owner".into();
         assert!(!classic.serve(&other));
+    }
+
+    fn keyed(kind: KeyType) -> Tables {
+        let mut tables = Tables::of(PlaceId(3), &Definition::classic(), "app");
+        tables.names.key = Some(KeyName {
+            column: "at".into(),
+            kind,
+        });
+        tables
+    }
+
+    #[test]
+    fn tables_with_a_key_serve_those_of_the_same_key() {
+        let datetime = keyed(KeyType::Datetime(0)).names;
+        let classic = Names::from(&Definition::classic());
+        assert!(!datetime.serve(&classic) && !classic.serve(&datetime));
+        assert!(datetime.serve(&keyed(KeyType::Datetime(6)).names));
+        assert!(!datetime.serve(&keyed(KeyType::Timestamp(0)).names));
+    }
+
+    #[test]
+    fn a_load_by_keys_asks_for_each_author_below_what_is_here() {
+        let ask = |author, below| KeyedAsk {
+            author,
+            below,
+            limit: 9,
+        };
+        let tables = keyed(KeyType::Datetime(0));
+        let key = KeyType::Datetime(0).of_told(b"2026-11-23 10:00:00");
+        let at = |key| Some(Keyed { key, id: 5 });
+        let asks = [ask(1, None), ask(2, at(key.unwrap())), ask(3, at(0))];
+        let begins = "(SELECT `user_id`, `id`, `at` FROM `app`.`message` WHERE `user_id` = ";
+        let ends = " ORDER BY `user_id` DESC, `at` DESC, `id` DESC LIMIT 9)";
+        let ten = "'2026-11-23 10:00:00'";
+        assert_eq!(
+            tables.newest_keyed_query(&asks).unwrap(),
+            format!(
+                "{begins}1{ends} UNION ALL \
+                 {begins}2 AND (`at` < {ten} OR (`at` = {ten} AND `id` < 5) OR `at` <=> NULL){ends} UNION ALL \
+                 {begins}3 AND `at` <=> NULL AND `id` < 5{ends}"
+            )
+        );
     }
 }

@@ -19,8 +19,10 @@ const SERVER: usize = 1;
 const WAIT_TIMEOUT: usize = 2;
 /// The column behind that: whether a read inside a transaction takes locks (`SERIALIZABLE`).
 const READS_LOCK: usize = 3;
+/// The column behind that: its time zone.
+const TIME_ZONE: usize = 4;
 /// Where the variables begin.
-const FIRST: usize = 4;
+const FIRST: usize = 5;
 /// The variables.
 const VARIABLES: [Variable; 10] = [
     ("sql_mode", is_no_oracle),
@@ -98,6 +100,7 @@ pub fn settings_query(mariadb: bool) -> String {
         format!("IF(@@{isolation}=0x524541442d554e434f4d4d4954544544,NULL,{server})"),
         "@@wait_timeout".to_owned(),
         format!("@@{isolation}=0x53455249414c495a41424c45"),
+        "@@time_zone".to_owned(),
     ];
     columns.extend(variables(mariadb).map(|(name, _)| format!("@@{name}")));
     if !mariadb {
@@ -134,6 +137,8 @@ pub struct Settings {
     pub wait_timeout: Duration,
     /// A read inside a transaction takes locks, and sees what is committed when it runs (`SERIALIZABLE`).
     pub reads_lock: bool,
+    /// How far its time zone is ahead of UTC, in microseconds, if that is always the same.
+    pub ahead: Option<i64>,
 }
 
 /// Judges the flags behind the row that [`settings_query`] returns.
@@ -171,7 +176,25 @@ pub fn judge_settings(mariadb: bool, rows: &Rows) -> Result<Settings, Reason> {
         server: text(SERVER).to_vec(),
         wait_timeout: Duration::from_secs(number(text(WAIT_TIMEOUT)).unwrap_or_default()),
         reads_lock: text(READS_LOCK) != b"0",
+        ahead: offset(text(TIME_ZONE)),
     })
+}
+
+/// A time zone that is an offset: `+05:30`. Named ones have hours that come twice.
+fn offset(zone: &[u8]) -> Option<i64> {
+    let [sign, h, hh, b':', m, mm] = *zone else {
+        return None;
+    };
+    let two = |tens: u8, ones: u8| {
+        let digits = tens.is_ascii_digit() && ones.is_ascii_digit();
+        digits.then(|| i64::from(tens - b'0') * 10 + i64::from(ones - b'0'))
+    };
+    let minutes = two(h, hh)? * 60 + two(m, mm)?;
+    match sign {
+        b'+' => Some(minutes * 60_000_000),
+        b'-' => Some(-minutes * 60_000_000),
+        _ => None,
+    }
 }
 
 fn number(value: &[u8]) -> Option<u64> {
@@ -186,4 +209,30 @@ fn is_no_oracle(modes: &[u8]) -> bool {
 
 fn is_off(value: &[u8]) -> bool {
     value == b"0" || value.eq_ignore_ascii_case(b"OFF")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_zone_is_an_offset_or_not_known() {
+        let minutes = |zone: &str| offset(zone.as_bytes()).map(|ahead| ahead / 60_000_000);
+        for (zone, expected) in [
+            ("+00:00", Some(0)),
+            ("+05:30", Some(330)),
+            ("-11:00", Some(-660)),
+            ("SYSTEM", None),
+            ("Europe/Berlin", None),
+            ("UTC", None),
+            ("05:30", None),
+            ("+5:30", None),
+            ("+05:30 ", None),
+            ("+-5:30", None),
+            ("++5:30", None),
+            ("", None),
+        ] {
+            assert_eq!(minutes(zone), expected, "{zone}");
+        }
+    }
 }

@@ -370,6 +370,12 @@ impl Standing {
         settings.map_or(Duration::MAX, |settings| settings.wait_timeout)
     }
 
+    /// How far the session's time zone is ahead of UTC, in microseconds, if that is known and always the same.
+    #[must_use]
+    pub fn ahead(&self) -> Option<i64> {
+        self.settings.last()?.ahead
+    }
+
     /// The right to execute that was seen last.
     #[must_use]
     pub fn may_execute(&self) -> Option<&ExecuteRight> {
@@ -480,6 +486,7 @@ mod tests {
             server: b"one".to_vec(),
             wait_timeout: Duration::from_secs(9),
             reads_lock: false,
+            ahead: None,
         });
     }
 

@@ -5,25 +5,24 @@
 //! in the same round trip. Replaying what was noted over the rows makes them exact once everything up to that position
 //! is applied: a row that changed meanwhile is as its last change left it, all others are as they were seen.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use crate::account::{AccountError, Conn};
 use crate::binlog::Binlog;
 use crate::binlog::error::BinlogError;
+use crate::binlog::memory::{Lack, Memory};
 use crate::binlog::place::Place;
 use crate::binlog::rows::{all, lists, log_end};
-use crate::index::{AuthorAsk, Index, Position, Ticket};
+use crate::index::{Position, Ticket};
 use crate::log::events::Lost;
 use crate::log::following::Generation;
 use crate::source::backlog::Want;
 use crate::wire::resultset::Rows;
 
 /// Authors in one statement.
-const AUTHORS: usize = 128;
-/// Ids, or follows, in one answer. An answer that has so many proves nothing.
-const ROWS: usize = 20_000;
-/// Of an author whose ids lie too densely for a range, or too far apart, so many are asked for at a time.
-const IDS: usize = 4_096;
+pub(super) const AUTHORS: usize = 128;
+/// Messages, or follows, in one answer. An answer that has so many proves nothing.
+pub(super) const ROWS: usize = 20_000;
 
 /// Where rows are loaded from, and into what.
 pub(super) struct Source<'a> {
@@ -37,7 +36,7 @@ pub(super) struct Source<'a> {
 impl Source<'_> {
     /// Begins loads, if everything that is committed from the index's position on is told by the stream. Nothing of that
     /// can change while they are begun; if it does behind that, the index is emptied and they are void.
-    fn begin<T>(&self, begin: impl FnOnce(&mut Index) -> T) -> Option<T> {
+    pub(super) fn begin<T>(&self, begin: impl FnOnce(&mut Memory) -> T) -> Option<T> {
         let state = self.binlog.state();
         let base = state
             .following
@@ -134,7 +133,7 @@ impl Source<'_> {
     /// Ends the load of a list, if it is not too long to be kept.
     fn keep_list(
         &self,
-        index: &mut Index,
+        index: &mut Memory,
         (reader, ticket): (u64, Ticket),
         authors: Vec<u64>,
         end: Position,
@@ -149,98 +148,16 @@ impl Source<'_> {
         }
     }
 
-    /// Loads ids of these authors for the page of `n` at or below a bound, as far as they are not resident.
-    pub(super) async fn messages(&mut self, authors: &[(u64, Want)]) -> Result<(), BinlogError> {
-        let asks = self.begin(|index| {
-            let asks = authors.iter().filter_map(|(author, want)| {
-                let ask = index.begin_author(*author, want.bound, want.n)?;
-                Some((ask, want.bound))
-            });
-            asks.collect::<Vec<_>>()
-        });
-        // Those that are asked for in the same range go into one statement.
-        let spans = *self.place.spans();
-        let mut groups: BTreeMap<(u64, Option<u64>), Vec<AuthorAsk>> = BTreeMap::new();
-        for (ask, bound) in asks.unwrap_or_default() {
-            let from = spans.from(ask.below, bound);
-            groups.entry((from, ask.below)).or_default().push(ask);
+    /// Loads messages of authors, as far as they are not resident.
+    pub(super) async fn messages(&mut self, lacks: &[Lack]) -> Result<(), BinlogError> {
+        match &self.place.tables.names.key {
+            None => self.ids(lacks).await,
+            Some(key) => self.keyed(key.kind, lacks).await,
         }
-        let mut open: Vec<AuthorAsk> = Vec::new();
-        let mut done = Ok(());
-        for ((from, below), mut asks) in groups {
-            let expected = usize::try_from(spans.expected(from, below)).unwrap_or(usize::MAX);
-            let together = (ROWS / 4 / expected.max(1)).clamp(1, AUTHORS);
-            while !asks.is_empty() {
-                let rest = asks.split_off(together.min(asks.len()));
-                let mut chunk = std::mem::replace(&mut asks, rest);
-                if done.is_ok() {
-                    done = self.in_range(from, below, &mut chunk).await;
-                }
-                if done.is_ok() && !chunk.is_empty() {
-                    done = self.newest(&mut chunk).await;
-                }
-                open.append(&mut chunk);
-            }
-        }
-        let mut index = self.place.index_mut();
-        for ask in open {
-            index.give_up(ask.ticket);
-        }
-        done
-    }
-
-    /// All ids from one on. Leaves the asks where that is too much for one answer.
-    async fn in_range(
-        &mut self,
-        from: u64,
-        below: Option<u64>,
-        asks: &mut Vec<AuthorAsk>,
-    ) -> Result<(), BinlogError> {
-        let authors: Vec<u64> = asks.iter().map(|ask| ask.author).collect();
-        let query = self.place.tables.range_query(&authors, from, below, ROWS);
-        let (rows, end) = self.ask(&query).await?;
-        let Some(mut lists) = lists(&rows, ROWS).ok_or_else(no_number)? else {
-            return Ok(());
-        };
-        if below.is_none() {
-            let ids = lists.values().map(Vec::len).sum();
-            let newest = lists.values().flatten().max().copied();
-            let mut spans = self.place.spans();
-            spans.found(authors.len(), ids, from, newest.unwrap_or(0));
-        }
-        let mut index = self.place.index_mut();
-        for ask in asks.drain(..) {
-            let ids = lists.remove(&ask.author).unwrap_or_default();
-            index.loaded_author(ask.ticket, ids, Some(from), end);
-        }
-        Ok(())
-    }
-
-    /// So many ids of each author.
-    async fn newest(&mut self, asks: &mut Vec<AuthorAsk>) -> Result<(), BinlogError> {
-        while let Some(ask) = asks.pop() {
-            let query = self.place.tables.newest_query(ask.author, ask.below, IDS);
-            let asked = self.ask(&query).await.and_then(|(rows, end)| {
-                let ids = all::<1>(&rows).ok_or_else(no_number)?;
-                Ok((ids.into_iter().flatten().collect::<Vec<u64>>(), end))
-            });
-            let mut index = self.place.index_mut();
-            match asked {
-                Ok((ids, end)) => {
-                    let down_to = (ids.len() < IDS).then_some(0);
-                    index.loaded_author(ask.ticket, ids, down_to, end);
-                }
-                Err(error) => {
-                    index.give_up(ask.ticket);
-                    return Err(error);
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Rows, and behind them the end of the log.
-    async fn ask(&mut self, query: &str) -> Result<(Rows, Position), BinlogError> {
+    pub(super) async fn ask(&mut self, query: &str) -> Result<(Rows, Position), BinlogError> {
         let failed = BinlogError::while_doing("rows cannot be loaded");
         let answers = self.conn.load(&[query, self.status]).await;
         let mut answers = answers.map_err(&failed)?.into_iter();

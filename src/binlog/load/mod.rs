@@ -4,10 +4,13 @@
 //! |---|---|
 //! | `schema` | where the columns stand |
 //! | `fill` | one round: follow lists, then messages of the authors on them |
+//! | `ids`, `keyed` | those messages, by what orders them |
 //!
 //! What is left for quiet moments is the [`Backlog`]'s.
 
 mod fill;
+mod ids;
+mod keyed;
 mod schema;
 
 use std::collections::HashMap;
@@ -21,11 +24,12 @@ use super::Binlog;
 use super::control::Control;
 use super::error::BinlogError;
 use super::feed::Wish;
+use super::memory::Lack;
 use super::obstacles::ServerFacts;
 use super::place::Place;
 use crate::account::{Conn, Purpose};
 use crate::binlog::rows::all;
-use crate::index::PlaceId;
+use crate::index::{Item, Keyed, PlaceId};
 use crate::log::following::Generation;
 use crate::source::backlog::{Backlog, Progress, Want};
 use crate::source::spans::Spans;
@@ -250,8 +254,8 @@ impl Loader {
     async fn gather(&mut self, place: &Place, wish: &Wish) -> Result<bool, BinlogError> {
         let want = |reader| Want {
             reader,
-            bound: wish.range.upper,
-            n: wish.range.most,
+            bound: None,
+            n: 0,
         };
         let readers: Vec<Want> = wish.readers.iter().copied().map(want).collect();
         for _ in 0..GATHERED_ROUNDS {
@@ -262,8 +266,13 @@ impl Loader {
             let lists = source.follows(&readers).await?;
             let missing = wish.missing(&place.index(), &lists);
             if let Some(missing) = &missing {
-                let missing: Vec<_> = missing.iter().map(|author| (*author, want(0))).collect();
-                source.messages(&missing).await?;
+                let lack = |author: &u64| Lack {
+                    author: *author,
+                    bound: wish.range.upper,
+                    n: wish.most(),
+                };
+                let lacks: Vec<Lack> = missing.iter().map(lack).collect();
+                source.messages(&lacks).await?;
             }
             self.control.put_back(self.generation, conn);
             if !self.binlog.prove().await {
@@ -369,28 +378,23 @@ impl Loader {
         let mut source = self.source(place, &server, &mut conn);
         let lists = source.follows(wants).await?;
         left.began = !lists.is_empty();
-        let mut authors: Vec<(u64, Want)> = Vec::new();
+        let mut lacks: Vec<Lack> = Vec::new();
         for want in wants {
-            let missing = {
-                let index = place.index();
-                let page = match lists.get(&want.reader) {
-                    Some(list) => index.page_of(list, want.bound, want.n),
-                    None => {
-                        let page = index.page(want.reader, want.bound, want.n);
-                        page.map_err(|missing| missing.authors)
-                    }
-                };
-                page.err().unwrap_or_default()
-            };
+            let list = lists.get(&want.reader);
+            let missing = place.index().lacking(*want, list.map(Vec::as_slice));
             if missing.len() > most {
                 left.much.push(*want);
             } else {
-                authors.extend(missing.into_iter().map(|author| (author, *want)));
+                lacks.extend(missing.into_iter().map(|author| Lack {
+                    author,
+                    bound: want.bound.map(|id| Keyed::of(0, id)),
+                    n: want.n,
+                }));
             }
         }
-        if !authors.is_empty() {
+        if !lacks.is_empty() {
             left.began = true;
-            source.messages(&authors).await?;
+            source.messages(&lacks).await?;
         }
         self.control.put_back(self.generation, conn);
         Ok(left)
@@ -405,10 +409,7 @@ fn say(place: &Place, progress: Progress, full: Option<usize>) {
         tracing::info!("preload of {database}: {done} of {of} readers");
         return;
     };
-    let [bytes, follows, authors, ids] = {
-        let index = place.index();
-        [index.bytes(), index.edges(), index.authors(), index.ids()]
-    };
+    let [bytes, follows, authors, ids] = place.index().sizes();
     let end = full.map_or_else(String::new, |bytes| {
         format!("; then memory was full (index.memory_bytes = {bytes}), of {of} readers")
     });

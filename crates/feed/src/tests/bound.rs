@@ -1,10 +1,11 @@
 //! What statements ask for.
 
 use super::{app, feed, read};
-use crate::bind::{Asked, At, KeyType, Parameter, Statement, Types};
+use headwater_timeline::{Integer, KeyType};
+
+use crate::bind::{Asked, At, Parameter, Statement, Types};
 use crate::refused::Refused;
 use crate::shape::shape;
-use crate::value::{Integer, moment};
 
 const UNSIGNED: Integer = Integer {
     bits: 32,
@@ -138,9 +139,9 @@ fn keys_have_places_of_their_own() {
         let found = asked(&text, Some(key), &[]).unwrap();
         (found.upper, found.lower)
     };
-    let noon = moment(b"2026-11-23 12:00:00", 0).unwrap();
     let at = |key, id| Some(At { key, id });
     let datetime = KeyType::Datetime(0);
+    let noon = datetime.of_told(b"2026-11-23 12:00:00").unwrap();
     assert_eq!(
         of("created_at <= '2026-11-23 12:00:00'", datetime),
         (at(noon, u64::MAX), None)
@@ -173,10 +174,10 @@ fn keys_have_places_of_their_own() {
         (None, None)
     );
     // An hour ahead of UTC.
-    let hour = 3_600_000_000;
     let timestamp = KeyType::Timestamp(0);
+    let noon = timestamp.of_told(b"2026-11-23 11:00:00").unwrap();
     assert_eq!(
         of("created_at <= '2026-11-23 12:00:00'", timestamp),
-        (at(noon - hour, u64::MAX), None)
+        (at(noon, u64::MAX), None)
     );
 }

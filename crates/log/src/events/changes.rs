@@ -22,7 +22,9 @@ pub(crate) fn note(
 ) {
     // In an update, what the after-image leaves out has not changed.
     let new = match (old, new) {
-        (Some(old), Some(new)) => Some([merged(old[0], new[0]), merged(old[1], new[1])]),
+        (Some([own, whose, behind]), Some([id, author, key])) => {
+            Some([merged(own, id), merged(whose, author), merged(behind, key)])
+        }
         (_, new) => new,
     };
     if old == new {
@@ -31,48 +33,66 @@ pub(crate) fn note(
     let mut add = |change| changes.push((route.place, change));
     match route.table {
         Table::Message => {
-            match old {
-                Some([Cell::Number(id), author]) => match author {
-                    Cell::Number(author) => add(Change::Removed {
-                        author: Some(author),
-                        key: 0,
-                        id,
-                    }),
-                    Cell::Untold => add(Change::Removed {
-                        author: None,
-                        key: 0,
-                        id,
-                    }),
-                    Cell::Null => {}
-                },
-                Some(_) => add(Change::MessagesLost),
-                None => {}
-            }
-            match new {
-                Some([Cell::Number(id), Cell::Number(author)]) => {
-                    add(Change::Posted { author, key: 0, id })
-                }
-                // A message without an author is on nobody's page.
-                Some([_, Cell::Null]) | None => {}
-                Some(_) => add(Change::MessagesLost),
-            }
+            old.and_then(|old| removed(route, old)).map(&mut add);
+            new.and_then(|new| posted(route, new)).map(&mut add);
         }
         Table::Follower => {
             match old {
-                Some([Cell::Number(reader), Cell::Number(author)]) => {
+                Some([Cell::Number(reader), Cell::Number(author), _]) => {
                     add(Change::Unfollowed { reader, author });
                 }
-                Some([Cell::Null, _] | [_, Cell::Null]) | None => {}
+                Some([Cell::Null, _, _] | [_, Cell::Null, _]) | None => {}
                 Some(_) => add(Change::FollowsLost),
             }
             match new {
-                Some([Cell::Number(reader), Cell::Number(author)]) => {
+                Some([Cell::Number(reader), Cell::Number(author), _]) => {
                     add(Change::Followed { reader, author });
                 }
-                Some([Cell::Null, _] | [_, Cell::Null]) | None => {}
+                Some([Cell::Null, _, _] | [_, Cell::Null, _]) | None => {}
                 Some(_) => add(Change::FollowsLost),
             }
         }
+    }
+}
+
+/// A message is not what it was any more. One without an author was on nobody's page.
+fn removed(route: &Route, [id, author, key]: Row) -> Option<Change> {
+    let Cell::Number(id) = id else {
+        return Some(Change::MessagesLost);
+    };
+    let untold = Change::Removed {
+        author: None,
+        key: 0,
+        id,
+    };
+    match (author, number(route, key)) {
+        (Cell::Null, _) => None,
+        (Cell::Number(author), Some(key)) => Some(Change::Removed {
+            author: Some(author),
+            key,
+            id,
+        }),
+        _ => Some(untold),
+    }
+}
+
+/// What a message is now.
+fn posted(route: &Route, [id, author, key]: Row) -> Option<Change> {
+    match (id, author, number(route, key)) {
+        (_, Cell::Null, _) => None,
+        (Cell::Number(id), Cell::Number(author), Some(key)) => {
+            Some(Change::Posted { author, key, id })
+        }
+        _ => Some(Change::MessagesLost),
+    }
+}
+
+/// A message's key; `None`: it is not told, or has no number.
+fn number(route: &Route, key: Cell) -> Option<u64> {
+    match (route.key, key) {
+        (None, _) => Some(0),
+        (Some(_), Cell::Number(key)) => Some(key),
+        (Some(_), Cell::Untold | Cell::Null | Cell::Unfit) => None,
     }
 }
 

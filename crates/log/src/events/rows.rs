@@ -1,9 +1,10 @@
-//! Row events: which columns each row image holds, and the two numbers in it that matter.
+//! Row events: which columns each row image holds, and the numbers in it that matter.
 
 use super::compressed::Unpacking;
 use super::tables::{Width, number, table_number};
 use super::{Lost, malformed};
-use crate::routes::{Column, Route};
+use crate::routes::{Column, KeyColumn, Route};
+use headwater_timeline::{KeyType, key};
 use headwater_wire::cursor::Cursor;
 
 /// Rows that are read at a time.
@@ -59,12 +60,14 @@ pub(crate) enum Cell {
     Untold,
     Null,
     Number(u64),
+    /// A key that has no number.
+    Unfit,
 }
 
-/// A row's id (or reader) and author.
-pub(crate) type Row = [Cell; 2];
+/// A row's id (or reader), author and key. Where there is no key, that is never told.
+pub(crate) type Row = [Cell; 3];
 
-const UNTOLD: Row = [Cell::Untold; 2];
+const UNTOLD: Row = [Cell::Untold; 3];
 
 impl<'a> Rows<'a> {
     pub(crate) fn read(form: Form, body: &'a [u8]) -> Result<Rows<'a>, Lost> {
@@ -201,6 +204,11 @@ impl Image<'_> {
                     *cell = read_cell(*own, *width, value)?;
                 }
             }
+            if let (Some(own), [.., cell]) = (route.key, &mut row)
+                && own.at == column
+            {
+                *cell = read_key(own, *width, value);
+            }
         }
         Ok(row)
     }
@@ -224,6 +232,21 @@ fn read_cell(column: Column, width: Width, value: Option<&[u8]>) -> Result<Cell,
             column.kind.sql()
         ))),
     }
+}
+
+/// NULL is a key like others. What cannot be read is told as such: nothing is known of messages then, and the log is followed on.
+fn read_key(column: KeyColumn, width: Width, value: Option<&[u8]>) -> Cell {
+    let Some(value) = value else {
+        return Cell::Number(key::NULL);
+    };
+    let fits = matches!(
+        (column.kind, width),
+        (KeyType::Integer(_), Width::Number(_))
+            | (KeyType::Datetime(_), Width::Datetime(_))
+            | (KeyType::Timestamp(_), Width::Timestamp(_))
+    );
+    let number = column.kind.of_image(value).filter(|_| fits);
+    number.map_or(Cell::Unfit, Cell::Number)
 }
 
 /// Before a row as it is may stand which JSON columns are told in parts: a bit for each that the table has.

@@ -23,6 +23,10 @@ pub(crate) enum Width {
     Number(usize),
     /// Always so many.
     Bytes(usize),
+    /// A TIMESTAMP of the format that has a fraction, its highest byte first.
+    Timestamp(usize),
+    /// A DATETIME likewise.
+    Datetime(usize),
     /// As many as a number of so many bytes before them says.
     Told(usize),
     /// A JSON document, or what changed in one: the same with four bytes.
@@ -116,8 +120,8 @@ impl Width {
             7 => Width::Bytes(4),
             12 => Width::Bytes(8),
             // The same with digits of a fraction, two in a byte: TIMESTAMP, DATETIME, TIME.
-            17 => Width::Bytes(4 + usize::from(details.u8()?).div_ceil(2)),
-            18 => Width::Bytes(5 + usize::from(details.u8()?).div_ceil(2)),
+            17 => Width::Timestamp(4 + usize::from(details.u8()?).div_ceil(2)),
+            18 => Width::Datetime(5 + usize::from(details.u8()?).div_ceil(2)),
             19 => Width::Bytes(3 + usize::from(details.u8()?).div_ceil(2)),
             // VARCHAR, and MariaDB's compressed one.
             15 | 141 => told(usize::from(details.u16()?)),
@@ -159,7 +163,10 @@ impl Width {
     /// Reads a value over.
     pub(crate) fn value<'a>(self, row: &mut Cursor<'a>) -> Result<&'a [u8], Lost> {
         let length = match self {
-            Width::Number(length) | Width::Bytes(length) => length,
+            Width::Number(length)
+            | Width::Bytes(length)
+            | Width::Timestamp(length)
+            | Width::Datetime(length) => length,
             Width::Told(bytes) => usize::try_from(number(row.take(bytes)?)).unwrap_or(usize::MAX),
             Width::Json => usize::try_from(row.u32()?).unwrap_or(usize::MAX),
         };

@@ -9,10 +9,10 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::*;
-use crate::evidence::{State, Table};
+use crate::evidence::{Message, State, Table};
 use crate::queue::Cut;
 use crate::routes::{Column, Route, Routes};
-use crate::script::{Act, PLACE, Rows, act};
+use crate::script::{Act, PLACE, Rows, act, all_found};
 
 /// What readers can be told: a message without an author is on nobody's page.
 fn readable(rows: &Rows) -> Rows {
@@ -33,6 +33,7 @@ fn route() -> Route {
         columns: Some(3),
         first: column,
         second: column,
+        key: None,
     }
 }
 
@@ -48,7 +49,7 @@ enum Waits {
     /// The rows are not looked at yet.
     Rows(Question),
     /// They were; the end of the log is not asked for yet.
-    End(Question, Option<HashMap<Key, u64>>),
+    End(Question, Option<Found>),
     Receive(Position),
     Progress(Position),
     /// Until it is run again.
@@ -179,15 +180,16 @@ impl World {
     fn apply(&mut self, release: Release) {
         for (_, change) in release.transactions.iter().flat_map(|it| &it.changes) {
             match *change {
-                Change::Posted { author, id, .. } => {
-                    self.applied.insert(Key::message(PLACE, id), Some(author));
+                Change::Posted { author, key, id } => {
+                    let message = Message { author, key };
+                    self.applied.insert(Key::message(PLACE, id), Some(message));
                 }
                 Change::Removed { id, .. } => {
                     self.applied.remove(&Key::message(PLACE, id));
                 }
                 Change::Followed { reader, author } => {
                     let key = Key::follow(PLACE, reader, author);
-                    self.applied.insert(key, Some(author));
+                    self.applied.insert(key, Some(Message { author, key: 0 }));
                 }
                 Change::Unfollowed { reader, author } => {
                     self.applied.remove(&Key::follow(PLACE, reader, author));
@@ -217,11 +219,8 @@ impl World {
         let mut running = self.running.remove(which % self.running.len()).unwrap();
         let input = match running.waits {
             Waits::Rows(question) => {
-                let found = (!question.is_empty()).then(|| {
-                    let rows = &self.states[self.readable];
-                    let seen = |key: &Key| Some((*key, (*rows.get(key)?)?));
-                    question.keys().filter_map(seen).collect()
-                });
+                let found = (!question.is_empty())
+                    .then(|| all_found(&self.states[self.readable], question.keys()));
                 running.waits = Waits::End(question, found);
                 return self.running.push_back(running);
             }
@@ -507,7 +506,10 @@ fn a_row_that_is_as_it_cannot_be_is_told() {
     let Need::Look(question) = need else {
         panic!("{need:?}");
     };
-    let found = HashMap::from([(Key::message(PLACE, 5), 9)]);
+    let found = Found::from([(
+        Key::message(PLACE, 5),
+        State::Present(Some(Message { author: 9, key: 0 })),
+    )]);
     let seen = Input::Seen(Seen::new(&question, Some(&found), end_of(1)));
     let (_, learned) = proof.next(seen, &mut following, now);
     assert_eq!(learned.contradiction, Some(Key::message(PLACE, 5)));

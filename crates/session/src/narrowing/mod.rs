@@ -24,7 +24,7 @@ use headwater_feed::narrow::{Candidates as Among, Form};
 use headwater_feed::template::{Choice, Retired};
 use headwater_feed::words::Words;
 use headwater_feed::{Refused, Template};
-use headwater_timeline::index::Range;
+use headwater_timeline::index::{Keyed, Range};
 use headwater_wire::command;
 use headwater_wire::reply::Outcome;
 use headwater_wire::resultset::Answer;
@@ -78,8 +78,10 @@ pub struct Want {
     pub readers: Vec<u64>,
     /// And these, ascending.
     pub authors: Vec<u64>,
-    /// Which messages.
-    pub range: Range,
+    /// Which messages. Where the id alone orders, keys are 0.
+    pub range: Range<Keyed>,
+    /// The key alone orders them: none that share one may be among them.
+    pub untied: bool,
 }
 
 /// Candidates that were named.
@@ -89,6 +91,8 @@ pub struct Found {
     pub ids: Vec<u64>,
     /// There are no others.
     pub all: bool,
+    /// They end in front of messages that share a key, where the key alone orders.
+    pub tied: bool,
     /// How many authors there are.
     pub authors: usize,
 }
@@ -191,7 +195,8 @@ struct Subject {
 #[derive(Debug)]
 struct Wishes {
     asked: Asked,
-    range: Range,
+    wanted: usize,
+    range: Range<Keyed>,
     anew: u32,
 }
 
@@ -201,6 +206,7 @@ struct Candidates {
     crowd: Crowd,
     count: usize,
     all: bool,
+    tied: bool,
 }
 
 type Turn = Result<(Stage, Need), Why>;
@@ -344,7 +350,7 @@ impl<K: Feeds> World<'_, K> {
             text,
             words: &subject.words,
             parameters: &[],
-            ahead: None,
+            ahead: self.session.standing.ahead(),
         };
         let asked = template.shape.bind(statement, template.types)?;
         let rows = asked.limit.saturating_add(asked.offset);
@@ -368,6 +374,10 @@ impl<K: Feeds> World<'_, K> {
     }
 
     fn choose(&mut self, subject: Subject, wishes: Wishes, found: Found) -> Turn {
+        // Which of those that share a key come first is the server's own choice.
+        if found.tied && found.ids.len() < wishes.wanted {
+            return Err(Why::Ties);
+        }
         // What was missing in memory was loaded once and for all: that is no cost of this way.
         self.begun.get_or_insert(self.now);
         let crowd = Crowd::of(found.authors);
@@ -403,6 +413,7 @@ impl<K: Feeds> World<'_, K> {
             crowd,
             count: found.ids.len(),
             all: found.all,
+            tied: found.tied,
         };
         Ok((
             Stage::Running(subject, wishes, candidates),
@@ -466,6 +477,10 @@ impl<K: Feeds> World<'_, K> {
         let limit = usize::try_from(wishes.asked.limit).unwrap_or(usize::MAX);
         if rows < limit && !candidates.all {
             template.fell_short(candidates.count, wishes.passed(rows));
+            if candidates.tied {
+                template.took(candidates.crowd, self.microseconds());
+                return Err(Why::Ties);
+            }
             let wider = Template::wider(candidates.count, self.policy.candidates);
             let Some(most) = wider else {
                 template.took(candidates.crowd, self.microseconds());
@@ -542,6 +557,7 @@ fn wish(subject: Subject, wishes: Wishes) -> (Stage, Need) {
         readers: wishes.asked.readers.clone(),
         authors: wishes.asked.authors.clone(),
         range: wishes.range,
+        untied: subject.template.shape.ties,
     };
     (Stage::Looking(subject, wishes), Need::Candidates(want))
 }
@@ -554,13 +570,21 @@ fn numbers(places: &[u64], template: &Template) -> Result<Vec<u64>, Why> {
 }
 
 /// The bounds as memory has them: it holds ids from 0 on.
-fn range(asked: &Asked, template: &Template, most: usize) -> Result<Range, Why> {
+fn range(asked: &Asked, template: &Template, most: usize) -> Result<Range<Keyed>, Why> {
     let number = |at: At| u64::try_from(template.types.id.number(at.id));
     let upper = match asked.upper {
-        Some(at) => Some(number(at).map_err(|_| Refused::Types)?),
+        Some(at) => Some(match (number(at), at.key.checked_sub(1)) {
+            (Ok(id), _) => Keyed { key: at.key, id },
+            // Below all ids of its key.
+            (Err(_), Some(key)) => Keyed { key, id: u64::MAX },
+            (Err(_), None) => return Err(Refused::Types.into()),
+        }),
         None => None,
     };
-    let lower = asked.lower.map_or(0, |at| number(at).unwrap_or(0));
+    let lower = asked.lower.map_or(Keyed::default(), |at| Keyed {
+        key: at.key,
+        id: number(at).unwrap_or(0),
+    });
     Ok(Range { upper, lower, most })
 }
 

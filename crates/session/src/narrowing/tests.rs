@@ -12,9 +12,9 @@ use headwater_feed::authors::Follow;
 use headwater_feed::bind::Types;
 use headwater_feed::parse::parse;
 use headwater_feed::schema::{Class, ColumnFacts, Schema, Table};
-use headwater_feed::value::Integer;
 use headwater_feed::{Feed, FeedId, shape};
 use headwater_statement::{Effects, Locks};
+use headwater_timeline::{Integer, KeyType};
 use headwater_wire::frame;
 use headwater_wire::response::{ErrPacket, OkPacket};
 use headwater_wire::resultset::{told, told_with};
@@ -41,7 +41,7 @@ impl Schema for App {
     }
 }
 
-fn table(columns: [&str; 2], unique: &[usize]) -> Table {
+fn table<const N: usize>(columns: [&str; N], unique: &[usize]) -> Table {
     let column = |name: &str| ColumnFacts {
         name: name.to_owned(),
         class: Class::Integer,
@@ -53,9 +53,11 @@ fn table(columns: [&str; 2], unique: &[usize]) -> Table {
     }
 }
 
+/// A statement that orders by the score is of a feed that does.
 fn template(text: &str) -> Arc<Template> {
+    let has_key = text.contains("score DESC");
     let app = App(
-        table(["id", "author"], &[0]),
+        table(["id", "author", "score"], &[0]),
         table(["reader", "author"], &[0, 1]),
     );
     let names = Feed {
@@ -63,7 +65,7 @@ fn template(text: &str) -> Arc<Template> {
         message: "message".into(),
         id: "id".into(),
         author: "author".into(),
-        key: None,
+        key: has_key.then(|| "score".into()),
         follow: Some(Follow {
             table: "follower".into(),
             reader: "reader".into(),
@@ -81,7 +83,7 @@ fn template(text: &str) -> Arc<Template> {
     let types = Types {
         id: integer,
         author: integer,
-        key: None,
+        key: has_key.then_some(KeyType::Integer(integer)),
     };
     let named = query.tables();
     Arc::new(Template::new(
@@ -115,6 +117,7 @@ fn settings() -> Settings {
         server: b"one".to_vec(),
         wait_timeout: Duration::MAX,
         reads_lock: false,
+        ahead: Some(0),
     }
 }
 
@@ -179,7 +182,14 @@ fn said(need: &Need, text: &str) -> String {
         Need::Candidates(want) => {
             let Range { upper, lower, most } = want.range;
             let (readers, authors) = (&want.readers, &want.authors);
-            format!("candidates {readers:?} {authors:?} {upper:?} {lower} {most}")
+            let at = |item: Keyed| match item.key {
+                0 => item.id.to_string(),
+                key => format!("{key}/{}", item.id),
+            };
+            let (upper, lower) = (upper.map(at), at(lower));
+            let upper = upper.unwrap_or_else(|| "all".into());
+            let untied = if want.untied { " untied" } else { "" };
+            format!("candidates {readers:?} {authors:?} {upper} {lower} {most}{untied}")
         }
         Need::Run(payload) => {
             let own = String::from_utf8(payload.get(1..).unwrap().to_vec()).unwrap();
@@ -199,6 +209,7 @@ fn named(ids: &[u64], all: bool) -> Input {
     Input::Candidates(Ok(Found {
         ids: ids.to_vec(),
         all,
+        tied: false,
         authors: 2,
     }))
 }
@@ -250,7 +261,7 @@ fn error(code: u16) -> Outcome {
 fn the_first_of_its_form_runs_as_it_is_and_the_next_with_candidates() {
     let mut scene = Scene::proven(JOINED);
     let needs = scene.play(JOINED, vec![named(&[9, 8], false), reply(0x4203, 2)]);
-    let asked = "candidates [7] [] None 0 2";
+    let asked = "candidates [7] [] all 0 2";
     assert_eq!(needs, [asked, "run as it is", "tell, as it is"]);
     let fetched = vec![named(&[9, 8], false), reply(1, 2), Input::Unchanged(true)];
     let narrowed = JOINED.replace(
@@ -286,7 +297,7 @@ fn a_list_is_replaced_by_who_may_read_the_column_and_one_candidate_replaces_none
     let right = "ask SELECT `author` FROM `tl`.`message` LIMIT 0";
     let rows = || Input::Answers(vec![Answer::Rows(told(&[]))]);
     let first = vec![rows(), named(&[9, 8], false), reply(0x4203, 2)];
-    let asked = "candidates [] [1, 2] Some(90) 0 2";
+    let asked = "candidates [] [1, 2] 90 0 2";
     let needs = scene.play(LISTED, first);
     assert_eq!(needs, [right, asked, "run as it is", "tell, as it is"]);
     let next = vec![named(&[9, 8], false), reply(1, 2), Input::Unchanged(true)];
@@ -333,10 +344,10 @@ fn a_page_that_is_not_full_asks_for_more_until_all_are_there_or_too_many() {
         .map(String::as_str)
         .filter(|need| !need.starts_with("run"))
         .collect();
-    let wider = "candidates [7] [] None 0 8";
+    let wider = "candidates [7] [] all 0 8";
     assert_eq!(
         asked,
-        ["candidates [7] [] None 0 2", wider, "unchanged?", "tell"]
+        ["candidates [7] [] all 0 2", wider, "unchanged?", "tell"]
     );
     let mut scene = Scene::learned(JOINED);
     let ids: Vec<u64> = (0..32).rev().collect();
@@ -485,7 +496,7 @@ fn in_a_transaction_candidates_that_have_changed_are_not_taken_anew() {
 
 #[test]
 fn a_level_that_is_told_only_now_is_heeded() {
-    let values = "tl one 100 LOCKS - ROW 16777216 18446744073709551615 1 0 0 0 OFF 0 0 - 9223372036854775807 1000";
+    let values = "tl one 100 LOCKS SYSTEM - ROW 16777216 18446744073709551615 1 0 0 0 OFF 0 0 - 9223372036854775807 1000";
     let row = |locks: &str| {
         let values = values.replace("LOCKS", locks);
         let cell = |value: &str| (value != "-").then(|| value.to_owned());
@@ -576,4 +587,46 @@ fn memory_that_lacks_something_leaves_it_to_the_server() {
     let mut scene = Scene::learned(JOINED);
     let needs = scene.play(JOINED, vec![Input::Candidates(Err(Why::NotInMemory))]);
     assert_eq!(needs.last().unwrap(), "relay not_in_memory");
+}
+
+const SCORED: &str =
+    "SELECT id FROM message WHERE author = 1 AND score <= 5 ORDER BY score DESC LIMIT 2";
+
+fn tied(ids: &[u64]) -> Input {
+    match named(ids, false) {
+        Input::Candidates(Ok(found)) => Input::Candidates(Ok(Found {
+            tied: true,
+            ..found
+        })),
+        other => other,
+    }
+}
+
+#[test]
+fn messages_of_one_key_are_the_servers_to_order() {
+    let five = KeyType::Integer(Integer {
+        bits: 32,
+        signed: true,
+    })
+    .of_integer(5)
+    .unwrap();
+    let asked = format!("candidates [] [1] {five}/{} 0 2 untied", i64::MAX);
+    let mut scene = Scene::proven(SCORED);
+    // One of two: the second is one of several.
+    assert_eq!(scene.play(SCORED, vec![tied(&[9])]), [&asked, "relay ties"]);
+    scene.play(SCORED, vec![tied(&[9, 8]), reply(0x4203, 2)]);
+    // A full page in front of them is in order.
+    let needs = scene.play(
+        SCORED,
+        vec![tied(&[9, 8]), reply(1, 2), Input::Unchanged(true)],
+    );
+    assert_eq!(needs.last().unwrap(), "tell");
+    // Where the filter lets fewer pass, the page goes on among them.
+    let needs = scene.play(SCORED, vec![tied(&[9, 8]), reply(1, 1)]);
+    assert_eq!(needs.last().unwrap(), "relay ties");
+    // The id behind the key orders them.
+    let ordered = SCORED.replace("score DESC", "score DESC, id DESC");
+    let mut scene = Scene::proven(&ordered);
+    let needs = scene.play(&ordered, vec![]);
+    assert_eq!(needs, [asked.trim_end_matches(" untied")]);
 }

@@ -24,6 +24,8 @@ pub enum Why {
     TooMany,
     /// Memory has not got its authors' messages, or not in time.
     NotInMemory,
+    /// Messages of its page share a key, and nothing else orders them.
+    Ties,
     /// Its filter lets so few messages pass that `limits.candidates` did not suffice.
     Filtered,
     /// Something changed about it while it was asked, more than once, or since its transaction began to read.
@@ -34,7 +36,7 @@ pub enum Why {
 
 impl Why {
     /// Every one, but for what texts and sessions say.
-    pub const OWN: [Why; 11] = [
+    pub const OWN: [Why; 12] = [
         Why::New,
         Why::Unchecked,
         Why::Retired(Retired::Warns),
@@ -43,6 +45,7 @@ impl Why {
         Why::Cheaper,
         Why::TooMany,
         Why::NotInMemory,
+        Why::Ties,
         Why::Filtered,
         Why::Changed,
         Why::Failed,
@@ -122,6 +125,11 @@ impl Why {
                 "not_in_memory",
                 "memory has not got the messages of its authors, or not within `index.wait_ms`",
                 "raise `index.memory_bytes`, or set `index.preload`",
+            ),
+            Why::Ties => (
+                "ties",
+                "messages on its page, or beside it, have the same value of the one column that orders them: which comes first is the server's choice",
+                "order by the id behind it: `ORDER BY created_at DESC, id DESC`",
             ),
             Why::Filtered => (
                 "filtered",

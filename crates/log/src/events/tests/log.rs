@@ -133,6 +133,7 @@ pub(crate) fn typed(id: IntType, user: IntType) -> Routes {
         columns: Some(columns),
         first: Column { at: 0, kind: first },
         second: Column { at: 1, kind: user },
+        key: None,
     };
     Routes {
         routes: vec![

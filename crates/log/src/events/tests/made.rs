@@ -8,7 +8,7 @@ use crate::event::Event;
 use crate::events::{Events, Heard, Lost};
 use crate::routes::Routes;
 use headwater_timeline::definition::IntType;
-use headwater_timeline::index::Position;
+use headwater_timeline::index::{Change, PlaceId, Position};
 
 const QUERY: u8 = 2;
 const ROTATE: u8 = 4;
@@ -50,7 +50,7 @@ fn rotate(name: &[u8]) -> Event {
 }
 
 /// Describes the table `tl.<name>` as number 9.
-fn described(name: &str, types: &[u8], details: &[u8]) -> Event {
+pub(super) fn described(name: &str, types: &[u8], details: &[u8]) -> Event {
     let length = |bytes: &[u8]| vec![u8::try_from(bytes.len()).unwrap()];
     let body = [
         &[9, 0, 0, 0, 0, 0, 1, 0, 2][..],
@@ -68,19 +68,29 @@ fn described(name: &str, types: &[u8], details: &[u8]) -> Event {
 }
 
 /// A row event of that table.
-fn rows(kind: u8, columns: u8, images: &[u8], rows: &[u8]) -> Event {
+pub(super) fn rows(kind: u8, columns: u8, images: &[u8], rows: &[u8]) -> Event {
     let head = [9, 0, 0, 0, 0, 0, 1, 0, 2, 0, columns];
     event(kind, 0, 0, &[&head[..], images, rows].concat())
 }
 
 /// What a transaction of these events tells.
 fn tells(all: &[Event], routes: &Routes) -> Result<Vec<String>, Lost> {
+    transaction(all, routes).map(|changes| told(&changes))
+}
+
+/// The same as it is.
+pub(super) fn tells_changes(all: &[Event], routes: &Routes) -> Result<Vec<Change>, Lost> {
+    let changes = transaction(all, routes)?;
+    Ok(changes.into_iter().map(|(_, change)| change).collect())
+}
+
+fn transaction(all: &[Event], routes: &Routes) -> Result<Vec<(PlaceId, Change)>, Lost> {
     let mut events = following();
     for event in all {
         events.take(event, routes)?;
     }
     match events.take(&event(XID, 2_000, 0, &[0; 8]), routes)? {
-        Heard::Transaction(_, changes) => Ok(told(&changes)),
+        Heard::Transaction(_, changes) => Ok(changes),
         _ => Ok(Vec::new()),
     }
 }

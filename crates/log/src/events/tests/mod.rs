@@ -7,6 +7,7 @@
 
 mod captured;
 mod hostile;
+mod keyed;
 mod log;
 mod made;
 

@@ -268,6 +268,7 @@ pub(super) fn settings_for(wait_timeout: Duration) -> Settings {
         server: IDENTITY.into(),
         wait_timeout,
         reads_lock: false,
+        ahead: None,
     }
 }
 
@@ -339,6 +340,7 @@ pub(super) fn settings_with(database: Option<&str>, other: &[(&str, &str)]) -> A
 fn default_of(name: &str) -> &'static str {
     match name {
         "wait_timeout" => "28800",
+        "time_zone" => "SYSTEM",
         "sql_mode" => "STRICT_TRANS_TABLES",
         "binlog_format" => "ROW",
         "max_heap_table_size" | "max_session_mem_used" => "67108864",
