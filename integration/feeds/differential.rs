@@ -56,9 +56,10 @@ fn compare(server: &'static Server, id: &'static str, user: &'static str) {
             random: Random(template),
             values: &mut random,
             app: &app,
+            key: None,
         }
         .statement();
-        pair.ask(template, &statement);
+        pair.ask(template, &statement.text);
     }
     let counts = proxy.counts();
     let narrowed = counts.of("feeds_narrowed");

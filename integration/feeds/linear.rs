@@ -15,7 +15,7 @@ use crate::kit::wire_client::WireClient;
 use crate::memory::world::{READERS, World};
 
 /// On a busy machine memory takes its time, and what it says then is to be checked as well.
-const PATIENT: &str = "
+pub(super) const PATIENT: &str = "
 [freshness]
 wait_ms = 10000
 [index]
@@ -27,7 +27,7 @@ narrow = \"always\"
 const WRITERS: u64 = 8;
 
 /// How many answers are checked on each server: `HEADWATER_CHECKS`, or enough for a test.
-fn checks() -> u64 {
+pub(super) fn checks() -> u64 {
     how_many("HEADWATER_CHECKS", 5_000)
 }
 

@@ -3,7 +3,9 @@
 mod app;
 mod differential;
 mod discover;
+mod keys;
 mod linear;
+mod moved;
 mod narrowed;
 mod pair;
 mod rules;

@@ -51,6 +51,33 @@ impl Pair {
             "columns as never said: {found:x?}\nbut {said:x?}\nto: {statement}"
         );
     }
+
+    /// The same of one that leaves the order of some rows to the server, who may choose anew each time: `either` asks for them in both
+    /// orders. Where these differ, `narrowed` must not count it.
+    #[track_caller]
+    pub(super) fn ask_untied(
+        &mut self,
+        template: u64,
+        statement: &str,
+        either: &[String; 2],
+        narrowed: impl Fn() -> u64,
+    ) {
+        let [one, other] = either.each_ref().map(|text| rows(self.direct.query(text)));
+        if one == other {
+            self.ask(template, statement);
+            return;
+        }
+        let before = narrowed();
+        self.proxied.query(statement);
+        assert_eq!(narrowed(), before, "narrowed with ties: {statement}");
+    }
+}
+
+fn rows(mut answers: Vec<Answer>) -> Vec<Vec<Option<String>>> {
+    match answers.pop() {
+        Some(Answer::Rows(rows)) => rows.rows,
+        _ => Vec::new(),
+    }
 }
 
 /// An answer without what follows the plan, and that.

@@ -1,7 +1,15 @@
 //! Statements of feeds, as apps write them: drawn at random from all shapes.
 
 use super::app::App;
+use super::keys::Key;
 use crate::kit::random::Random;
+
+/// A statement.
+pub(super) struct Statement {
+    pub(super) text: String,
+    /// Where the key alone orders: the same with messages of one key in either order.
+    pub(super) either: Option<[String; 2]>,
+}
 
 /// Draws statements: how each is written, and its values.
 pub(super) struct Drawn<'a> {
@@ -9,6 +17,8 @@ pub(super) struct Drawn<'a> {
     pub(super) random: Random,
     pub(super) values: &'a mut Random,
     pub(super) app: &'a App,
+    /// What orders pages in front of the id.
+    pub(super) key: Option<&'a Key>,
 }
 
 impl Drawn<'_> {
@@ -37,7 +47,7 @@ impl Drawn<'_> {
     }
 
     /// One statement.
-    pub(super) fn statement(&mut self) -> String {
+    pub(super) fn statement(&mut self) -> Statement {
         let quoted = self.random.one_in(2);
         let name = |name: &str| match quoted {
             true => format!("`{name}`"),
@@ -113,16 +123,10 @@ impl Drawn<'_> {
             conditions.push(filter);
         }
         let id = column("id");
-        match self.random.below(6) {
-            0 => conditions.push(format!("{id} < {}", self.id())),
-            1 => conditions.push(format!("{id} <= {}", self.id())),
-            2 => conditions.push(format!("{id} > {}", self.id())),
-            3 => {
-                let (a, b) = (self.id(), self.id());
-                conditions.push(format!("{id} BETWEEN {} AND {}", a.min(b), a.max(b)));
-            }
-            _ => {}
-        }
+        conditions.extend(match self.key {
+            Some(key) => self.cursor(key, &column(key.name), &id),
+            None => self.id_cursor(&id),
+        });
         self.random.shuffle(&mut conditions);
         let columns = match self.random.below(5) {
             0 => format!("{me}.*"),
@@ -153,6 +157,61 @@ impl Drawn<'_> {
             true => "SELECT DISTINCT",
             false => self.pick(&["SELECT", "select"]),
         };
-        format!("{select} {columns} FROM {from}{filter} ORDER BY {id} DESC {limit}")
+        let order = match self.key {
+            None => format!("{id} DESC"),
+            Some(key) => {
+                let behind = self
+                    .pick(&["", ", id"])
+                    .replace("id", &format!("{id} DESC"));
+                format!("{} DESC{behind}", column(key.name))
+            }
+        };
+        let ordered = |order: &str| {
+            format!("{select} {columns} FROM {from}{filter} ORDER BY {order} {limit}")
+        };
+        let alone = self.key.is_some() && !order.contains(',');
+        Statement {
+            text: ordered(&order),
+            either: alone.then(|| {
+                ["DESC", "ASC"].map(|direction| ordered(&format!("{order}, {id} {direction}")))
+            }),
+        }
+    }
+
+    fn id_cursor(&mut self, id: &str) -> Option<String> {
+        match self.random.below(6) {
+            0 => Some(format!("{id} < {}", self.id())),
+            1 => Some(format!("{id} <= {}", self.id())),
+            2 => Some(format!("{id} > {}", self.id())),
+            3 => {
+                let (a, b) = (self.id(), self.id());
+                Some(format!("{id} BETWEEN {} AND {}", a.min(b), a.max(b)))
+            }
+            _ => None,
+        }
+    }
+
+    fn cursor(&mut self, key: &Key, at: &str, id: &str) -> Option<String> {
+        let (a, b) = (key.literal(self.values), key.literal(self.values));
+        let number = self.id();
+        let (less, inner) = match self.random.below(4) {
+            0 => ("<", "<"),
+            1 => ("<", "<="),
+            2 => (">", ">"),
+            _ => (">", ">="),
+        };
+        Some(match self.random.below(12) {
+            0 => format!("{at} < {a}"),
+            1 => format!("{at} <= {a}"),
+            2 => format!("{at} > {a}"),
+            3 => format!("{a} > {at}"),
+            4 => format!("{at} BETWEEN {b} AND {a}"),
+            5 => format!("({at}, {id}) {inner} ({a}, {number})"),
+            6 => format!("({at} {less} {a} OR ({at} = {a} AND {id} {inner} {number}))"),
+            7 => format!("({at} {less} {a} OR ({at} = {b} AND {id} {inner} {number}))"),
+            8 => format!("{at} < {a} AND {at} >= {b}"),
+            9 => format!("{id} < {number}"),
+            _ => return None,
+        })
     }
 }

@@ -1,0 +1,192 @@
+//! Pages ordered by a key and the id, over keys of every kind: many that are the same, NULL, what is no date.
+
+use super::app::{App, SETTINGS};
+use super::pair::Pair;
+use super::statements::Drawn;
+use crate::kit::database::Database;
+use crate::kit::how_many;
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::random::Random;
+use crate::kit::servers::{Server, on_each_server};
+use crate::kit::wire_client::WireClient;
+
+/// How many statements are compared on each server: `HEADWATER_FEEDS`, or enough for a test.
+fn statements() -> u64 {
+    how_many("HEADWATER_FEEDS", 2_000)
+}
+
+/// So many ways to write one.
+const TEMPLATES: u64 = 40;
+
+/// A column that pages are ordered by.
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    sql: &'static str,
+    /// Of a message, by its id and by chance.
+    value: &'static str,
+    /// Digits behind the second; `None`: a number.
+    digits: Option<usize>,
+    /// The time zone of the client's session.
+    zone: &'static str,
+    /// Of ten statements so many are narrowed, at least.
+    narrowed: u64,
+}
+
+const KEYS: [Key; 5] = [
+    // As most apps have it: all ties within a second, and rows that have none.
+    Key {
+        name: "shown_at",
+        sql: "DATETIME NULL",
+        value: "CASE WHEN id % 31 = 0 THEN NULL WHEN id % 37 = 0 THEN '0000-00-00' WHEN id % 41 = 0 THEN '2026-02-31 12:00:00' \
+                ELSE '2026-01-01' + INTERVAL FLOOR(RAND(7) * 90 * 86400) SECOND END",
+        digits: Some(0),
+        zone: "SYSTEM",
+        narrowed: 3,
+    },
+    Key {
+        name: "shown_at",
+        sql: "DATETIME(6) NOT NULL",
+        value: "'2026-01-01' + INTERVAL FLOOR(RAND(8) * 90 * 86400 * 1000) * 1000 MICROSECOND",
+        digits: Some(6),
+        zone: "+02:00",
+        narrowed: 3,
+    },
+    Key {
+        name: "shown_at",
+        sql: "TIMESTAMP(3) NULL",
+        value: "CASE WHEN id % 31 = 0 THEN NULL WHEN id % 37 = 0 THEN '0000-00-00' \
+                ELSE '2026-01-01' + INTERVAL FLOOR(RAND(9) * 90 * 864000) * 100000 MICROSECOND END",
+        digits: Some(3),
+        zone: "-05:30",
+        narrowed: 3,
+    },
+    // Where the zone is no offset, bounds are the server's alone to heed.
+    Key {
+        name: "shown_at",
+        sql: "TIMESTAMP NOT NULL DEFAULT '2026-01-01'",
+        value: "'2026-01-01' + INTERVAL FLOOR(RAND(10) * 90 * 86400) SECOND",
+        digits: Some(0),
+        zone: "SYSTEM",
+        narrowed: 1,
+    },
+    Key {
+        name: "score",
+        sql: "INT NULL",
+        value: "CASE WHEN id % 11 = 0 THEN NULL ELSE FLOOR(RAND(11) * 400) - 200 END",
+        digits: None,
+        zone: "SYSTEM",
+        narrowed: 1,
+    },
+];
+
+impl Key {
+    /// One that may be a message's; now and then one that none can have.
+    pub(super) fn literal(&self, random: &mut Random) -> String {
+        let Some(digits) = self.digits else {
+            return match random.below(20) {
+                0 => "99999999999".to_owned(),
+                1 => "-2147483648".to_owned(),
+                _ => (random.below(420) as i64 - 210).to_string(),
+            };
+        };
+        let (month, day) = (1 + random.below(3), 1 + random.below(28));
+        let date = format!("2026-{month:02}-{day:02}");
+        let time = format!("{:02}:{:02}:00", random.below(24), random.below(60));
+        let fraction = match random.below(4) {
+            // One digit too many is not read as a bound.
+            0 => format!(
+                ".{:0width$}",
+                1 + random.below(9),
+                width = (digits + 1).min(6)
+            ),
+            1 if digits > 0 => ".5".to_owned(),
+            _ => String::new(),
+        };
+        match random.below(8) {
+            0 => format!("'{date}'"),
+            _ => format!("'{date} {time}{fraction}'"),
+        }
+    }
+
+    /// Has the app's messages bear it.
+    fn add(&self, root: &mut WireClient) {
+        let Key {
+            name, sql, value, ..
+        } = self;
+        root.ok("SET sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00'");
+        root.ok(&format!(
+            "ALTER TABLE statuses ADD COLUMN {name} {sql}, ADD INDEX feed (profile_id, {name}), STATS_AUTO_RECALC = 0"
+        ));
+        root.ok(&format!("UPDATE statuses SET {name} = {value}"));
+        root.query("ANALYZE TABLE statuses");
+    }
+
+    fn settings(&self) -> String {
+        let order = format!("order = [\"{}\", \"id\"]", self.name);
+        SETTINGS.replace("order = [\"id\"]", &order)
+    }
+}
+
+#[test]
+fn statements_of_feeds_ordered_by_keys_are_answered_as_directly() {
+    on_each_server(|server| {
+        for key in &KEYS {
+            compare(server, key);
+        }
+    });
+}
+
+fn compare(server: &'static Server, key: &Key) {
+    let mut random = Random(20_261_124);
+    let app = App {
+        id: "BIGINT UNSIGNED",
+        user: "INT",
+        users: 300,
+        messages: 20_000,
+        follows: 6_000,
+    };
+    let database = Database::empty(server, "feedkeys");
+    let mut root = database.connect();
+    app.make(&mut root, &mut random);
+    key.add(&mut root);
+    let proxy = Proxy::configured(server.addr(), &key.settings(), ROOT_SERVICE);
+    proxy.wait_for_log(&format!(
+        "feed home in database {}: served",
+        database.name()
+    ));
+    let (mut direct, mut proxied) = (database.connect(), proxy.login(&database.login()));
+    for client in [&mut direct, &mut proxied] {
+        // Elsewhere MySQL warns of what is no date, for each that it writes to a temporary table.
+        client.ok(&format!(
+            "SET time_zone = '{}', sql_mode = 'ALLOW_INVALID_DATES'",
+            key.zone
+        ));
+    }
+    let mut pair = Pair::new(direct, proxied);
+    let count = statements() / KEYS.len() as u64;
+    for _ in 0..count {
+        let template = random.below(TEMPLATES);
+        let statement = Drawn {
+            random: Random(template),
+            values: &mut random,
+            app: &app,
+            key: Some(key),
+        }
+        .statement();
+        match &statement.either {
+            None => pair.ask(template, &statement.text),
+            Some(either) => {
+                let narrowed = || proxy.counts().of("feeds_narrowed");
+                pair.ask_untied(template, &statement.text, either, narrowed);
+            }
+        }
+    }
+    let counts = proxy.counts();
+    println!("{}: {counts:?}", key.sql);
+    let narrowed = counts.of("feeds_narrowed");
+    assert!(
+        narrowed * 10 >= key.narrowed * count,
+        "{}: {counts:?}",
+        key.sql
+    );
+}
