@@ -124,7 +124,7 @@ fn write(kind: &Kind, writer: u64, moves: &Moves, stop: &AtomicBool, mut client:
         }
         client.ok("COMMIT");
         moves.done.store(n, Ordering::SeqCst);
-        thread::sleep(Duration::from_micros(random.below(50_000)));
+        thread::sleep(Duration::from_micros(random.below(12_000)));
     }
 }
 
@@ -229,7 +229,7 @@ fn story(server: &'static Server, kind: &'static Kind) {
     let database = Database::classic(server, "feedmoved");
     let mut root = database.connect();
     root.ok(&format!(
-        "ALTER TABLE message ADD COLUMN moved {}, ADD INDEX feed (user_id, moved)",
+        "ALTER TABLE message MODIFY user_id INT UNSIGNED NULL, ADD COLUMN moved {}, ADD INDEX feed (user_id, moved)",
         kind.sql
     ));
     for author in 1..=WRITERS * AUTHORS {
