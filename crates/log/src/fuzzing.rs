@@ -2,10 +2,10 @@
 
 use super::events::{Events, Heard};
 use super::routes::Routes;
-use super::tables::Tables;
+use super::tables::{KeyName, Tables};
 use crate::event::{Event, Keep};
-use headwater_timeline::Definition;
 use headwater_timeline::index::{PlaceId, Position};
+use headwater_timeline::{Definition, KeyType};
 
 /// Row changes of a transaction, at most.
 const MOST: usize = 1_000;
@@ -13,7 +13,12 @@ const MOST: usize = 1_000;
 /// Events, each behind its type and the length of its body (2 bytes), are read or refused: positions never go back, and no
 /// transaction grows beyond its limit.
 pub fn events(data: &[u8]) {
-    let tables = Tables::of(PlaceId(0), &Definition::classic(), "tl");
+    let mut tables = Tables::of(PlaceId(0), &Definition::classic(), "tl");
+    // Every other time pages are ordered by a key.
+    tables.names.key = (data.len() % 2 == 0).then(|| KeyName {
+        column: "body".to_owned(),
+        kind: KeyType::Datetime(6),
+    });
     let columns = [
         ("message", "id"),
         ("message", "user_id"),

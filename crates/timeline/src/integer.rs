@@ -13,6 +13,13 @@ pub struct Integer {
 const ZERO: u64 = 1 << 63;
 
 impl Integer {
+    /// The same with as many values as there can be. Each has the same place in both: what is told may be from before a column was made
+    /// wider, or from behind that.
+    #[must_use]
+    pub fn widest(self) -> Integer {
+        Integer { bits: 64, ..self }
+    }
+
     /// The value of plain digits, behind a minus or not, if the type holds it.
     #[must_use]
     pub fn read(self, digits: &[u8], negative: bool) -> Option<u64> {

@@ -70,6 +70,7 @@ impl KeyType {
     #[must_use]
     pub fn of_told(self, text: &[u8]) -> Option<u64> {
         if let KeyType::Integer(of) = self {
+            let of = of.widest();
             let place = match text.strip_prefix(b"-") {
                 Some(digits) => of.read(digits, true),
                 None => of.read(text, false),
@@ -93,9 +94,7 @@ impl KeyType {
                 if of.signed && bytes.last().is_some_and(|highest| highest & 0x80 != 0) {
                     value -= 1i128 << (8 * bytes.len());
                 }
-                // The width is the row's own: it may be from before the column was made wider.
-                let of = Integer { bits: 64, ..of };
-                of.of(value)?.checked_add(1)
+                of.widest().of(value)?.checked_add(1)
             }
             KeyType::Datetime(_) => {
                 const SIGN: u64 = 1 << 39;
@@ -229,7 +228,7 @@ mod tests {
         for (kind, text) in [
             (INT, ""),
             (INT, "--1"),
-            (INT, "4294967296"),
+            (BIG, "9223372036854775808"),
             (DATETIME, "2026-11-23T10:00:00"),
             (DATETIME, "7"),
             (TIMESTAMP, "1969-12-31 23:59:59"),
@@ -265,6 +264,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..12), key: u64) {
+            for kind in [INT, BIG, DATETIME, TIMESTAMP] {
+                for number in [kind.of_image(&bytes), kind.of_told(&bytes), Some(key)] {
+                    if let Some(literal) = number.and_then(|number| kind.literal(number)) {
+                        prop_assert!(literal == "NULL" || kind.of_told(literal.trim_matches('\'').as_bytes()) == number);
+                    }
+                }
+            }
+        }
+
         #[test]
         fn a_number_is_found_again_by_its_literal(seed in any::<u64>(), a in any::<i32>(), b in any::<i32>()) {
             prop_assert_eq!(INT.of_integer(a.into()).cmp(&INT.of_integer(b.into())), a.cmp(&b));

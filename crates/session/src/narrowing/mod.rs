@@ -367,6 +367,7 @@ impl<K: Feeds> World<'_, K> {
         };
         let wishes = Wishes {
             asked,
+            wanted,
             range,
             anew: 0,
         };
