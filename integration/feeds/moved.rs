@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use headwater::lab::bench::crew::FEED;
+use headwater::lab::feed::FEED;
 
 use super::linear::{PATIENT, checks};
 use crate::kit::database::Database;
