@@ -15,7 +15,7 @@ const MOST: usize = 1_000;
 pub fn events(data: &[u8]) {
     let mut tables = Tables::of(PlaceId(0), &Definition::classic(), "tl");
     // Every other time pages are ordered by a key.
-    tables.names.key = (data.len() % 2 == 0).then(|| KeyName {
+    tables.names.key = data.len().is_multiple_of(2).then(|| KeyName {
         column: "body".to_owned(),
         kind: KeyType::Datetime(6),
     });

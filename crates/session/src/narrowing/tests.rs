@@ -505,7 +505,7 @@ fn a_level_that_is_told_only_now_is_heeded() {
     };
     for (locks, end) in [
         ("1", "relay in_transaction"),
-        ("0", "candidates [7] [] None 0 2"),
+        ("0", "candidates [7] [] all 0 2"),
     ] {
         let mut scene = Scene::learned(JOINED);
         scene.session.standing.observe(&status(3));
