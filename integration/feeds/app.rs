@@ -17,7 +17,12 @@ pub(super) struct App {
     pub(super) follows: u64,
 }
 
+/// On a busy machine memory takes its time, and what it says then is to be compared as well.
 pub(super) const SETTINGS: &str = "
+[freshness]
+wait_ms = 10000
+[index]
+wait_ms = 10000
 [feeds]
 narrow = \"always\"
 [[feed]]

@@ -127,7 +127,7 @@ impl Key {
         let settings = SETTINGS.replace("order = [\"id\"]", &order);
         // Filled at the start, or as statements come.
         match self.digits {
-            None => format!("{settings}[index]\npreload = true\n"),
+            None => settings.replace("[index]\n", "[index]\npreload = true\n"),
             Some(_) => settings,
         }
     }

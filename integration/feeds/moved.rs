@@ -173,7 +173,11 @@ fn statement(kind: &Kind, turn: u64, upper: Option<u64>, limit: usize) -> String
             (kind.literal)(upper + 1)
         ),
     });
-    let behind = if (turn / 12).is_multiple_of(2) { ", id DESC" } else { "" };
+    let behind = if (turn / 12).is_multiple_of(2) {
+        ", id DESC"
+    } else {
+        ""
+    };
     format!(
         "SELECT message.id, moved FROM message {from} WHERE {condition}{} ORDER BY moved DESC{} LIMIT {limit}",
         bound.unwrap_or_default(),
@@ -230,7 +234,9 @@ fn read(kind: &Kind, number: u64, moves: &[Moves], checked: &AtomicU64, mut clie
         let limit = [4, 17, 400][(turn / 24 % 3) as usize];
         let done = of(|own| &own.done);
         let newest = key(0, done[0] + SLOTS - 1);
-        let upper = (turn / 3).is_multiple_of(3).then(|| newest.saturating_sub(turn % 7));
+        let upper = (turn / 3)
+            .is_multiple_of(3)
+            .then(|| newest.saturating_sub(turn % 7));
         let text = statement(kind, turn, upper, limit);
         let answers = client.query(&text);
         let begun = of(|own| &own.begun);
