@@ -61,14 +61,14 @@ const KEYS: [Key; 5] = [
         zone: "-05:30",
         narrowed: 3,
     },
-    // Where the zone is no offset, bounds are the server's alone to heed.
+    // The system's zone is UTC.
     Key {
         name: "shown_at",
         sql: "TIMESTAMP NOT NULL DEFAULT '2026-01-01'",
         value: "'2026-01-01' + INTERVAL FLOOR(RAND(10) * 90 * 86400) SECOND",
         digits: Some(0),
         zone: "SYSTEM",
-        narrowed: 1,
+        narrowed: 3,
     },
     Key {
         name: "score",

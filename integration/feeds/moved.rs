@@ -19,6 +19,8 @@ use crate::kit::wire_client::{Answer, Login, WireClient};
 
 const WRITERS: u64 = 3;
 const SLOTS: u64 = 10;
+/// Answers are asked for until there were so many.
+const MOVES: u64 = 60;
 /// Authors of each writer, among whom its messages go round.
 const AUTHORS: u64 = 2;
 const READER: u64 = 1;
@@ -229,7 +231,11 @@ fn read(kind: &Kind, number: u64, moves: &[Moves], checked: &AtomicU64, mut clie
         all.collect()
     };
     let mut turn = number;
-    while checked.load(Ordering::Relaxed) < checks() / kind.slower {
+    let is_over = || {
+        let moved: u64 = of(|own| &own.done).iter().sum();
+        checked.load(Ordering::Relaxed) >= checks() / kind.slower && moved >= MOVES
+    };
+    while !is_over() {
         turn += 1;
         let limit = [4, 17, 400][(turn / 24 % 3) as usize];
         let done = of(|own| &own.done);
@@ -301,7 +307,6 @@ fn story(server: &'static Server, kind: &'static Kind) {
         .map(|own| own.done.load(Ordering::Relaxed))
         .sum();
     println!("{}, {}: {done} moves; {counts:?}", kind.sql, kind.image);
-    assert!(done > 20, "the writers stood still");
     assert!(
         counts.of("feeds_narrowed") * 10 * kind.slower > checks() * kind.narrowed,
         "{counts:?}"

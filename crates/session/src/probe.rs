@@ -19,10 +19,11 @@ const SERVER: usize = 1;
 const WAIT_TIMEOUT: usize = 2;
 /// The column behind that: whether a read inside a transaction takes locks (`SERIALIZABLE`).
 const READS_LOCK: usize = 3;
-/// The column behind that: its time zone.
+/// The columns behind that: its time zone, and the one that SYSTEM stands for.
 const TIME_ZONE: usize = 4;
+const SYSTEM_TIME_ZONE: usize = 5;
 /// Where the variables begin.
-const FIRST: usize = 5;
+const FIRST: usize = 6;
 /// The variables.
 const VARIABLES: [Variable; 10] = [
     ("sql_mode", is_no_oracle),
@@ -101,6 +102,7 @@ pub fn settings_query(mariadb: bool) -> String {
         "@@wait_timeout".to_owned(),
         format!("@@{isolation}=0x53455249414c495a41424c45"),
         "@@time_zone".to_owned(),
+        "@@system_time_zone".to_owned(),
     ];
     columns.extend(variables(mariadb).map(|(name, _)| format!("@@{name}")));
     if !mariadb {
@@ -176,12 +178,18 @@ pub fn judge_settings(mariadb: bool, rows: &Rows) -> Result<Settings, Reason> {
         server: text(SERVER).to_vec(),
         wait_timeout: Duration::from_secs(number(text(WAIT_TIMEOUT)).unwrap_or_default()),
         reads_lock: text(READS_LOCK) != b"0",
-        ahead: offset(text(TIME_ZONE)),
+        ahead: offset(match text(TIME_ZONE) {
+            b"SYSTEM" => text(SYSTEM_TIME_ZONE),
+            zone => zone,
+        }),
     })
 }
 
-/// A time zone that is an offset: `+05:30`. Named ones have hours that come twice.
+/// A time zone that is an offset: `+05:30`, or `UTC`. Others have hours that come twice.
 fn offset(zone: &[u8]) -> Option<i64> {
+    if zone == b"UTC" {
+        return Some(0);
+    }
     let [sign, h, hh, b':', m, mm] = *zone else {
         return None;
     };
@@ -224,7 +232,8 @@ mod tests {
             ("-11:00", Some(-660)),
             ("SYSTEM", None),
             ("Europe/Berlin", None),
-            ("UTC", None),
+            ("UTC", Some(0)),
+            ("CET", None),
             ("05:30", None),
             ("+5:30", None),
             ("+05:30 ", None),

@@ -24,6 +24,7 @@ use headwater_feed::narrow::{Candidates as Among, Form};
 use headwater_feed::template::{Choice, Retired};
 use headwater_feed::words::Words;
 use headwater_feed::{Refused, Template};
+use headwater_timeline::KeyType;
 use headwater_timeline::index::{Keyed, Range};
 use headwater_wire::command;
 use headwater_wire::reply::Outcome;
@@ -346,11 +347,16 @@ impl<K: Feeds> World<'_, K> {
         *self.plain = true;
         let text = self.text().ok_or(Why::Failed)?;
         let template = &subject.template;
+        let ahead = self.session.standing.ahead();
+        // MySQL may sort by the time that the session is told: in the hour that comes twice its order is its plan's.
+        if matches!(template.types.key, Some(KeyType::Timestamp(_))) && ahead.is_none() {
+            return Err(Why::TimeZone);
+        }
         let statement = Statement {
             text,
             words: &subject.words,
             parameters: &[],
-            ahead: self.session.standing.ahead(),
+            ahead,
         };
         let asked = template.shape.bind(statement, template.types)?;
         let rows = asked.limit.saturating_add(asked.offset);

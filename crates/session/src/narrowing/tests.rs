@@ -14,7 +14,7 @@ use headwater_feed::parse::parse;
 use headwater_feed::schema::{Class, ColumnFacts, Schema, Table};
 use headwater_feed::{Feed, FeedId, shape};
 use headwater_statement::{Effects, Locks};
-use headwater_timeline::{Integer, KeyType};
+use headwater_timeline::Integer;
 use headwater_wire::frame;
 use headwater_wire::response::{ErrPacket, OkPacket};
 use headwater_wire::resultset::{told, told_with};
@@ -496,7 +496,7 @@ fn in_a_transaction_candidates_that_have_changed_are_not_taken_anew() {
 
 #[test]
 fn a_level_that_is_told_only_now_is_heeded() {
-    let values = "tl one 100 LOCKS SYSTEM - ROW 16777216 18446744073709551615 1 0 0 0 OFF 0 0 - 9223372036854775807 1000";
+    let values = "tl one 100 LOCKS SYSTEM UTC - ROW 16777216 18446744073709551615 1 0 0 0 OFF 0 0 - 9223372036854775807 1000";
     let row = |locks: &str| {
         let values = values.replace("LOCKS", locks);
         let cell = |value: &str| (value != "-").then(|| value.to_owned());
@@ -629,4 +629,19 @@ fn messages_of_one_key_are_the_servers_to_order() {
     let mut scene = Scene::proven(&ordered);
     let needs = scene.play(&ordered, vec![]);
     assert_eq!(needs, [asked.trim_end_matches(" untied")]);
+}
+
+#[test]
+fn a_timestamp_orders_only_where_no_hour_comes_twice() {
+    let text = "SELECT id FROM message WHERE author = 1 ORDER BY score DESC, id DESC LIMIT 2";
+    let mut template = template(text);
+    Arc::get_mut(&mut template).unwrap().types.key = Some(KeyType::Timestamp(0));
+    let mut scene = Scene::proven(text);
+    scene.known = OneTemplate(super::Known::Ready(template));
+    assert_eq!(scene.play(text, vec![]), ["candidates [] [1] all 0 2"]);
+    scene.session.standing.settings_proved(Settings {
+        ahead: None,
+        ..settings()
+    });
+    assert_eq!(scene.play(text, vec![]), ["relay time_zone"]);
 }

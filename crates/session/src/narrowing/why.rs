@@ -24,6 +24,8 @@ pub enum Why {
     TooMany,
     /// Memory has not got its authors' messages, or not in time.
     NotInMemory,
+    /// Its feed is ordered by a TIMESTAMP, and the session's time zone is no offset.
+    TimeZone,
     /// Messages of its page share a key, and nothing else orders them.
     Ties,
     /// Its filter lets so few messages pass that `limits.candidates` did not suffice.
@@ -36,7 +38,7 @@ pub enum Why {
 
 impl Why {
     /// Every one, but for what texts and sessions say.
-    pub const OWN: [Why; 12] = [
+    pub const OWN: [Why; 13] = [
         Why::New,
         Why::Unchecked,
         Why::Retired(Retired::Warns),
@@ -45,6 +47,7 @@ impl Why {
         Why::Cheaper,
         Why::TooMany,
         Why::NotInMemory,
+        Why::TimeZone,
         Why::Ties,
         Why::Filtered,
         Why::Changed,
@@ -125,6 +128,11 @@ impl Why {
                 "not_in_memory",
                 "memory has not got the messages of its authors, or not within `index.wait_ms`",
                 "raise `index.memory_bytes`, or set `index.preload`",
+            ),
+            Why::TimeZone => (
+                "time_zone",
+                "its feed is ordered by a TIMESTAMP, and the session's time zone has an hour that comes twice: what comes first in it is the server's choice",
+                "`SET time_zone = '+00:00'`, or another offset, or order by a DATETIME",
             ),
             Why::Ties => (
                 "ties",
