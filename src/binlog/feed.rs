@@ -187,3 +187,51 @@ impl Binlog {
             && following.spared(mark, place.number(), readers, Some(authors))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is named of messages with these keys, whose ids count from 1 on, where memory was asked for so many.
+    fn named(keys: &[u64], most: usize, untied: bool) -> (Vec<u64>, bool, bool) {
+        let wish = Wish {
+            readers: Vec::new(),
+            authors: Vec::new(),
+            range: Range {
+                upper: None,
+                lower: Keyed::LEAST,
+                most,
+            },
+            untied,
+        };
+        let all = (1..).zip(keys).map(|(id, key)| Keyed::of(*key, id));
+        let items: Vec<Keyed> = all.take(wish.most()).collect();
+        let found = Newest {
+            all: items.len() < wish.most(),
+            items,
+        };
+        let Named { ids, all, tied } = Named::of(found, &wish);
+        (ids, all, tied)
+    }
+
+    #[test]
+    fn candidates_end_in_front_of_the_first_that_share_a_key() {
+        assert_eq!(
+            named(&[9, 8, 8, 7], 3, false),
+            (vec![1, 2, 3], false, false)
+        );
+        assert_eq!(
+            named(&[9, 8, 8, 7], 9, false),
+            (vec![1, 2, 3, 4], true, false)
+        );
+        assert_eq!(named(&[9, 8, 7, 6], 3, true), (vec![1, 2, 3], false, false));
+        assert_eq!(named(&[9, 8, 7], 3, true), (vec![1, 2, 3], true, false));
+        assert_eq!(named(&[9, 8, 8, 7], 3, true), (vec![1], false, true));
+        // The last one shares its key with the one behind it.
+        assert_eq!(named(&[9, 8, 7, 7], 3, true), (vec![1, 2], false, true));
+        // NULL is a key like others.
+        assert_eq!(named(&[9, 0, 0], 9, true), (vec![1], false, true));
+        assert_eq!(named(&[5, 5], 1, true), (vec![], false, true));
+        assert_eq!(named(&[], 4, true), (vec![], true, false));
+    }
+}
