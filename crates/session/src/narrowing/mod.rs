@@ -199,6 +199,8 @@ struct Wishes {
     wanted: usize,
     range: Range<Keyed>,
     anew: u32,
+    /// Candidates did not suffice at first.
+    short: bool,
 }
 
 /// Candidates in use.
@@ -376,6 +378,7 @@ impl<K: Feeds> World<'_, K> {
             wanted,
             range,
             anew: 0,
+            short: false,
         };
         Ok(wish(subject, wishes))
     }
@@ -497,7 +500,15 @@ impl<K: Feeds> World<'_, K> {
                 most,
                 ..wishes.range
             };
-            return Ok(wish(subject, Wishes { range, ..wishes }));
+            let short = true;
+            return Ok(wish(
+                subject,
+                Wishes {
+                    range,
+                    short,
+                    ..wishes
+                },
+            ));
         }
         let crowd = candidates.crowd;
         let capabilities = self.session.capabilities;
@@ -533,7 +544,10 @@ impl<K: Feeds> World<'_, K> {
             let anew = wishes.anew + 1;
             return Ok(wish(subject, Wishes { anew, ..wishes }));
         }
-        template.took(candidates.crowd, self.microseconds());
+        // How many candidates are needed is still being learned where they did not suffice: that is rare, and no cost of this way.
+        if !wishes.short {
+            template.took(candidates.crowd, self.microseconds());
+        }
         if !candidates.all {
             template.sufficed();
         }
