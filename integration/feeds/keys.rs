@@ -203,3 +203,28 @@ fn compare(server: &'static Server, key: &Key) {
         key.sql
     );
 }
+
+/// The check says what completeness needs, and serves the feed once that is there.
+#[test]
+fn a_key_without_its_index_is_told_with_the_statement_that_mends_it() {
+    on_each_server(|server| {
+        let database = Database::empty(server, "feedkeyindex");
+        let app = App {
+            id: "INT",
+            user: "INT",
+            users: 20,
+            messages: 500,
+            follows: 100,
+        };
+        let mut root = database.connect();
+        app.make(&mut root, &mut Random(5));
+        let settings = SETTINGS.replace("order = [\"id\"]", "order = [\"created_at\", \"id\"]");
+        let proxy = Proxy::configured(server.addr(), &settings, ROOT_SERVICE);
+        let mends = "ALTER TABLE `statuses` ADD INDEX (`profile_id`, `created_at`)";
+        proxy.wait_for_log(mends);
+        root.ok(mends);
+        // It is looked at again when a statement comes.
+        let page = "SELECT id FROM statuses WHERE profile_id IN (1, 2) ORDER BY created_at DESC, id DESC LIMIT 5";
+        narrowed(&proxy, &mut proxy.login(&database.login()), page);
+    });
+}
