@@ -9,9 +9,9 @@ use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_server};
 
-/// How many statements are compared on each server: `HEADWATER_FEEDS`, or enough for a test.
-fn statements() -> u64 {
-    how_many("HEADWATER_FEEDS", 2_000)
+/// How many statements are compared on each server, by the id and by keys: `HEADWATER_FEEDS`, or enough for a test.
+pub(super) fn statements() -> u64 {
+    how_many("HEADWATER_FEEDS", 10_000)
 }
 
 /// So many ways to write one.

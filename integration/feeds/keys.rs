@@ -1,20 +1,15 @@
 //! Pages ordered by a key and the id, over keys of every kind: many that are the same, NULL, what is no date.
 
 use super::app::{App, SETTINGS};
+use super::differential::statements;
 use super::narrowed::narrowed;
 use super::pair::Pair;
 use super::statements::Drawn;
 use crate::kit::database::Database;
-use crate::kit::how_many;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_server};
 use crate::kit::wire_client::WireClient;
-
-/// How many statements are compared on each server: `HEADWATER_FEEDS`, or enough for a test.
-fn statements() -> u64 {
-    how_many("HEADWATER_FEEDS", 2_000)
-}
 
 /// So many ways to write one.
 const TEMPLATES: u64 = 40;

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::bind::Types;
-use crate::cost::{Costs, Crowd, Need, WIDER, Way};
+use crate::cost::{Costs, Course, Crowd, Need, WIDER, Way};
 use crate::definition::FeedId;
 use crate::query::{Condition, Query, Rows, Says, Source};
 use crate::shape::{Feed, Shape};
@@ -45,8 +45,6 @@ struct Learned {
     /// Its columns are described as they are directly where they come through a temporary table.
     buffered: bool,
     retired: Option<Retired>,
-    /// Statements that were asked directly for their cost.
-    direct: u32,
 }
 
 /// Why a template is not narrowed any more, though its text could be.
@@ -75,9 +73,6 @@ pub enum Choice {
     /// As it is, for good.
     Retired(Retired),
 }
-
-/// Where the direct way is the cheaper one, one statement in so many is looked at.
-const LOOKED_AT: u32 = 64;
 
 impl Template {
     /// One of which nothing was learned yet.
@@ -128,22 +123,15 @@ impl Template {
         let Some(costs) = learned.costs.get_mut(crowd.number()) else {
             return Choice::Direct;
         };
-        let way = match (costs.choose(), known) {
-            (_, true) if always => Way::Narrowed,
-            (way, _) => way,
+        let narrowed = Choice::Narrowed {
+            buffered: learned.buffered,
         };
-        match way {
-            Way::Narrowed if known => Choice::Narrowed {
-                buffered: learned.buffered,
-            },
-            Way::Direct if known && costs.better() == Way::Direct => {
-                learned.direct = learned.direct.wrapping_add(1);
-                match learned.direct.is_multiple_of(LOOKED_AT) {
-                    true => Choice::Learn,
-                    false => Choice::Direct,
-                }
-            }
-            _ => Choice::Learn,
+        match costs.choose() {
+            _ if !known => Choice::Learn,
+            _ if always => narrowed,
+            Course::Narrowed => narrowed,
+            Course::Measured => Choice::Learn,
+            Course::Direct => Choice::Direct,
         }
     }
 
