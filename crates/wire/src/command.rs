@@ -1,11 +1,9 @@
 //! What a client asks: the command byte, how it is answered, and where the SQL text of a query stands.
 
 mod execute;
-mod given;
 mod query;
 
 pub use execute::{Execute, LAST_PREPARED, digits, statement_id};
-pub use given::{Given, Value, execution};
 pub use query::{query_payload, query_text, with_text};
 
 macro_rules! commands {

@@ -78,20 +78,6 @@ impl<'a> Execute<'a> {
         self.parameters.values
     }
 
-    /// Of each parameter, whether it is NULL.
-    pub(super) fn nulls(&self) -> impl Iterator<Item = bool> {
-        let Parameters { count, nulls, .. } = self.parameters;
-        (0..count).map(|index| {
-            let byte = nulls.get(index / 8);
-            byte.is_some_and(|byte| byte >> (index % 8) & 1 == 1)
-        })
-    }
-
-    /// Types have names behind them.
-    pub(super) fn are_named(&self) -> bool {
-        self.parameters.named
-    }
-
     /// The values, which `types` tell apart. `None` in place of each that is not certainly a number from 0 to 2^64 - 1.
     ///
     /// # Errors
