@@ -1,9 +1,11 @@
 //! What a client asks: the command byte, how it is answered, and where the SQL text of a query stands.
 
 mod execute;
+mod parameters;
 mod query;
 
 pub use execute::{Execute, LAST_PREPARED, digits, statement_id};
+pub use parameters::{Parameter, Value, execution};
 pub use query::{query_payload, query_text, with_text};
 
 macro_rules! commands {

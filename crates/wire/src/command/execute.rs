@@ -6,7 +6,7 @@ use crate::capability::Capabilities;
 use crate::cursor::{Cursor, Malformed};
 
 /// The bit of a parameter's type word that says it has no sign.
-const UNSIGNED: u8 = 0x80;
+pub(super) const UNSIGNED: u8 = 0x80;
 
 /// An execution of a prepared statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Execute<'a> {
     pub flags: u8,
     /// Always 1, as far as is known.
     pub iterations: u32,
-    parameters: Parameters<'a>,
+    pub(super) parameters: Parameters<'a>,
 }
 
 /// Stands for the statement prepared last (MariaDB).
@@ -32,12 +32,12 @@ pub fn statement_id(payload: &[u8]) -> Option<u32> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Parameters<'a> {
-    count: usize,
-    named: bool,
-    nulls: &'a [u8],
+pub(super) struct Parameters<'a> {
+    pub(super) count: usize,
+    pub(super) named: bool,
+    pub(super) nulls: &'a [u8],
     types: Option<&'a [u8]>,
-    values: &'a [u8],
+    pub(super) values: &'a [u8],
     /// Where the flag stands in the payload that says whether types come along.
     bound_at: usize,
 }
@@ -208,7 +208,7 @@ fn number(cursor: &mut Cursor<'_>, code: u8, unsigned: bool) -> Result<Option<u6
 }
 
 /// A number without a fraction, small enough that no other one is as near.
-fn whole(value: f64) -> Option<u64> {
+pub(super) fn whole(value: f64) -> Option<u64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let whole = value.is_sign_positive() && value < EXACT && value.fract() == 0.0;
     // Digits say it without a cast.

@@ -1,0 +1,345 @@
+//! The parameters of an execution one by one, and an execution that is made of such (manual, COM_STMT_EXECUTE).
+
+use super::Command;
+use super::execute::{Execute, UNSIGNED, whole};
+use super::query::skip_value;
+use crate::capability::Capabilities;
+use crate::cursor::{Cursor, Malformed, put_lenenc_int};
+
+/// One parameter, as it stands in the packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parameter<'a> {
+    /// Its type in two bytes, and its name where parameters have names.
+    pub kind: &'a [u8],
+    /// Its bytes; `None` for NULL.
+    pub bytes: Option<&'a [u8]>,
+}
+
+/// What a parameter says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value<'a> {
+    /// NULL.
+    Null,
+    /// TINY, SHORT, LONG, LONGLONG.
+    Integer(i128),
+    /// DOUBLE or DECIMAL without a fraction, from 0 up to where a double tells whole numbers apart.
+    Whole(u64),
+    /// A string.
+    Text(&'a [u8]),
+    /// TIMESTAMP, DATE, DATETIME.
+    Moment {
+        /// Year, month, day.
+        date: [u64; 3],
+        /// Hour, minute, second.
+        time: [u64; 3],
+        /// Microseconds.
+        microseconds: u64,
+    },
+    /// Anything else.
+    Other,
+}
+
+impl<'a> Execute<'a> {
+    /// The parameters, which `types` tell apart.
+    ///
+    /// # Errors
+    /// When bytes are missing or left over, a type is not known, or bits are set beside it that mean nothing.
+    pub fn each<'t>(&self, types: &'t [u8]) -> Result<Vec<Parameter<'t>>, Malformed>
+    where
+        'a: 't,
+    {
+        let own = self.parameters;
+        let (mut kinds, mut values) = (Cursor::new(types), Cursor::new(own.values));
+        let mut each = Vec::with_capacity(own.count);
+        for index in 0..own.count {
+            let at = kinds.position();
+            let mut ahead = kinds;
+            let [code, sign] = ahead.u16()?.to_le_bytes();
+            if sign & !UNSIGNED != 0 {
+                let value = u64::from(sign);
+                return Err(Malformed::Unexpected { at, value });
+            }
+            if own.named {
+                ahead.lenenc_bytes()?;
+            }
+            let kind = kinds.take(ahead.position() - at)?;
+            let null = own.nulls.get(index / 8);
+            let null = null.is_some_and(|byte| byte >> (index % 8) & 1 == 1);
+            let bytes = match null {
+                true => None,
+                false => {
+                    let mut behind = values;
+                    skip_value(&mut behind, code)?;
+                    Some(values.take(behind.position() - values.position())?)
+                }
+            };
+            each.push(Parameter { kind, bytes });
+        }
+        match (kinds.is_empty(), values.is_empty()) {
+            (true, true) => Ok(each),
+            (kinds_end, _) => Err(Malformed::Unexpected {
+                at: if kinds_end {
+                    values.position()
+                } else {
+                    kinds.position()
+                },
+                value: 0,
+            }),
+        }
+    }
+}
+
+/// Longest DECIMAL that is read, in digits: what a double tells apart.
+const DIGITS: usize = 15;
+
+impl<'a> Parameter<'a> {
+    /// A whole number from 0 on: eight bytes that [`Self::bytes`] may be.
+    #[must_use]
+    pub fn kind_of_u64(signed: bool, capabilities: Capabilities) -> &'static [u8] {
+        const LONGLONG: u8 = 8;
+        match (
+            signed,
+            capabilities.contains(Capabilities::QUERY_ATTRIBUTES),
+        ) {
+            (true, false) => &[LONGLONG, 0],
+            (true, true) => &[LONGLONG, 0, 0],
+            (false, false) => &[LONGLONG, UNSIGNED],
+            (false, true) => &[LONGLONG, UNSIGNED, 0],
+        }
+    }
+
+    /// What it says.
+    #[must_use]
+    pub fn value(&self) -> Value<'a> {
+        self.read().unwrap_or(Value::Other)
+    }
+
+    fn read(&self) -> Option<Value<'a>> {
+        let [code, sign] = *self.kind.first_chunk()?;
+        let Some(bytes) = self.bytes else {
+            return Some(Value::Null);
+        };
+        let signed = sign & UNSIGNED == 0;
+        let mut cursor = Cursor::new(bytes);
+        Some(match code {
+            // NULL
+            6 => Value::Null,
+            // TINY
+            1 if signed => Value::Integer(i8::from_le_bytes(*bytes.first_chunk()?).into()),
+            1 => Value::Integer(cursor.u8().ok()?.into()),
+            // SHORT
+            2 if signed => Value::Integer(i16::from_le_bytes(*bytes.first_chunk()?).into()),
+            2 => Value::Integer(cursor.u16().ok()?.into()),
+            // LONG
+            3 if signed => Value::Integer(i32::from_le_bytes(*bytes.first_chunk()?).into()),
+            3 => Value::Integer(cursor.u32().ok()?.into()),
+            // LONGLONG
+            8 if signed => Value::Integer(i64::from_le_bytes(*bytes.first_chunk()?).into()),
+            8 => Value::Integer(cursor.u64().ok()?.into()),
+            // DOUBLE
+            5 => Value::Whole(whole(f64::from_bits(cursor.u64().ok()?))?),
+            // DECIMAL, NEWDECIMAL
+            0 | 246 => Value::Whole(decimal(cursor.lenenc_bytes().ok()?)?),
+            // VARCHAR, VAR_STRING, STRING
+            15 | 253 | 254 => Value::Text(cursor.lenenc_bytes().ok()?),
+            // TIMESTAMP, DATE, DATETIME
+            7 | 10 | 12 => moment(&mut cursor)?,
+            _ => Value::Other,
+        })
+    }
+}
+
+fn decimal(text: &[u8]) -> Option<u64> {
+    let plain = (1..=DIGITS).contains(&text.len()) && text.iter().all(u8::is_ascii_digit);
+    let text = std::str::from_utf8(text).ok().filter(|_| plain)?;
+    text.parse().ok()
+}
+
+/// Behind its length: a date, a date with a time, or one with microseconds. Without all of them it is the date of nothing.
+fn moment<'a>(cursor: &mut Cursor<'_>) -> Option<Value<'a>> {
+    let length = cursor.u8().ok()?;
+    let byte = |cursor: &mut Cursor<'_>| cursor.u8().ok().map(u64::from);
+    let (year, month, day) = match length {
+        4 | 7 | 11 => (cursor.u16().ok()?.into(), byte(cursor)?, byte(cursor)?),
+        _ => return None,
+    };
+    let time = match length {
+        4 => [0; 3],
+        _ => [byte(cursor)?, byte(cursor)?, byte(cursor)?],
+    };
+    let microseconds = match length {
+        11 => cursor.u32().ok()?.into(),
+        _ => 0,
+    };
+    Some(Value::Moment {
+        date: [year, month, day],
+        time,
+        microseconds,
+    })
+}
+
+/// The payload of an execution with these parameters, types included, and no cursor.
+#[must_use]
+pub fn execution(
+    statement: u32,
+    parameters: &[Parameter<'_>],
+    capabilities: Capabilities,
+) -> Vec<u8> {
+    let size =
+        |parameter: &Parameter<'_>| parameter.kind.len() + parameter.bytes.map_or(0, <[u8]>::len);
+    let bytes: usize = parameters.iter().map(size).sum();
+    let mut payload = Vec::with_capacity(24 + parameters.len().div_ceil(8) + bytes);
+    payload.push(Command::StmtExecute.byte());
+    payload.extend_from_slice(&statement.to_le_bytes());
+    payload.extend_from_slice(&[0, 1, 0, 0, 0]);
+    if parameters.is_empty() {
+        return payload;
+    }
+    if capabilities.contains(Capabilities::QUERY_ATTRIBUTES) {
+        let count = u64::try_from(parameters.len()).unwrap_or(u64::MAX);
+        put_lenenc_int(count, &mut payload);
+    }
+    for eight in parameters.chunks(8) {
+        let bits = eight.iter().enumerate();
+        payload.push(bits.fold(0, |bits, (at, parameter)| {
+            bits | u8::from(parameter.bytes.is_none()) << at
+        }));
+    }
+    payload.push(1);
+    for parameter in parameters {
+        payload.extend_from_slice(parameter.kind);
+    }
+    for bytes in parameters.iter().filter_map(|parameter| parameter.bytes) {
+        payload.extend_from_slice(bytes);
+    }
+    payload
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const HEAD: &[u8] = &[0x17, 7, 0, 0, 0, 0, 1, 0, 0, 0];
+
+    fn one(code: u8, sign: u8, value: &[u8]) -> Value<'_> {
+        let parameter = Parameter {
+            kind: vec![code, sign].leak(),
+            bytes: Some(value),
+        };
+        parameter.read().unwrap_or(Value::Other)
+    }
+
+    #[test]
+    fn values_of_every_type_are_read_for_what_they_are() {
+        for (code, sign, value, expected) in [
+            (1, 0, &[0xff][..], Value::Integer(-1)),
+            (1, 0x80, &[0xff], Value::Integer(255)),
+            (2, 0, &[0xff; 2], Value::Integer(-1)),
+            (2, 0x80, &[0xff; 2], Value::Integer(65_535)),
+            (3, 0, &[0xff; 4], Value::Integer(-1)),
+            (3, 0x80, &[0xff; 4], Value::Integer(u32::MAX.into())),
+            (8, 0, &[0xff; 8], Value::Integer(-1)),
+            (8, 0x80, &[0xff; 8], Value::Integer(u64::MAX.into())),
+            (5, 0, &7f64.to_le_bytes(), Value::Whole(7)),
+            (5, 0, &7.5f64.to_le_bytes(), Value::Other),
+            (4, 0, &7f32.to_le_bytes(), Value::Other),
+            (246, 0, b"\x0212", Value::Whole(12)),
+            (0, 0, b"\x0412.0", Value::Other),
+            (246, 0, b"\x101234567890123456", Value::Other),
+            (254, 0, b"\x0212", Value::Text(b"12")),
+            (253, 0, b"\0", Value::Text(b"")),
+            (15, 0, b"\x01x", Value::Text(b"x")),
+            (252, 0, b"\x01x", Value::Other),
+            (6, 0, b"", Value::Null),
+            (11, 0, b"\0", Value::Other),
+            (10, 0, b"\0", Value::Other),
+        ] {
+            assert_eq!(one(code, sign, value), expected, "type {code}");
+        }
+    }
+
+    #[test]
+    fn moments_have_as_many_parts_as_their_length_says() {
+        let of = |date, time, microseconds| Value::Moment {
+            date,
+            time,
+            microseconds,
+        };
+        let date = [2026, 1, 2];
+        for code in [7, 10, 12] {
+            assert_eq!(one(code, 0, b"\x04\xea\x07\x01\x02"), of(date, [0; 3], 0));
+            assert_eq!(
+                one(code, 0, b"\x07\xea\x07\x01\x02\x03\x04\x05"),
+                of(date, [3, 4, 5], 0)
+            );
+            assert_eq!(
+                one(code, 0, b"\x0b\xea\x07\x01\x02\x03\x04\x05\x06\0\0\0"),
+                of(date, [3, 4, 5], 6)
+            );
+            assert_eq!(one(code, 0, b"\x05\xea\x07\x01\x02\x03"), Value::Other);
+        }
+    }
+
+    #[test]
+    fn an_execution_is_made_of_the_parameters_of_another() {
+        for named in [false, true] {
+            let capabilities = match named {
+                true => Capabilities::QUERY_ATTRIBUTES,
+                false => Capabilities::NONE,
+            };
+            let count: &[u8] = if named { &[3] } else { &[] };
+            let kind = |code: u8| [&[code, 0][..], if named { &[1, b'a'] } else { &[] }].concat();
+            let kinds = [kind(3), kind(254), kind(1)].concat();
+            let payload = [HEAD, count, &[0b010, 1], &kinds, &[9, 0, 0, 0], &[7]].concat();
+            let execute = Execute::parse(&payload, 3, capabilities).unwrap();
+            let each = execute.each(execute.types().unwrap()).unwrap();
+            let values: Vec<_> = each.iter().map(Parameter::value).collect();
+            assert_eq!(values, [Value::Integer(9), Value::Null, Value::Integer(7)]);
+            assert_eq!(execution(7, &each, capabilities), payload);
+            // Another one in the place of the first two.
+            let id = 5u64.to_le_bytes();
+            let own = [
+                Parameter {
+                    kind: Parameter::kind_of_u64(false, capabilities),
+                    bytes: Some(&id),
+                },
+                each[2],
+            ];
+            let payload = execution(8, &own, capabilities);
+            let execute = Execute::parse(&payload, 2, capabilities).unwrap();
+            assert_eq!(execute.statement, 8);
+            assert_eq!(execute.each(execute.types().unwrap()).unwrap(), own);
+        }
+    }
+
+    #[test]
+    fn what_is_left_over_is_refused() {
+        let payload = [HEAD, &[0, 1, 3, 0, 7, 0, 0, 0, 9]].concat();
+        let execute = Execute::parse(&payload, 1, Capabilities::NONE).unwrap();
+        execute.each(&[3, 0]).unwrap_err();
+        execute.each(&[8, 0]).unwrap_err();
+        execute.each(&[3, 1]).unwrap_err();
+        let payload = [HEAD, &[0, 1, 3, 0, 7, 0, 0, 0]].concat();
+        let execute = Execute::parse(&payload, 1, Capabilities::NONE).unwrap();
+        execute.each(&[3, 0]).unwrap();
+        execute.each(&[3, 0, 0]).unwrap_err();
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_read_of_any_bytes_makes_them_again(payload in prop::collection::vec(any::<u8>(), 0..60), count in 1usize..12, named in any::<bool>()) {
+            let capabilities = if named { Capabilities::QUERY_ATTRIBUTES } else { Capabilities::NONE };
+            let head = [HEAD, &payload].concat();
+            if let Ok(execute) = Execute::parse(&head, count, capabilities)
+                && let Some(types) = execute.types()
+                && let Ok(each) = execute.each(types)
+            {
+                let own = execution(7, &each, capabilities);
+                let again = Execute::parse(&own, count, capabilities).unwrap();
+                prop_assert_eq!(again.each(again.types().unwrap()).unwrap(), each);
+            }
+        }
+    }
+}
