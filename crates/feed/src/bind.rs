@@ -14,8 +14,10 @@ use crate::words::{Is, Members, Words};
 /// The value of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parameter {
-    /// A whole number.
+    /// A whole number, of a type of whole numbers.
     Integer(i128),
+    /// A whole number of another type of numbers, no greater than one that has another one beside it.
+    Whole(i128),
     /// A string, as it is.
     Text(Vec<u8>),
     /// A date, with a time or not.
@@ -125,10 +127,23 @@ impl Parameter {
     /// A whole number that a type holds.
     fn integer(&self, of: Integer) -> Option<u64> {
         match self {
-            Parameter::Integer(value) => of.of(*value),
+            Parameter::Integer(value) | Parameter::Whole(value) => of.of(*value),
+            // Servers may compare it as a double, in which longer ones fall together.
+            Parameter::Text(text) => of.read(digits(text, EXACT_DIGITS)?, false),
             _ => None,
         }
     }
+}
+
+/// So many digits a double tells apart.
+const EXACT_DIGITS: usize = 15;
+/// So many fit an integer of either sign.
+const INTEGER_DIGITS: usize = 18;
+
+/// A string that is a number as servers write it: at most so many digits, without a zero in front.
+fn digits(text: &[u8], most: usize) -> Option<&[u8]> {
+    let plain = (1..=most).contains(&text.len()) && text.iter().all(u8::is_ascii_digit);
+    (plain && (text.len() == 1 || text.first() != Some(&b'0'))).then_some(text)
 }
 
 impl Statement<'_> {
@@ -211,9 +226,13 @@ impl Statement<'_> {
                 values.iter().all(|value| match (value, look.with) {
                     (Parameter::Null, _)
                     | (Parameter::Integer(_), Class::Integer | Class::Number)
+                    | (Parameter::Whole(_), Class::Integer)
                     | (Parameter::Text(_), Class::Text)
                     | (Parameter::Moment(_), Class::Moment(_)) => true,
                     (Parameter::Text(value), Class::Moment(_)) => text(value),
+                    (Parameter::Text(value), Class::Integer) => {
+                        digits(value, INTEGER_DIGITS).is_some()
+                    }
                     _ => false,
                 })
             }),
@@ -254,7 +273,7 @@ impl Statement<'_> {
             Literal::Text(at) => Moment::read(self.string(at)?, digits)?,
             Literal::Parameter(at) => match self.parameter(at)? {
                 Parameter::Text(text) => Moment::read(text, digits)?,
-                Parameter::Moment(moment) => *moment,
+                Parameter::Moment(moment) if moment.has_at_most(digits) => *moment,
                 _ => return None,
             },
             _ => return None,

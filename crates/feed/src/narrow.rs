@@ -7,6 +7,17 @@ use headwater_sql::{push_list, quoted};
 use crate::shape::{Feed, Shape};
 use crate::words::Words;
 
+/// A narrowed text that is prepared: each id is a parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// The text.
+    pub text: Vec<u8>,
+    /// So many of the client's parameters stand in front of the ids.
+    pub before: usize,
+    /// So many behind those have gone with the list that the ids replace.
+    pub replaced: usize,
+}
+
 /// How a text is narrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Form {
@@ -87,9 +98,7 @@ impl Shape {
         candidates: Candidates<'_, I>,
         form: Form,
     ) -> Option<Vec<u8>> {
-        let word = |at: usize| words.words.get(at);
-        let qualifier = std::str::from_utf8(words.text(self.qualifier, text)).ok()?;
-        let column = format!("{qualifier}.{}", quoted(&feed.id));
+        let column = self.column(text, words, feed)?;
         let condition = match candidates {
             Candidates::Ids(ids) => {
                 let first = ids.first()?;
@@ -101,7 +110,55 @@ impl Shape {
             Candidates::From(_) if form.replaces_list => return None,
             Candidates::From(oldest) => format!("{column} >= {oldest}"),
         };
+        self.with_condition(text, words, &condition, form)
+    }
 
+    /// The narrowed text with so many ids that are parameters. The same holds for their values.
+    ///
+    /// `None`: there are to be fewer than two, or the text is not the one that the words are of.
+    #[must_use]
+    pub fn narrow_open(
+        &self,
+        text: &[u8],
+        words: &Words,
+        feed: &Feed,
+        count: usize,
+        form: Form,
+    ) -> Option<Open> {
+        if count < 2 {
+            return None;
+        }
+        let before = |at: usize| words.words.get(at).map(|word| word.parameters);
+        let (from, to) = match form.replaces_list {
+            true => {
+                let list = self.list.as_ref()?;
+                (before(list.start)?, before(list.end)?)
+            }
+            false => (before(self.filter_end)?, before(self.filter_end)?),
+        };
+        let column = self.column(text, words, feed)?;
+        let condition = one_of(&column, &vec!['?'; count]);
+        Some(Open {
+            text: self.with_condition(text, words, &condition, form)?,
+            before: from,
+            replaced: to.checked_sub(from)?,
+        })
+    }
+
+    /// The message's id, as the text may name it.
+    fn column(&self, text: &[u8], words: &Words, feed: &Feed) -> Option<String> {
+        let qualifier = std::str::from_utf8(words.text(self.qualifier, text)).ok()?;
+        Some(format!("{qualifier}.{}", quoted(&feed.id)))
+    }
+
+    fn with_condition(
+        &self,
+        text: &[u8],
+        words: &Words,
+        condition: &str,
+        form: Form,
+    ) -> Option<Vec<u8>> {
+        let word = |at: usize| words.words.get(at);
         let mut narrowed = Vec::with_capacity(text.len() + condition.len() + 40);
         let select = word(0)?.end;
         narrowed.extend_from_slice(text.get(..select)?);

@@ -74,6 +74,29 @@ impl Moment {
         moment.checked()
     }
 
+    /// The one that is told in parts: year, month and day; hour, minute and second; microseconds. `None`: it is none.
+    #[must_use]
+    pub fn parts(date: [u32; 3], time: [u32; 3], microsecond: u32) -> Option<Moment> {
+        let ([year, month, day], [hour, minute, second]) = (date, time);
+        let moment = Moment {
+            year,
+            month,
+            day,
+            hour,
+            minute,
+            second,
+            microsecond,
+        };
+        moment.checked()
+    }
+
+    /// True where it has no more digits behind the second than these.
+    #[must_use]
+    pub fn has_at_most(self, digits: u8) -> bool {
+        let step = 10u32.checked_pow(u32::from(DIGITS.saturating_sub(digits)));
+        step.is_some_and(|step| self.microsecond.is_multiple_of(step))
+    }
+
     /// Every field within what a server keeps.
     fn checked(self) -> Option<Moment> {
         let fits = self.year <= 9_999

@@ -74,7 +74,16 @@ fn what_is_not_plain_is_refused_where_it_matters() {
         ("user_id IN (1, 4294967296)", vec![]),
         (
             "user_id IN (?, ?)",
-            vec![Parameter::Integer(1), Parameter::Text(b"2".to_vec())],
+            vec![Parameter::Integer(1), Parameter::Text(b"02".to_vec())],
+        ),
+        (
+            "user_id IN (?, ?)",
+            vec![Parameter::Integer(1), Parameter::Text(b"2 ".to_vec())],
+        ),
+        (
+            // More digits than a double tells apart.
+            "user_id = ?",
+            vec![Parameter::Text(b"1234567890123456".to_vec())],
         ),
         (
             "user_id IN (?, ?)",
@@ -88,6 +97,16 @@ fn what_is_not_plain_is_refused_where_it_matters() {
         ("user_id = 1 AND created_at > 'yesterday'", vec![]),
         ("user_id = 1 AND created_at > '2026-02-30'", vec![]),
         ("user_id = 1 AND kind = ?", vec![Parameter::Integer(1)]),
+        ("user_id = 1 AND kind = ?", vec![Parameter::Whole(1)]),
+        ("user_id = 1 AND score > ?", vec![Parameter::Whole(1)]),
+        (
+            "user_id = 1 AND hidden = ?",
+            vec![Parameter::Text(b"x".to_vec())],
+        ),
+        (
+            "user_id = 1 AND hidden = ?",
+            vec![Parameter::Text(b"1234567890123456789".to_vec())],
+        ),
         ("user_id = 1 AND hidden IN (?)", vec![Parameter::Other]),
     ] {
         assert_eq!(
@@ -103,8 +122,48 @@ fn what_is_not_plain_is_refused_where_it_matters() {
             &[],
         )
     };
+    let given = |parameter: Parameter| {
+        asked(
+            "SELECT id FROM message WHERE user_id = 1 ORDER BY id DESC LIMIT ?",
+            None,
+            &[parameter],
+        )
+    };
+    assert_eq!(given(Parameter::Integer(7)).map(|asked| asked.limit), Ok(7));
+    // What servers make of another type differs.
+    for parameter in [
+        Parameter::Integer(-1),
+        Parameter::Integer(0),
+        Parameter::Whole(7),
+        Parameter::Text(b"7".to_vec()),
+        Parameter::Null,
+    ] {
+        assert_eq!(given(parameter), Err(Refused::Limit));
+    }
     assert_eq!(limit("0"), Err(Refused::Limit));
     assert_eq!(limit("99999999999999999999"), Err(Refused::Limit));
+}
+
+/// Languages without integers send doubles or strings.
+#[test]
+fn numbers_of_other_types_are_read_where_they_are_certain() {
+    let text = |digits: &str| Parameter::Text(digits.as_bytes().to_vec());
+    let found = with(
+        "user_id IN (?, ?) AND hidden = ? AND id < ?",
+        &[
+            text("4"),
+            Parameter::Whole(9),
+            text("123456789012345678"),
+            text("100"),
+        ],
+    );
+    assert_eq!(
+        found.map(|found| (found.authors, found.upper)),
+        Ok((vec![4, 9], id(99)))
+    );
+    // It is the server's to heed.
+    let long = with("user_id = 1 AND id < ?", &[text("1000000000000000")]);
+    assert_eq!(long.map(|found| found.upper), Ok(None));
 }
 
 #[test]
@@ -168,6 +227,17 @@ fn keys_have_places_of_their_own() {
     let unlike =
         "(created_at < '2026-11-23 12:00:00' OR (created_at = '2026-11-23 12:00:01' AND id <= 7))";
     assert_eq!(of(unlike, datetime), (None, None));
+    let given = |parameter: Parameter, key: KeyType| {
+        let text = "SELECT id FROM message WHERE user_id = 1 AND created_at <= ? ORDER BY created_at DESC, id DESC LIMIT 9";
+        asked(text, Some(key), &[parameter]).unwrap().upper
+    };
+    assert_eq!(given(Parameter::Moment(noon), datetime), at(noon, u64::MAX));
+    assert_eq!(given(Parameter::Moment(noon + 1), datetime), None);
+    assert_eq!(
+        given(Parameter::Moment(noon + 100_000), KeyType::Datetime(1)),
+        at(noon + 100_000, u64::MAX)
+    );
+    assert_eq!(given(Parameter::Null, datetime), None);
     // More digits than the column has.
     assert_eq!(
         of("created_at <= '2026-11-23 12:00:00.5'", datetime),

@@ -50,6 +50,43 @@ fn it_takes_the_place_of_a_list_and_goes_through_a_buffer() {
     assert_eq!(narrow(either, &[7, 5], form), None);
 }
 
+/// Which of the client's parameters stay, and where the ids stand among them.
+#[test]
+fn ids_may_be_parameters_of_their_own() {
+    let text = "SELECT id FROM message WHERE kind = ? AND user_id IN (?, ?,?) AND id < ? ORDER BY id DESC LIMIT ?";
+    let shape = shaped(text, false).unwrap();
+    let (words, _) = read(text);
+    let open = |count, replaces_list| {
+        let form = Form {
+            replaces_list,
+            buffered: false,
+        };
+        let open = shape.narrow_open(text.as_bytes(), &words, &feed(false), count, form)?;
+        Some((
+            String::from_utf8(open.text).unwrap(),
+            open.before,
+            open.replaced,
+        ))
+    };
+    assert_eq!(
+        open(2, true).unwrap(),
+        (
+            "SELECT id FROM message WHERE kind = ? AND message.`id` IN (?,?) AND id < ? ORDER BY id DESC LIMIT ?".into(),
+            1,
+            3
+        )
+    );
+    assert_eq!(
+        open(3, false).unwrap(),
+        (
+            "SELECT id FROM message WHERE ( kind = ? AND user_id IN (?, ?,?) AND id < ? ) AND message.`id` IN (?,?,?) ORDER BY id DESC LIMIT ?".into(),
+            5,
+            0
+        )
+    );
+    assert_eq!(open(1, true), None);
+}
+
 #[test]
 fn many_ids_are_several_lists_or_the_oldest_one() {
     let text = "SELECT id FROM message WHERE user_id IN (1) ORDER BY id DESC LIMIT 9";
