@@ -145,6 +145,10 @@ impl Session {
                 ClientStep::Call(asked) => self.call(*asked).await?,
                 ClientStep::Tail(length, tail) => self.tail(length, &tail).await?,
                 ClientStep::Feed(length, effects) => self.feed(length, effects).await?,
+                ClientStep::Execution(length, effects, executed) => {
+                    self.execution(length, effects, executed).await?;
+                }
+                ClientStep::Statement(id) => self.name_statement(id),
                 ClientStep::Settle { diagnostics } => self.settle(diagnostics).await?,
             }
             self.take_server_inbox()?;

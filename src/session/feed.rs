@@ -31,15 +31,28 @@ impl Session {
     pub(super) async fn feed(&mut self, length: usize, effects: Effects) -> Result<(), Ended> {
         let packet = self.client_in.get(HEADER_BYTES..length);
         let payload = packet.unwrap_or_default().to_vec();
+        let decision = Narrowing::new(payload, self.narrowing_policy());
+        self.narrow(length, effects, decision).await
+    }
+
+    pub(super) fn narrowing_policy(&self) -> Policy {
         let limits = &self.shared.limits;
-        let policy = Policy {
+        Policy {
             accelerate: self.shared.accelerate,
             list_authors: limits.list_authors,
             candidates: limits.candidates,
             privileges_ttl: self.shared.privileges_ttl,
             always: self.shared.narrow_always,
-        };
-        let mut decision = Narrowing::new(payload, policy);
+        }
+    }
+
+    /// Carries out what a decision about the packet that waits needs.
+    pub(super) async fn narrow(
+        &mut self,
+        length: usize,
+        effects: Effects,
+        mut decision: Narrowing,
+    ) -> Result<(), Ended> {
         let mut input = Input::Begin;
         if let Some(commands) = self.machine.commands() {
             commands.asks_for_feed();
@@ -56,6 +69,7 @@ impl Session {
                 Need::Ask(ask) => Input::Answers(self.ask_aside(&ask).await?),
                 Need::Candidates(want) => Input::Candidates(self.candidates(&want).await),
                 Need::Run(payload) => Input::Reply(self.run_in_place(&payload).await?),
+                Need::Prepare(prepare) => Input::Reply(self.prepare_own(&prepare).await?),
                 Need::Unchanged => Input::Unchanged(self.are_unchanged().await),
                 Need::Tell(told) => return self.tell(length, told),
                 Need::Relay(why) => {
@@ -63,7 +77,7 @@ impl Session {
                         true => Effects::NONE,
                         false => effects,
                     };
-                    return self.relay_feed(length, effects, why);
+                    return self.relay_feed(length, effects, why, decision.statement());
                 }
             };
         }
@@ -125,7 +139,7 @@ impl Session {
         Some(Ok(found))
     }
 
-    async fn run_in_place(&mut self, payload: &[u8]) -> Result<Reply, Ended> {
+    pub(super) async fn run_in_place(&mut self, payload: &[u8]) -> Result<Reply, Ended> {
         let Some(capabilities) = self.machine.commands().map(|it| it.capabilities) else {
             return Ok(Reply {
                 bytes: None,
@@ -173,7 +187,13 @@ impl Session {
         self.tell_in_place(&mut bytes, Some(&outcome))
     }
 
-    fn relay_feed(&mut self, length: usize, effects: Effects, why: Why) -> Result<(), Ended> {
+    fn relay_feed(
+        &mut self,
+        length: usize,
+        effects: Effects,
+        why: Why,
+        statement: Option<u32>,
+    ) -> Result<(), Ended> {
         self.shared.counts.feed_relayed(why);
         log_in!(
             self.span(),
@@ -181,6 +201,9 @@ impl Session {
             reason = why.label(),
             "a feed's statement is relayed"
         );
+        if let Some(statement) = statement {
+            return self.relay_execution(length, effects, statement);
+        }
         if let Some(commands) = self.machine.commands() {
             commands.relay_feed(effects);
         }

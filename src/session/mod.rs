@@ -3,6 +3,7 @@ pub mod advice;
 pub mod counts;
 mod cut;
 mod driver;
+mod execution;
 mod farewell;
 mod feed;
 mod knowledge;

@@ -1,6 +1,7 @@
 //! The command phase: what each command may see and change, and which replies are in flight.
 
 mod calls;
+mod executions;
 mod in_flight;
 mod numbers;
 mod replies;
@@ -28,6 +29,7 @@ use headwater_wire::renumber::Renumber;
 use headwater_wire::reply::{Event, Reply};
 use headwater_wire::resultset::Rows;
 
+pub(crate) use executions::closing;
 pub(super) use in_flight::Served;
 use in_flight::{After, InFlight, Passing};
 use numbers::Answers;
@@ -89,7 +91,7 @@ impl Commands {
             tables: ResultTables::none(),
             in_flight: VecDeque::new(),
             passing: None,
-            prepared: Statements::new(limits.prepared_statements, mariadb),
+            prepared: Statements::new(limits.prepared_statements, limits.statement_bytes, mariadb),
             multi_statements: Some(capabilities.contains(Capabilities::MULTI_STATEMENTS)),
             told: 0,
             account: Vec::new(),
@@ -187,6 +189,9 @@ impl Commands {
         if let Some(step) = self.out_of_order(header, input) {
             return step;
         }
+        if let Some(step) = self.called_by_its_id(body) {
+            return step;
+        }
         match command_of(body) {
             Command::Query if whole => match body.get(..header.len) {
                 Some(payload) => self.query(payload, classify),
@@ -194,12 +199,12 @@ impl Commands {
             },
             Command::StmtPrepare if whole => match body.get(..header.len) {
                 Some(payload) => {
-                    let class = classify(payload.get(1..).unwrap_or_default());
-                    self.prepare(class, header, input)
+                    let text = payload.get(1..).unwrap_or_default();
+                    self.prepare(classify(text), text, header, input)
                 }
                 None => ClientStep::Need,
             },
-            Command::StmtPrepare => self.prepare(Class::Other(Effects::ALL), header, input),
+            Command::StmtPrepare => self.prepare(Class::Other(Effects::ALL), b"", header, input),
             command if names_statement(command) => {
                 let id = command::statement_id(body.get(..header.len).unwrap_or(body));
                 match id {
@@ -209,6 +214,9 @@ impl Commands {
                             Some(payload) => self.execute(id, payload),
                             None => ClientStep::Need,
                         }
+                    }
+                    Some(id) if self.is_feed(command, id) => {
+                        self.execute_feed(id, whole, header, input)
                     }
                     _ => self.other(command, header, input),
                 }
@@ -304,8 +312,12 @@ impl Commands {
                     _ => {}
                 }
                 self.note(command, payload);
+                if let Some(step) = self.closed_with_own(command, header, input) {
+                    return step;
+                }
             }
             _ => {
+                self.note(command, payload);
                 let effects = self.effects_of(command, payload);
                 if let Some(step) = self.settle_first(effects, None) {
                     return step;

@@ -1,6 +1,10 @@
 //! The statements that a session has prepared: what an execution may do, and which of them are calls.
 
+mod feed;
+mod own;
+
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::asked::{Values, Wanted};
 use headwater_statement::{Argument, Call, CallStatement, Class, Effects};
@@ -8,8 +12,16 @@ use headwater_wire::capability::Capabilities;
 use headwater_wire::command::{Execute, LAST_PREPARED};
 use headwater_wire::reply::Prepared;
 
-/// Types of more bytes than these (they come with names) are not kept.
+pub use feed::{Executed, PreparedFeed};
+pub use own::Made;
+use own::OwnStatements;
+
+/// Types of more bytes than these (they come with names) are not kept, but for those of many parameters.
 const TYPES_BYTES: usize = 256;
+/// A type whose name is empty.
+const TYPE_BYTES: usize = 3;
+/// The flag of an execution that says only that a count of parameters comes along.
+const COUNTED: u8 = 8;
 
 /// Prepared statements, by id (COM_STMT_PREPARE) and by name (PREPARE).
 #[derive(Debug)]
@@ -19,6 +31,12 @@ pub struct Statements {
     mariadb: bool,
     by_id: HashMap<u32, Statement>,
     last: Option<u32>,
+    /// A statement of Headwater's own was prepared behind it.
+    last_is_own: bool,
+    own: OwnStatements,
+    /// Texts of feeds are kept up to so many bytes.
+    most_bytes: usize,
+    bytes: usize,
     /// Those that are calls.
     by_name: HashMap<String, PreparedCall>,
 }
@@ -28,18 +46,22 @@ pub struct Statements {
 pub struct Text {
     effects: Effects,
     call: Option<PreparedCall>,
+    feed: Option<Arc<PreparedFeed>>,
 }
 
 #[derive(Debug)]
 struct Statement {
     text: Text,
     parameters: usize,
+    columns: usize,
     /// Types of the parameters, as the client gave them last.
     types: Option<Vec<u8>>,
     /// Where the server has not seen those: their execution was owned.
     unseen: bool,
     /// A value was sent ahead in pieces.
     long_data: bool,
+    /// It was executed in a way after which the next one is the server's: with a cursor, or with types that were not read.
+    strange: bool,
 }
 
 /// A call that is prepared.
@@ -65,6 +87,8 @@ pub struct Current<'a> {
     pub name: Option<&'a [u8]>,
     /// How often it may have changed before.
     pub changes: u64,
+    /// How often settings may have changed before.
+    pub settings: u64,
 }
 
 /// An execution of a prepared call.
@@ -77,14 +101,18 @@ pub struct Execution {
 }
 
 impl Statements {
-    /// Remembers up to so many of either kind.
+    /// Remembers up to so many of either kind, and texts of feeds up to so many bytes.
     #[must_use]
-    pub fn new(most: usize, mariadb: bool) -> Self {
+    pub fn new(most: usize, most_bytes: usize, mariadb: bool) -> Self {
         Statements {
             most,
             mariadb,
             by_id: HashMap::new(),
             last: None,
+            last_is_own: false,
+            own: OwnStatements::default(),
+            most_bytes,
+            bytes: 0,
             by_name: HashMap::new(),
         }
     }
@@ -97,24 +125,32 @@ impl Statements {
 
     /// The session was reset: there are none.
     pub fn clear(&mut self) {
-        *self = Statements::new(self.most, self.mariadb);
+        *self = Statements::new(self.most, self.most_bytes, self.mariadb);
     }
 
     /// A text goes on to be prepared: until it is, the one prepared last is not known.
     pub fn begin(&mut self) {
         self.last = None;
+        self.last_is_own = false;
     }
 
     /// A text was prepared.
-    pub fn insert(&mut self, text: Text, prepared: Prepared) {
+    pub fn insert(&mut self, mut text: Text, prepared: Prepared) {
         self.last = Some(prepared.statement);
         if self.by_id.len() < self.most {
+            let bytes = text.bytes();
+            if self.bytes.saturating_add(bytes) > self.most_bytes {
+                text.feed = None;
+            }
+            self.bytes += text.bytes();
             let statement = Statement {
                 text,
                 parameters: prepared.parameters.into(),
+                columns: prepared.columns.into(),
                 types: None,
                 unseen: false,
                 long_data: false,
+                strange: false,
             };
             self.by_id.insert(prepared.statement, statement);
         }
@@ -122,10 +158,26 @@ impl Statements {
 
     /// COM_STMT_CLOSE.
     pub fn close(&mut self, id: u32) {
-        self.by_id.remove(&self.resolved(id));
+        let id = self.resolved(id);
+        if let Some(closed) = self.by_id.remove(&id) {
+            self.bytes -= closed.text.bytes();
+        }
         if self.by_id.is_empty() {
             self.by_id = HashMap::new();
         }
+        self.own.end(|own| own.of == id);
+        if self.last == Some(id) {
+            self.last = None;
+            if std::mem::take(&mut self.last_is_own) {
+                // There is none that was prepared last any more.
+                self.own.end(|_| true);
+            }
+        }
+    }
+
+    /// Statements of Headwater's own that have ended: they are to be closed.
+    pub fn take_ended(&mut self) -> Vec<u32> {
+        self.own.take_ended()
     }
 
     /// COM_STMT_SEND_LONG_DATA, or COM_STMT_RESET, which drops such.
@@ -193,6 +245,97 @@ impl Statements {
         }
     }
 
+    /// True for a statement that is a feed's.
+    #[must_use]
+    pub fn is_feed(&self, id: u32) -> bool {
+        let statement = self.by_id.get(&self.resolved(id));
+        statement.is_some_and(|statement| statement.text.is_feed())
+    }
+
+    /// Reads a COM_STMT_EXECUTE of a feed's. `None`: it is none.
+    pub fn feed(
+        &mut self,
+        id: u32,
+        payload: &[u8],
+        capabilities: Capabilities,
+    ) -> Option<Executed> {
+        let statement = self.by_id.get_mut(&id)?;
+        let feed = Arc::clone(statement.text.feed.as_ref()?);
+        match Execute::parse(payload, statement.parameters, capabilities) {
+            Ok(execute) => {
+                statement.take_types(&execute);
+                statement.strange |= execute.flags & !COUNTED != 0 || execute.iterations != 1;
+            }
+            Err(_) => statement.is_strange(),
+        }
+        let typed = statement.parameters == 0 || statement.types.is_some();
+        Some(Executed {
+            statement: id,
+            feed,
+            columns: statement.columns,
+            plain: typed && !statement.long_data && !statement.strange,
+        })
+    }
+
+    /// The parameters of a statement: how many, and their types.
+    #[must_use]
+    pub fn types(&self, id: u32) -> Option<(usize, &[u8])> {
+        let statement = self.by_id.get(&id)?;
+        let types = statement.types.as_deref().unwrap_or_default();
+        Some((statement.parameters, types))
+    }
+
+    /// An execution goes on that is not read: it is too long, or one for many rows. Returns types that the server has not seen.
+    pub fn unread(&mut self, id: u32) -> Option<Vec<u8>> {
+        let id = self.resolved(id);
+        let statement = self.by_id.get_mut(&id)?;
+        let unseen = std::mem::take(&mut statement.unseen);
+        let types = statement.types.take().filter(|_| unseen);
+        statement.is_strange();
+        types
+    }
+
+    /// The statement that this id stands for.
+    #[must_use]
+    pub fn called(&self, id: u32) -> u32 {
+        self.resolved(id)
+    }
+
+    /// The id of the statement that the client prepared last, where the server takes [`LAST_PREPARED`] for another one.
+    #[must_use]
+    pub fn hidden_last(&self) -> Option<u32> {
+        self.last.filter(|_| self.last_is_own)
+    }
+
+    /// The number of an own statement.
+    pub fn own(&mut self, made: &Made) -> Option<u32> {
+        self.own.find(made)
+    }
+
+    /// An own statement is about to be prepared: those that are to be closed before it. `None`: it must not be, since the client would
+    /// have it for the one that it prepared last.
+    pub fn make_room(&mut self) -> Option<Vec<u32>> {
+        (!self.mariadb || self.last.is_some()).then(|| self.own.make_room())
+    }
+
+    /// One was prepared.
+    pub fn own_prepared(&mut self, made: Made, number: u32) {
+        self.last_is_own = self.mariadb;
+        self.own.insert(made, number);
+    }
+
+    /// Those that stand for this statement are of no use.
+    pub fn own_failed(&mut self, of: u32) {
+        self.own.end(|own| own.of == of);
+    }
+
+    /// Executions of this statement are the server's from now on.
+    pub fn leave(&mut self, id: u32) {
+        if let Some(statement) = self.by_id.get_mut(&id) {
+            statement.strange = true;
+        }
+    }
+
     /// An execution was answered without the server.
     pub fn owned(&mut self, id: u32) {
         if let Some(statement) = self.by_id.get_mut(&id) {
@@ -239,13 +382,23 @@ impl Statements {
 }
 
 impl Statement {
+    fn take_types(&mut self, execute: &Execute<'_>) {
+        if let Some(types) = execute.types() {
+            let most = TYPES_BYTES.max(self.parameters.saturating_mul(TYPE_BYTES));
+            self.types = (types.len() <= most).then(|| types.to_vec());
+            self.unseen = false;
+        }
+    }
+
+    /// It was executed in a way that is not followed: what types the server has for it is not known.
+    fn is_strange(&mut self) {
+        (self.types, self.unseen, self.strange) = (None, false, true);
+    }
+
     /// The values of an execution; `None`: some are not known to be numbers.
     fn numbers(&mut self, payload: &[u8], capabilities: Capabilities) -> Option<Vec<u64>> {
         let execute = Execute::parse(payload, self.parameters, capabilities).ok()?;
-        if let Some(types) = execute.types() {
-            self.types = (types.len() <= TYPES_BYTES).then(|| types.to_vec());
-            self.unseen = false;
-        }
+        self.take_types(&execute);
         if execute.iterations != 1 || self.long_data {
             return None;
         }
@@ -260,7 +413,8 @@ impl Statement {
 impl Text {
     /// What executions of a text may do, which is prepared in this database.
     #[must_use]
-    pub fn new(class: Class, database: Current<'_>) -> Self {
+    pub fn new(class: Class, text: &[u8], database: Current<'_>) -> Self {
+        let feed = matches!(class, Class::Feed(_));
         let effects = match &class {
             Class::Other(effects) | Class::Feed(effects) => Effects {
                 // What runs twice runs as a text.
@@ -274,7 +428,19 @@ impl Text {
         Text {
             effects,
             call: PreparedCall::new(class, database),
+            feed: feed.then(|| Arc::new(PreparedFeed::new(text, database))),
         }
+    }
+
+    /// True for a SELECT of a feed.
+    #[must_use]
+    pub fn is_feed(&self) -> bool {
+        self.feed.is_some()
+    }
+
+    /// How many bytes of it are kept.
+    fn bytes(&self) -> usize {
+        self.feed.as_ref().map_or(0, |feed| feed.text().len())
     }
 
     /// What an execution may do.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use headwater_statement::{Effects, Tail};
 
 use super::asked::Asked;
+use super::prepared::Executed;
 
 /// Which server a session talks to, as its greeting said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub enum ClientStep {
     Replace(NonZeroUsize, Vec<u8>),
     /// Give the packet that waits the number of one that begins a command, 0, and ask again.
     Number,
+    /// Give the packet that waits this statement's id, and ask again.
+    Statement(u32),
     /// Begin TLS, and forget so many bytes.
     Secure {
         /// The client's request, if it has made one. What waits behind it belongs to TLS.
@@ -58,6 +61,8 @@ pub enum ClientStep {
     Tail(usize, Arc<Tail>),
     /// A whole packet of so many bytes: a SELECT that may be a feed's, and what it may do where it is relayed.
     Feed(usize, Effects),
+    /// A whole packet of so many bytes: an execution of such a SELECT, and what it may do where it is relayed.
+    Execution(usize, Effects, Executed),
     /// The pending ids must be on the server before the next packet may go on.
     Settle {
         /// The command asks for what the real call leaves behind besides its tables (warnings, counts).

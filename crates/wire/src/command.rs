@@ -4,7 +4,7 @@ mod execute;
 mod parameters;
 mod query;
 
-pub use execute::{Execute, LAST_PREPARED, digits, statement_id};
+pub use execute::{Execute, LAST_PREPARED, digits, statement_id, types_flag};
 pub use parameters::{Parameter, Value, execution};
 pub use query::{query_payload, query_text, with_text};
 

@@ -62,11 +62,17 @@ impl Commands {
     }
 
     /// COM_STMT_PREPARE of a text of this class.
-    pub(super) fn prepare(&mut self, class: Class, header: Header, input: &[u8]) -> ClientStep {
+    pub(super) fn prepare(
+        &mut self,
+        class: Class,
+        text: &[u8],
+        header: Header,
+        input: &[u8],
+    ) -> ClientStep {
         if let Some(step) = self.settle_first(Effects::NONE, None) {
             return step;
         }
-        let text = Text::new(class, self.standing.current());
+        let text = Text::new(class, text, self.standing.current());
         self.prepared.begin();
         self.begin(Command::StmtPrepare, After::Prepared(Box::new(text)));
         self.pass(Command::StmtPrepare, header, input)
@@ -90,7 +96,7 @@ impl Commands {
     }
 
     /// MariaDB's drivers send an execution of the statement prepared last right behind its text.
-    fn being_prepared(&self, id: u32) -> Option<&Text> {
+    pub(super) fn being_prepared(&self, id: u32) -> Option<&Text> {
         if id != LAST_PREPARED || !self.server.mariadb {
             return None;
         }
@@ -117,7 +123,7 @@ impl Commands {
         self.ask(HEADER_BYTES + payload.len(), wanted, dress)
     }
 
-    /// What else a command without a reply of interest means.
+    /// What else a command means for the statement that it names.
     pub(super) fn note(&mut self, command: Command, payload: &[u8]) {
         let Some(id) = command::statement_id(payload) else {
             return;
@@ -126,6 +132,7 @@ impl Commands {
             Command::StmtClose => self.prepared.close(id),
             Command::StmtReset => self.prepared.long_data(id, false),
             Command::StmtSendLongData => self.prepared.long_data(id, true),
+            Command::StmtBulkExecute if self.prepared.is_feed(id) => drop(self.prepared.unread(id)),
             _ => {}
         }
     }

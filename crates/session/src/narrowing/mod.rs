@@ -8,6 +8,7 @@
 //! readers has changed from the look into memory to a moment behind the server's answer, memory was right all the while, and the
 //! answer is that of one moment.
 
+mod execution;
 mod proofs;
 mod reply;
 mod why;
@@ -30,11 +31,14 @@ use headwater_wire::command;
 use headwater_wire::reply::Outcome;
 use headwater_wire::resultset::Answer;
 
+use execution::Plan;
+pub use execution::Prepare;
 use proofs::Unproved;
 pub use why::Why;
 
 use crate::commands::Commands;
 use crate::ownership::{ASK_LIMITS, Ask, INTERRUPTED};
+use crate::prepared::Executed;
 use crate::probe;
 use crate::reason::Reason;
 
@@ -47,6 +51,8 @@ pub enum Need {
     Candidates(Want),
     /// Send this payload in the statement's place, and keep the whole reply: [`Input::Reply`].
     Run(Vec<u8>),
+    /// Prepare a narrowed text in the session: [`Input::Reply`].
+    Prepare(Prepare),
     /// Say whether nothing has changed about the candidates since they were named: [`Input::Unchanged`].
     Unchanged,
     /// The end: this reply is the statement's.
@@ -64,7 +70,7 @@ pub enum Input {
     Answers(Vec<Answer>),
     /// See [`Need::Candidates`], or why there are none.
     Candidates(Result<Found, Why>),
-    /// See [`Need::Run`].
+    /// See [`Need::Run`] and [`Need::Prepare`].
     Reply(Reply),
     /// See [`Need::Unchanged`].
     Unchanged(bool),
@@ -160,6 +166,8 @@ const LISTED: usize = 400;
 #[derive(Debug)]
 pub struct Narrowing {
     payload: Vec<u8>,
+    /// It is no text, but an execution of one.
+    executed: Option<Executed>,
     policy: Policy,
     stage: Stage,
     begun: Option<Instant>,
@@ -178,6 +186,8 @@ enum Stage {
     Looking(Subject, Wishes),
     /// The statement itself runs, to be learned from.
     Learning(Subject, Crowd),
+    /// The narrowed one is prepared.
+    Preparing(Subject, Wishes, Candidates, Plan),
     /// The narrowed one runs.
     Running(Subject, Wishes, Candidates),
     /// It is asked whether anything has changed.
@@ -189,7 +199,7 @@ enum Stage {
 #[derive(Debug)]
 struct Subject {
     template: Arc<Template>,
-    words: Words,
+    words: Arc<Words>,
 }
 
 /// What a statement asks for, and how often candidates were taken for it.
@@ -217,6 +227,7 @@ type Turn = Result<(Stage, Need), Why>;
 /// What a stage looks at.
 struct World<'a, K> {
     payload: &'a [u8],
+    executed: Option<&'a Executed>,
     policy: Policy,
     begun: &'a mut Option<Instant>,
     plain: &'a mut bool,
@@ -231,11 +242,27 @@ impl Narrowing {
     pub fn new(payload: Vec<u8>, policy: Policy) -> Narrowing {
         Narrowing {
             payload,
+            executed: None,
             policy,
             stage: Stage::Begin,
             begun: None,
             plain: false,
         }
+    }
+
+    /// The same with an execution of a statement that was prepared.
+    #[must_use]
+    pub fn of_execution(payload: Vec<u8>, executed: Executed, policy: Policy) -> Narrowing {
+        Narrowing {
+            executed: Some(executed),
+            ..Narrowing::new(payload, policy)
+        }
+    }
+
+    /// The client's statement that is executed, if it is an execution.
+    #[must_use]
+    pub fn statement(&self) -> Option<u32> {
+        self.executed.as_ref().map(|executed| executed.statement)
     }
 
     /// True once it is proved that the statement reads rows of plain tables and does nothing else, so that it leaves nothing in its
@@ -256,6 +283,7 @@ impl Narrowing {
         let stage = std::mem::replace(&mut self.stage, Stage::Ended);
         let mut world = World {
             payload: &self.payload,
+            executed: self.executed.as_ref(),
             policy: self.policy,
             begun: &mut self.begun,
             plain: &mut self.plain,
@@ -294,6 +322,9 @@ impl Stage {
             (Stage::Learning(subject, crowd), Input::Reply(reply)) => {
                 world.learned(&subject, crowd, reply)
             }
+            (Stage::Preparing(subject, wishes, candidates, plan), Input::Reply(reply)) => {
+                world.prepared(subject, wishes, candidates, plan, reply)
+            }
             (Stage::Running(subject, wishes, candidates), Input::Reply(reply)) => {
                 world.ran(subject, wishes, candidates, reply)
             }
@@ -308,6 +339,9 @@ impl Stage {
 
 impl<K: Feeds> World<'_, K> {
     fn text(&self) -> Option<&[u8]> {
+        if let Some(executed) = self.executed {
+            return Some(executed.feed.text());
+        }
         let range = command::query_text(self.payload, self.session.capabilities)?;
         self.payload.get(range)
     }
@@ -336,7 +370,11 @@ impl<K: Feeds> World<'_, K> {
         let standing = &self.session.standing;
         let database = standing.database().ok_or(Reason::OtherDatabase)?;
         let text = self.text().ok_or(Refused::NotUnderstood)?;
-        let words = Words::read(text).ok_or(Refused::NotUnderstood)?;
+        let words = match self.executed {
+            None => Words::read(text).map(Arc::new),
+            Some(executed) => self.prepared_words(executed, database)?,
+        };
+        let words = words.ok_or(Refused::NotUnderstood)?;
         let template = match self.known.template(database, &words, text) {
             Known::Ready(template) => template,
             Known::Not(why) => return Err(why),
@@ -357,7 +395,7 @@ impl<K: Feeds> World<'_, K> {
         let statement = Statement {
             text,
             words: &subject.words,
-            parameters: &[],
+            parameters: &self.parameters(&subject)?,
             ahead,
         };
         let asked = template.shape.bind(statement, template.types)?;
@@ -394,7 +432,7 @@ impl<K: Feeds> World<'_, K> {
         let template = &subject.template;
         let buffered = match template.choose(crowd, self.policy.always) {
             Choice::Learn => {
-                let payload = self.payload.to_vec();
+                let payload = self.as_it_is();
                 *self.begun = Some(self.now);
                 return Ok((Stage::Learning(subject, crowd), Need::Run(payload)));
             }
@@ -407,24 +445,27 @@ impl<K: Feeds> World<'_, K> {
             replaces_list,
             buffered,
         };
-        let text = self.text().ok_or(Why::Failed)?;
         let ids = padded(&found.ids);
-        let (shape, words, names) = (&template.shape, &subject.words, &template.names);
-        let oldest = found.ids.last().filter(|_| {
-            // A list of authors that stays costs more.
-            ids.len() > LISTED && !replaces_list && names.key.is_none()
-        });
-        let candidates = oldest.map_or(Among::Ids(&ids), |oldest| Among::From(*oldest));
-        let narrowed = shape.narrow(text, words, names, candidates, form);
-        let narrowed = narrowed.ok_or(Refused::NotUnderstood)?;
-        let payload = command::with_text(self.payload, self.session.capabilities, &narrowed);
-        let payload = payload.ok_or(Why::Failed)?;
         let candidates = Candidates {
             crowd,
             count: found.ids.len(),
             all: found.all,
             tied: found.tied,
         };
+        if let Some(executed) = self.executed {
+            return self.run_prepared(executed, subject, wishes, candidates, ids, form);
+        }
+        let text = self.text().ok_or(Why::Failed)?;
+        let (shape, words, names) = (&template.shape, &subject.words, &template.names);
+        let oldest = found.ids.last().filter(|_| {
+            // A list of authors that stays costs more.
+            ids.len() > LISTED && !replaces_list && names.key.is_none()
+        });
+        let among = oldest.map_or(Among::Ids(&ids), |oldest| Among::From(*oldest));
+        let narrowed = shape.narrow(text, words, names, among, form);
+        let narrowed = narrowed.ok_or(Refused::NotUnderstood)?;
+        let payload = command::with_text(self.payload, self.session.capabilities, &narrowed);
+        let payload = payload.ok_or(Why::Failed)?;
         Ok((
             Stage::Running(subject, wishes, candidates),
             Need::Run(payload),
@@ -481,7 +522,12 @@ impl<K: Feeds> World<'_, K> {
                 };
                 return Ok((Stage::Ended, Need::Tell(told)));
             }
-            _ => return Err(Why::Failed),
+            _ => {
+                if let Some(executed) = self.executed {
+                    self.session.statements().own_failed(executed.statement);
+                }
+                return Err(Why::Failed);
+            }
         }
         let rows = usize::try_from(reply.rows).unwrap_or(usize::MAX);
         let limit = usize::try_from(wishes.asked.limit).unwrap_or(usize::MAX);
@@ -512,8 +558,11 @@ impl<K: Feeds> World<'_, K> {
         }
         let crowd = candidates.crowd;
         let capabilities = self.session.capabilities;
+        // Of other columns than those that were told of the client's own statement, the server tells it with a flag.
+        let fits = |own: usize| self.executed.is_none_or(|executed| executed.columns == own);
         if !reply::put_back(&mut bytes, capabilities, |own| {
-            template.put_back(crowd, own)
+            let known = fits(own.len()).then(|| template.put_back(crowd, own));
+            known.flatten()
         }) {
             return Err(Why::Retired(Retired::Columns));
         }

@@ -6,6 +6,8 @@
     clippy::disallowed_methods
 )]
 
+mod executed;
+
 use std::collections::VecDeque;
 
 use headwater_feed::authors::Follow;
@@ -156,7 +158,10 @@ impl Scene {
     /// The needs, one behind the other, where these are fetched.
     fn play(&mut self, text: &str, fetched: Vec<Input>) -> Vec<String> {
         let payload = [b"\x03", text.as_bytes()].concat();
-        let mut decision = Narrowing::new(payload, self.policy);
+        self.decide(Narrowing::new(payload, self.policy), text, fetched)
+    }
+
+    fn decide(&mut self, mut decision: Narrowing, text: &str, fetched: Vec<Input>) -> Vec<String> {
         let mut fetched: VecDeque<Input> = fetched.into();
         let mut input = Input::Begin;
         let mut needs = Vec::new();
@@ -190,6 +195,12 @@ fn said(need: &Need, text: &str) -> String {
             let upper = upper.unwrap_or_else(|| "all".into());
             let untied = if want.untied { " untied" } else { "" };
             format!("candidates {readers:?} {authors:?} {upper} {lower} {most}{untied}")
+        }
+        Need::Run(payload) if payload.first() == Some(&0x17) => executed::shown(payload),
+        Need::Prepare(prepare) => {
+            let text = String::from_utf8(prepare.payload.get(1..).unwrap().to_vec()).unwrap();
+            let closed = executed::closed(&prepare.before);
+            format!("close {closed:?}, prepare {text}")
         }
         Need::Run(payload) => {
             let own = String::from_utf8(payload.get(1..).unwrap().to_vec()).unwrap();

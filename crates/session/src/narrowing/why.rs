@@ -12,6 +12,8 @@ pub enum Why {
     Text(Refused),
     /// What the session is in.
     Session(Reason),
+    /// How it is executed.
+    Execution,
     /// Its template was not met before: its tables are looked at.
     New,
     /// The feed's check found something in the way, or has not ended.
@@ -38,7 +40,8 @@ pub enum Why {
 
 impl Why {
     /// Every one, but for what texts and sessions say.
-    pub const OWN: [Why; 13] = [
+    pub const OWN: [Why; 14] = [
+        Why::Execution,
         Why::New,
         Why::Unchecked,
         Why::Retired(Retired::Warns),
@@ -89,6 +92,11 @@ impl Why {
         match self {
             Why::Text(refused) => of_text(refused),
             Why::Session(reason) => of_session(reason),
+            Why::Execution => (
+                "execution",
+                "it is executed with a cursor, long data or attributes, or its client leaves out columns that it knows",
+                "nothing",
+            ),
             Why::New => (
                 "new_template",
                 "no statement of its form came before, or the tables have changed since: they are looked at",
@@ -222,13 +230,13 @@ fn of_session(reason: Reason) -> (&'static str, &'static str, &'static str) {
         ),
         Reason::OtherDatabase => (
             label,
-            "the session has no current database, or another one than it had a moment ago",
+            "the session has no current database, or another one than it had a moment ago, or where the statement was prepared",
             "connect with the database",
         ),
         Reason::Settings => (
             label,
-            "a session setting changes what a statement does",
-            "leave it at its default",
+            "a session setting changes what a statement does, or may have changed what one that was prepared says",
+            "leave it at its default; prepare behind SET",
         ),
         Reason::TemporaryTables => (
             label,

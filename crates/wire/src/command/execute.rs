@@ -31,6 +31,24 @@ pub fn statement_id(payload: &[u8]) -> Option<u32> {
     cursor.u32().ok()
 }
 
+/// Where the flag stands that says whether types come along, in an execution of which the beginning is there. `None`: it is cut off
+/// before, has no parameters, or others than so many.
+#[must_use]
+pub fn types_flag(
+    beginning: &[u8],
+    parameters: usize,
+    capabilities: Capabilities,
+) -> Option<usize> {
+    let mut cursor = Cursor::new(beginning);
+    cursor.take(1 + 4 + 1 + 4).ok()?;
+    if capabilities.contains(Capabilities::QUERY_ATTRIBUTES) {
+        let count = cursor.lenenc_int().ok()?;
+        (usize::try_from(count) == Ok(parameters)).then_some(())?;
+    }
+    cursor.take(parameters.div_ceil(8)).ok()?;
+    (parameters > 0).then_some(cursor.position())
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Parameters<'a> {
     pub(super) count: usize,
@@ -331,6 +349,24 @@ mod tests {
         Execute::parse(&[HEAD, &[1, 0, 0]].concat(), 0, named).unwrap_err();
         Execute::parse(HEAD, 0, named).unwrap();
         Execute::parse(&[HEAD, &[0]].concat(), 0, named).unwrap();
+    }
+
+    #[test]
+    fn the_flag_of_types_is_found_in_a_beginning() {
+        let named = Capabilities::QUERY_ATTRIBUTES;
+        let plain = [HEAD, &[0, 0, 1]].concat();
+        assert_eq!(types_flag(&plain, 9, Capabilities::NONE), Some(12));
+        assert_eq!(plain.get(12), Some(&1));
+        assert_eq!(
+            types_flag(&[HEAD, &[9, 0, 0, 1]].concat(), 9, named),
+            Some(13)
+        );
+        assert_eq!(types_flag(&[HEAD, &[8, 0, 0, 1]].concat(), 9, named), None);
+        assert_eq!(
+            types_flag(&[HEAD, &[0]].concat(), 9, Capabilities::NONE),
+            None
+        );
+        assert_eq!(types_flag(HEAD, 0, Capabilities::NONE), None);
     }
 
     #[test]

@@ -1,0 +1,161 @@
+//! COM_STMT_EXECUTE of a feed's SELECT, and what Headwater's own statements in the session call for.
+
+use super::*;
+use crate::legs::told;
+use headwater_wire::command::LAST_PREPARED;
+use headwater_wire::response::ErrPacket;
+
+/// Of an execution the part in front of its types is no longer.
+const MOST_HEAD: usize = 10 + 9 + MOST_PARAMETERS / 8 + 1;
+const MOST_PARAMETERS: usize = 0x1_0000;
+
+impl Commands {
+    /// What is prepared.
+    pub(crate) fn statements(&mut self) -> &mut Statements {
+        &mut self.prepared
+    }
+
+    /// What is prepared, to be looked at.
+    pub(crate) fn known_statements(&self) -> &Statements {
+        &self.prepared
+    }
+
+    /// Whether this executes a feed's SELECT.
+    pub(super) fn is_feed(&self, command: Command, id: u32) -> bool {
+        let feed = match self.being_prepared(id) {
+            Some(text) => text.is_feed(),
+            None => self.prepared.is_feed(id),
+        };
+        command == Command::StmtExecute && feed
+    }
+
+    /// The client's word for the statement that it prepared last means one of Headwater's own to the server: it gets the id instead.
+    pub(super) fn called_by_its_id(&self, body: &[u8]) -> Option<ClientStep> {
+        let id = self.prepared.hidden_last()?;
+        let command = command_of(body);
+        let names = names_statement(command) || command == Command::StmtFetch;
+        let last = command::statement_id(body) == Some(LAST_PREPARED);
+        (names && last).then_some(ClientStep::Statement(id))
+    }
+
+    /// An execution of a feed's SELECT; `whole`: it is not too long to be looked at.
+    pub(super) fn execute_feed(
+        &mut self,
+        id: u32,
+        whole: bool,
+        header: Header,
+        input: &[u8],
+    ) -> ClientStep {
+        if !self.is_idle() {
+            return ClientStep::Hold;
+        }
+        let called = self.prepared.called(id);
+        if called != id {
+            // Before one of Headwater's own is the last one.
+            return ClientStep::Statement(called);
+        }
+        let body = input.get(HEADER_BYTES..).unwrap_or_default();
+        let payload = match (whole, body.get(..header.len)) {
+            (true, Some(payload)) => payload,
+            (true, None) => return ClientStep::Need,
+            (false, _) => return self.execute_unread(id, header, input),
+        };
+        let effects = self.execution_effects(id);
+        if let Some(step) = self.settle_first(effects, None) {
+            return step;
+        }
+        match self.prepared.feed(id, payload, self.capabilities) {
+            Some(executed) => ClientStep::Execution(HEADER_BYTES + header.len, effects, executed),
+            None => self.other(Command::StmtExecute, header, input),
+        }
+    }
+
+    /// An execution that is too long to be looked at. Where the server has not seen the types that it relies on, they are put in.
+    fn execute_unread(&mut self, id: u32, header: Header, input: &[u8]) -> ClientStep {
+        let body = input.get(HEADER_BYTES..).unwrap_or_default();
+        let parameters = self.prepared.types(id).map_or(0, |(count, _)| count);
+        let flag = command::types_flag(body, parameters, self.capabilities);
+        if body.len() < header.len.min(MOST_HEAD) {
+            return ClientStep::Need;
+        }
+        let effects = self.execution_effects(id);
+        if let Some(step) = self.settle_first(effects, None) {
+            return step;
+        }
+        let bound = flag.and_then(|flag| body.get(flag));
+        let (flag, types) = match (self.prepared.unread(id), flag, bound) {
+            (Some(types), Some(flag), Some(0)) => (flag, types),
+            _ => return self.other(Command::StmtExecute, header, input),
+        };
+        let len = header.len + types.len();
+        if len >= MAX_BODY {
+            return ClientStep::Refuse(too_long());
+        }
+        let own = Header { len, ..header }.to_bytes();
+        self.disturb(effects);
+        self.begin(Command::StmtExecute, After::Nothing);
+        let head = HEADER_BYTES + flag + 1;
+        self.passing = Some(Passing {
+            left: HEADER_BYTES + header.len - head,
+            continued: false,
+            answered: true,
+            renumber: None,
+        });
+        let before = body.get(..flag).unwrap_or_default();
+        ClientStep::replace(head, [&own[..], before, &[1], &types].concat())
+    }
+
+    /// Notes that an execution of a feed's SELECT goes on to the server; the packet that goes in its place, if it has to be another
+    /// one.
+    pub fn relay_execution(
+        &mut self,
+        id: u32,
+        payload: &[u8],
+        effects: Effects,
+    ) -> Option<Vec<u8>> {
+        self.disturb(effects);
+        self.begin(Command::StmtExecute, After::Nothing);
+        let payload = self.prepared.relayed(id, payload, self.capabilities)?;
+        Some(frame::opening(&payload))
+    }
+
+    /// A statement of the client was closed: Headwater's own that stood for it are closed behind it.
+    pub(super) fn closed_with_own(
+        &mut self,
+        command: Command,
+        header: Header,
+        input: &[u8],
+    ) -> Option<ClientStep> {
+        let length = HEADER_BYTES + header.len;
+        let packet = input
+            .get(..length)
+            .filter(|_| command == Command::StmtClose)?;
+        let ended = self.prepared.take_ended();
+        if ended.is_empty() {
+            return None;
+        }
+        self.begin(command, After::Nothing);
+        Some(ClientStep::replace(
+            length,
+            [packet, &closing(ended)].concat(),
+        ))
+    }
+}
+
+/// As the servers say it.
+fn too_long() -> Vec<u8> {
+    const NET_PACKET_TOO_LARGE: u16 = 1153;
+    let error = ErrPacket {
+        code: NET_PACKET_TOO_LARGE,
+        sqlstate: Some(*b"08S01"),
+        message: b"Got a packet bigger than 'max_allowed_packet' bytes".to_vec(),
+    };
+    told(1, &error)
+}
+
+/// Packets of COM_STMT_CLOSE, which has no reply.
+pub(crate) fn closing(ids: Vec<u32>) -> Vec<u8> {
+    let close = |id: u32| [&[Command::StmtClose.byte()][..], &id.to_le_bytes()].concat();
+    let packets = ids.into_iter().map(|id| frame::opening(&close(id)));
+    packets.flatten().collect()
+}

@@ -1,0 +1,261 @@
+//! Where the statement is an execution of one that was prepared: so is the narrowed one, each id in it a parameter.
+//!
+//! Headwater prepares the narrowed text in the client's session, once for each form and each size of list, and executes it with the
+//! client's parameters and the ids. The reply has the client's rows in the binary form. The client's own statement is not executed
+//! then: types of parameters that came with this execution are remembered, for the next one that the server gets.
+
+use std::sync::Arc;
+
+use headwater_feed::Refused;
+use headwater_feed::bind::Parameter;
+use headwater_feed::narrow::Form;
+use headwater_feed::value;
+use headwater_feed::words::Words;
+use headwater_wire::capability::Capabilities;
+use headwater_wire::command::{self, Command, Execute, Value};
+use headwater_wire::reply::Outcome;
+
+use super::{
+    Candidates, Feeds, INTERRUPTED, Need, Reply, Stage, Subject, Told, Turn, Why, Wishes, World,
+};
+use crate::commands::closing;
+use crate::prepared::{Executed, Made};
+use crate::reason::Reason;
+
+/// A text that is to be prepared.
+#[derive(Debug)]
+pub struct Prepare {
+    /// Packets that go before it, and have no reply.
+    pub before: Vec<u8>,
+    /// The payload of its packet.
+    pub payload: Vec<u8>,
+}
+
+/// What a narrowed statement that is prepared is to be executed with.
+#[derive(Debug)]
+pub(super) struct Plan {
+    made: Made,
+    ids: Vec<u64>,
+    /// So many of the client's parameters come before the ids.
+    before: usize,
+    /// So many of them are left out.
+    replaced: usize,
+}
+
+impl<K: Feeds> World<'_, K> {
+    /// The words of the statement that is executed, where it means what it meant when it was prepared.
+    pub(super) fn prepared_words(
+        &self,
+        executed: &Executed,
+        database: &[u8],
+    ) -> Result<Option<Arc<Words>>, Why> {
+        let cached = Capabilities::MARIADB_CACHE_METADATA;
+        if !executed.plain || self.session.capabilities.contains(cached) {
+            return Err(Why::Execution);
+        }
+        let standing = &self.session.standing;
+        let changes = standing.current();
+        let feed = &executed.feed;
+        if feed.database(database, changes.changes) != Some(database) {
+            return Err(Reason::OtherDatabase.into());
+        }
+        if !feed.means_the_same(changes.settings) {
+            return Err(Reason::Settings.into());
+        }
+        Ok(feed.words().cloned())
+    }
+
+    /// The values that a statement is executed with: none, where it is a text.
+    pub(super) fn parameters(&self, subject: &Subject) -> Result<Vec<Parameter>, Why> {
+        let Some(executed) = self.executed else {
+            return Ok(Vec::new());
+        };
+        self.with_each(executed, |each| {
+            let all = each.len() == subject.words.parameters;
+            all.then(|| each.iter().map(parameter).collect())
+        })
+    }
+
+    /// Shows the client's parameters.
+    fn with_each<T>(
+        &self,
+        executed: &Executed,
+        show: impl FnOnce(&[command::Parameter<'_>]) -> Option<T>,
+    ) -> Result<T, Why> {
+        let statements = self.session.known_statements();
+        let (count, types) = statements.types(executed.statement).ok_or(Why::Failed)?;
+        let execute = Execute::parse(self.payload, count, self.session.capabilities);
+        let each = execute.and_then(|execute| execute.each(types));
+        let each = each.map_err(|_| Why::Execution)?;
+        show(&each).ok_or(Why::Execution)
+    }
+
+    /// The payload that has the server do what the client wants.
+    pub(super) fn as_it_is(&mut self) -> Vec<u8> {
+        let capabilities = self.session.capabilities;
+        let own = self.executed.and_then(|executed| {
+            let statements = self.session.statements();
+            statements.relayed(executed.statement, self.payload, capabilities)
+        });
+        own.unwrap_or_else(|| self.payload.to_vec())
+    }
+
+    /// Runs the narrowed statement, prepared before or now.
+    pub(super) fn run_prepared(
+        &mut self,
+        executed: &Executed,
+        subject: Subject,
+        wishes: Wishes,
+        candidates: Candidates,
+        mut ids: Vec<u64>,
+        form: Form,
+    ) -> Turn {
+        let template = &subject.template;
+        let size = size(ids.len(), self.policy.candidates);
+        // One that comes twice is as one that comes once.
+        let last = ids.last().copied().ok_or(Why::Failed)?;
+        ids.resize(size, last);
+        let (text, words, names) = (executed.feed.text(), &subject.words, &template.names);
+        let open = template.shape.narrow_open(text, words, names, size, form);
+        let open = open.ok_or(Refused::NotUnderstood)?;
+        let plan = Plan {
+            made: Made {
+                of: executed.statement,
+                template: Arc::clone(template),
+                form,
+                ids: size,
+            },
+            ids,
+            before: open.before,
+            replaced: open.replaced,
+        };
+        let statements = self.session.statements();
+        if let Some(own) = statements.own(&plan.made) {
+            return self.execute(executed, own, subject, wishes, candidates, &plan);
+        }
+        let before = closing(statements.make_room().ok_or(Why::Execution)?);
+        let payload = [&[Command::StmtPrepare.byte()], &*open.text].concat();
+        Ok((
+            Stage::Preparing(subject, wishes, candidates, plan),
+            Need::Prepare(Prepare { before, payload }),
+        ))
+    }
+
+    /// It was prepared, or could not be.
+    pub(super) fn prepared(
+        &mut self,
+        subject: Subject,
+        wishes: Wishes,
+        candidates: Candidates,
+        plan: Plan,
+        reply: Reply,
+    ) -> Turn {
+        let executed = self.executed.ok_or(Why::Failed)?;
+        let outcome = reply.outcome.ok_or(Why::Failed)?;
+        let statements = self.session.statements();
+        let prepared = match outcome {
+            Outcome::Prepared(prepared) => prepared,
+            Outcome::Err(error) if error.code == INTERRUPTED => {
+                let told = Told {
+                    bytes: reply.bytes.ok_or(Why::Failed)?,
+                    outcome: Outcome::Err(error),
+                    narrowed: true,
+                };
+                statements.owned(executed.statement);
+                return Ok((Stage::Ended, Need::Tell(told)));
+            }
+            _ => {
+                // It would fail each time.
+                statements.leave(executed.statement);
+                return Err(Why::Failed);
+            }
+        };
+        statements.own_prepared(plan.made.clone(), prepared.statement);
+        self.execute(
+            executed,
+            prepared.statement,
+            subject,
+            wishes,
+            candidates,
+            &plan,
+        )
+    }
+
+    fn execute(
+        &mut self,
+        executed: &Executed,
+        own: u32,
+        subject: Subject,
+        wishes: Wishes,
+        candidates: Candidates,
+        plan: &Plan,
+    ) -> Turn {
+        let capabilities = self.session.capabilities;
+        let kind = command::Parameter::kind_of_u64(subject.template.types.id.signed, capabilities);
+        let ids: Vec<[u8; 8]> = plan.ids.iter().map(|id| id.to_le_bytes()).collect();
+        let ids = ids.iter().map(|id| command::Parameter {
+            kind,
+            bytes: Some(id),
+        });
+        let payload = self.with_each(executed, |each| {
+            let before = each.get(..plan.before)?;
+            let behind = each.get(plan.before.checked_add(plan.replaced)?..)?;
+            let all: Vec<_> = [before, &ids.collect::<Vec<_>>(), behind].concat();
+            Some(command::execution(own, &all, capabilities))
+        })?;
+        self.session.statements().owned(executed.statement);
+        Ok((
+            Stage::Running(subject, wishes, candidates),
+            Need::Run(payload),
+        ))
+    }
+}
+
+/// How many ids the narrowed text takes for so many: one of few numbers, so that it need not be prepared for each.
+fn size(ids: usize, most: usize) -> usize {
+    let power = ids.next_power_of_two();
+    let between = power / 4 * 3;
+    let size = match between >= ids && between >= 2 {
+        true => between,
+        false => power,
+    };
+    size.min(most).max(ids)
+}
+
+fn parameter(of: &command::Parameter<'_>) -> Parameter {
+    match of.value() {
+        Value::Null => Parameter::Null,
+        Value::Integer(value) => Parameter::Integer(value),
+        Value::Whole(value) => Parameter::Whole(value.into()),
+        Value::Text(text) => Parameter::Text(text.to_vec()),
+        Value::Moment {
+            date,
+            time,
+            microseconds,
+        } => value::parts(date, time, microseconds).map_or(Parameter::Other, Parameter::Moment),
+        Value::Other => Parameter::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn lists_have_few_sizes_and_room_for_all() {
+        let mut sizes: Vec<usize> = (2..=900).map(|ids| size(ids, 900)).collect();
+        assert!(
+            (2..=900)
+                .zip(&sizes)
+                .all(|(ids, size)| ids <= *size && *size <= 900)
+        );
+        sizes.dedup();
+        assert_eq!(
+            sizes,
+            [
+                2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 900
+            ]
+        );
+        assert_eq!(size(7, 5), 7);
+    }
+}

@@ -1,0 +1,433 @@
+//! Decisions about executions of statements that were prepared.
+
+use super::*;
+use crate::prepared::Text;
+use headwater_statement::Class;
+use headwater_wire::capability::Capabilities;
+use headwater_wire::command::{Execute, Parameter, execution, statement_id};
+use headwater_wire::reply::Prepared;
+
+const READER: &str = "SELECT m.id FROM message m JOIN follower f ON f.author = m.author WHERE f.reader = ? ORDER BY m.id DESC LIMIT ?";
+const GIVEN: &str =
+    "SELECT id FROM message WHERE author IN (?, ?) AND id <= ? ORDER BY id DESC LIMIT 2";
+/// The client's statement.
+const ITS: u32 = 5;
+/// The first one of Headwater's own.
+const OWN: u32 = 6;
+
+/// LONG.
+const LONG: &[u8] = &[3, 0];
+
+/// Bytes of LONG.
+fn long(value: i32) -> [u8; 4] {
+    value.to_le_bytes()
+}
+
+/// What an execution says: which statement, and its parameters.
+pub(super) fn shown(payload: &[u8]) -> String {
+    let id = statement_id(payload).unwrap();
+    let count = |count: usize| {
+        let execute = Execute::parse(payload, count, Capabilities::NONE).ok()?;
+        let each = execute.each(execute.types().unwrap_or_default()).ok()?;
+        let values: Vec<_> = each.iter().map(Parameter::value).collect();
+        Some(format!("{values:?}").replace("Integer", ""))
+    };
+    // How many there are is known to who has prepared it: here to whom they fit.
+    match (1..10).find_map(count) {
+        Some(values) => format!("execute {id} {values}"),
+        None => format!("execute {id} without types"),
+    }
+}
+
+/// The statements that packets close.
+pub(super) fn closed(packets: &[u8]) -> Vec<u32> {
+    let close = |packet: &[u8]| {
+        assert_eq!(packet[..5], [5, 0, 0, 0, 0x19]);
+        statement_id(&packet[4..]).unwrap()
+    };
+    packets.chunks(9).map(close).collect()
+}
+
+impl Scene {
+    /// A session that has prepared a text.
+    fn prepared(text: &str) -> Scene {
+        let mut scene = Scene::proven(text);
+        scene.prepare(text, ITS);
+        scene
+    }
+
+    fn prepare(&mut self, text: &str, statement: u32) {
+        let current = self.session.standing.current();
+        let prepared = Text::new(Class::Feed(Effects::NONE), text.as_bytes(), current);
+        let parameters = u16::try_from(text.matches('?').count()).unwrap();
+        let statements = self.session.statements();
+        statements.begin();
+        statements.insert(
+            prepared,
+            Prepared {
+                statement,
+                columns: 1,
+                parameters,
+            },
+        );
+    }
+
+    /// One whose statements are asked with candidates, but for the first.
+    fn executed(text: &str, values: &[i32]) -> Scene {
+        let mut scene = Scene::prepared(text);
+        let mut fetched = vec![named(&[9, 8], false), reply(0x4203, 2)];
+        if scene.lists() {
+            fetched.insert(0, Input::Answers(vec![Answer::Rows(told(&[]))]));
+        }
+        let needs = scene.execute(values, fetched);
+        assert_eq!(needs.last().unwrap(), "tell, as it is");
+        scene
+    }
+
+    fn lists(&self) -> bool {
+        matches!(&self.known.0, super::super::Known::Ready(template) if template.shape.list.is_some())
+    }
+
+    /// The needs of an execution with these numbers.
+    fn execute(&mut self, values: &[i32], fetched: Vec<Input>) -> Vec<String> {
+        let bytes: Vec<_> = values.iter().map(|value| long(*value)).collect();
+        let each = bytes.iter().map(|bytes| Parameter {
+            kind: LONG,
+            bytes: Some(bytes),
+        });
+        let payload = execution(ITS, &each.collect::<Vec<_>>(), self.session.capabilities);
+        self.execute_packet(&payload, fetched)
+    }
+
+    fn execute_packet(&mut self, payload: &[u8], fetched: Vec<Input>) -> Vec<String> {
+        let capabilities = self.session.capabilities;
+        let statements = self.session.statements();
+        let executed = statements.feed(ITS, payload, capabilities).unwrap();
+        let decision = Narrowing::of_execution(payload.to_vec(), executed, self.policy);
+        self.decide(decision, "", fetched)
+    }
+
+    /// What goes to the server where the client executes with numbers, whose types it has told before, and that is relayed.
+    fn relayed(&mut self, values: &[i32]) -> Option<Vec<u8>> {
+        let payload = untyped(values);
+        let capabilities = self.session.capabilities;
+        let statements = self.session.statements();
+        statements.feed(ITS, &payload, capabilities).unwrap();
+        statements.relayed(ITS, &payload, capabilities)
+    }
+}
+
+fn untyped(values: &[i32]) -> Vec<u8> {
+    let mut payload = vec![0x17, 5, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0];
+    payload.extend(values.iter().flat_map(|value| long(*value)));
+    payload
+}
+
+/// The server has prepared a statement of Headwater's own.
+fn own(statement: u32) -> Input {
+    Input::Reply(Reply {
+        bytes: Some(vec![0]),
+        rows: 0,
+        outcome: Some(Outcome::Prepared(Prepared {
+            statement,
+            columns: 1,
+            parameters: 9,
+        })),
+    })
+}
+
+fn narrowed() -> [Input; 3] {
+    [named(&[9, 8], false), reply(1, 2), Input::Unchanged(true)]
+}
+
+#[test]
+fn the_narrowed_text_is_prepared_once_and_executed_with_the_clients_parameters() {
+    let mut scene = Scene::prepared(READER);
+    let needs = scene.execute(&[7, 2], vec![named(&[9, 8], false), reply(0x4203, 2)]);
+    let asked = "candidates [7] [] None 0 2";
+    let own_text = READER.replace(
+        "WHERE f.reader = ? ",
+        "WHERE ( f.reader = ? ) AND m.`id` IN (?,?) ",
+    );
+    assert_eq!(needs, [asked, "execute 5 [(7), (2)]", "tell, as it is"]);
+    let [candidates, rows, unchanged] = narrowed();
+    let needs = scene.execute(&[7, 2], vec![candidates, own(OWN), rows, unchanged]);
+    assert_eq!(
+        needs,
+        [
+            asked,
+            &format!("close [], prepare {own_text}"),
+            "execute 6 [(7), (9), (8), (2)]",
+            "unchanged?",
+            "tell"
+        ]
+    );
+    let needs = scene.execute(&[4, 2], narrowed().into());
+    assert_eq!(
+        needs,
+        [
+            "candidates [4] [] None 0 2",
+            "execute 6 [(4), (9), (8), (2)]",
+            "unchanged?",
+            "tell"
+        ]
+    );
+}
+
+#[test]
+fn parameters_of_a_list_go_with_it_and_ids_fill_the_lists_size() {
+    let mut scene = Scene::executed(GIVEN, &[1, 2, 90]);
+    let found = named(&[9, 8, 7, 6, 5], true);
+    let needs = scene.execute(
+        &[1, 2, 90],
+        vec![found, own(OWN), reply(1, 2), Input::Unchanged(true)],
+    );
+    let own_text = GIVEN.replace("author IN (?, ?)", "message.`id` IN (?,?,?,?,?,?)");
+    assert_eq!(
+        needs,
+        [
+            "candidates [] [1, 2] Some(90) 0 2",
+            &format!("close [], prepare {own_text}"),
+            "execute 6 [(9), (8), (7), (6), (5), (5), (90)]",
+            "unchanged?",
+            "tell"
+        ]
+    );
+}
+
+/// The client tells types once, and relies on them later.
+#[test]
+fn types_that_the_server_has_not_seen_are_told_to_it_when_they_are_needed() {
+    let mut scene = Scene::executed(READER, &[7, 2]);
+    assert_eq!(scene.relayed(&[7, 2]), None);
+    let [candidates, rows, unchanged] = narrowed();
+    scene.execute(&[7, 2], vec![candidates, own(OWN), rows, unchanged]);
+    let needs = scene.execute_packet(&untyped(&[4, 2]), narrowed().into());
+    assert_eq!(needs[1], "execute 6 [(4), (9), (8), (2)]");
+    let told = scene.relayed(&[4, 2]).unwrap();
+    assert_eq!(shown(&told), "execute 5 [(4), (2)]");
+    assert_eq!(scene.relayed(&[4, 2]), None);
+    // So they are where the server's own answer is learned from.
+    scene.execute(&[7, 2], narrowed().into());
+    let known = template(READER);
+    scene.known.0 = super::super::Known::Ready(known);
+    let needs = scene.execute_packet(&untyped(&[4, 2]), vec![named(&[9, 8], false), reply(1, 2)]);
+    assert_eq!(needs[1], "execute 5 [(4), (2)]");
+    assert_eq!(scene.relayed(&[4, 2]), None);
+}
+
+#[test]
+fn an_execution_that_is_not_plain_is_the_servers() {
+    let cursor = |mut payload: Vec<u8>| {
+        payload[5] = 1;
+        payload
+    };
+    let plain = || {
+        let (two, seven) = (long(2), long(7));
+        let each = [&seven, &two].map(|bytes| Parameter {
+            kind: LONG,
+            bytes: Some(bytes),
+        });
+        execution(ITS, &each, Capabilities::NONE)
+    };
+    let mut scene = Scene::executed(READER, &[7, 2]);
+    assert_eq!(
+        scene.execute_packet(&cursor(plain()), vec![]),
+        ["relay execution"]
+    );
+    // Its rows may be fetched yet.
+    assert_eq!(scene.execute_packet(&plain(), vec![]), ["relay execution"]);
+
+    let mut scene = Scene::executed(READER, &[7, 2]);
+    scene.session.statements().long_data(ITS, true);
+    assert_eq!(scene.execute_packet(&plain(), vec![]), ["relay execution"]);
+    scene.relayed(&[7, 2]);
+    assert_eq!(
+        scene.execute_packet(&plain(), vec![]),
+        ["candidates [7] [] None 0 2"]
+    );
+
+    let mut scene = Scene::prepared(READER);
+    assert_eq!(
+        scene.execute_packet(&untyped(&[7, 2]), vec![]),
+        ["relay execution"]
+    );
+    let mut scene = Scene::executed(READER, &[7, 2]);
+    let cut = plain();
+    assert_eq!(
+        scene.execute_packet(&cut[..cut.len() - 1], vec![]),
+        ["relay execution"]
+    );
+    let mut scene = Scene::executed(READER, &[7, 2]);
+    let cached = Capabilities::MARIADB_CACHE_METADATA;
+    scene.session.capabilities = scene.session.capabilities.union(cached);
+    assert_eq!(scene.execute_packet(&plain(), vec![]), ["relay execution"]);
+}
+
+#[test]
+fn values_that_are_not_plain_are_the_servers() {
+    for (kind, bytes, expected) in [
+        (&[6u8, 0][..], None, "relay types"),
+        (&[254, 0], Some(&b"\x027x"[..]), "relay types"),
+        (&[5, 0], Some(&7.5f64.to_le_bytes()[..]), "relay types"),
+        (&[1, 0], Some(&[0xff]), "relay types"),
+        (&[254, 0], Some(b"\x017"), "candidates [7] [] None 0 2"),
+        (&[1, 0x80], Some(&[7]), "candidates [7] [] None 0 2"),
+        (
+            &[5, 0],
+            Some(&7f64.to_le_bytes()),
+            "candidates [7] [] None 0 2",
+        ),
+    ] {
+        let mut scene = Scene::executed(READER, &[7, 2]);
+        let limit = Parameter {
+            kind: LONG,
+            bytes: Some(&[2, 0, 0, 0]),
+        };
+        let each = [Parameter { kind, bytes }, limit];
+        let payload = execution(ITS, &each, Capabilities::NONE);
+        assert_eq!(scene.execute_packet(&payload, vec![]), [expected]);
+        let payload = execution(ITS, &[limit, Parameter { kind, bytes }], Capabilities::NONE);
+        let needs = scene.execute_packet(&payload, vec![]);
+        let limit = match kind {
+            [1, 0x80] => "candidates [2] [] None 0 7",
+            [1, 0] | [254, 0] | [5, 0] | [6, 0] => "relay limit",
+            _ => panic!(),
+        };
+        assert_eq!(needs, [limit]);
+    }
+}
+
+#[test]
+fn a_statement_means_what_it_meant_where_it_was_prepared() {
+    let mut scene = Scene::executed(READER, &[7, 2]);
+    scene.session.standing.enter(Some(b"other".to_vec()));
+    assert_eq!(scene.execute(&[7, 2], vec![]), ["relay other_database"]);
+    scene.session.standing.enter(Some(b"tl".to_vec()));
+    assert_eq!(
+        scene.execute(&[7, 2], vec![]),
+        ["candidates [7] [] None 0 2"]
+    );
+    // It was not certain then which one it was.
+    scene.session.standing.doubt_database();
+    scene.prepare(READER, ITS);
+    scene.session.standing.settings_proved(settings());
+    assert_eq!(
+        scene.execute(&[7, 2], vec![]),
+        ["candidates [7] [] None 0 2"]
+    );
+    scene.session.standing.doubt_database();
+    scene.session.standing.settings_proved(settings());
+    assert_eq!(scene.execute(&[7, 2], vec![]), ["relay other_database"]);
+}
+
+#[test]
+fn a_string_in_it_means_something_else_under_other_settings() {
+    let changed = Effects {
+        settings: true,
+        ..Effects::NONE
+    };
+    let strange = READER.replace("LIMIT", "-- \u{e9}\n LIMIT");
+    for (text, expected) in [
+        (READER, "ask SELECT DATABASE()"),
+        (&*strange, "relay session_settings"),
+    ] {
+        let mut scene = Scene::prepared(READER);
+        scene.prepare(text, ITS);
+        scene.session.standing.command_relayed(changed);
+        let needs = scene.execute(&[7, 2], vec![]);
+        assert!(needs[0].starts_with(expected), "{needs:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_prepared_is_not_tried_again() {
+    let mut scene = Scene::executed(READER, &[7, 2]);
+    let fetched = vec![named(&[9, 8], false), ended(error(1461))];
+    let needs = scene.execute(&[7, 2], fetched);
+    assert_eq!(needs.last().unwrap(), "relay narrowed_failed");
+    assert_eq!(scene.execute(&[7, 2], vec![]), ["relay execution"]);
+
+    let mut scene = Scene::executed(READER, &[7, 2]);
+    let fetched = vec![named(&[9, 8], false), ended(error(INTERRUPTED))];
+    assert_eq!(scene.execute(&[7, 2], fetched).last().unwrap(), "tell");
+}
+
+#[test]
+fn own_statements_end_with_the_clients_and_with_changes_of_tables() {
+    let mut scene = Scene::executed(READER, &[7, 2]);
+    let [candidates, rows, unchanged] = narrowed();
+    scene.execute(&[7, 2], vec![candidates, own(OWN), rows, unchanged]);
+    scene.known.0 = super::super::Known::Ready(template(READER));
+    scene.execute(&[7, 2], vec![named(&[9, 8], false), reply(1, 2)]);
+    let needs = scene.execute(&[7, 2], vec![named(&[9, 8], false), own(OWN + 1)]);
+    assert!(needs[1].starts_with("close [6], prepare "), "{needs:?}");
+    let statements = scene.session.statements();
+    assert_eq!(statements.take_ended(), []);
+    statements.close(ITS);
+    assert_eq!(statements.take_ended(), [OWN + 1]);
+}
+
+#[test]
+fn no_more_than_eight_are_kept_and_the_one_used_last_stays() {
+    let mut scene = Scene::executed(READER, &[7, 2]);
+    scene.policy.candidates = 900;
+    let mut needs = Vec::new();
+    for (number, count) in [2, 3, 4, 6, 8, 12, 16, 24, 32].into_iter().enumerate() {
+        let ids: Vec<u64> = (0..count).collect();
+        let number = u32::try_from(number).unwrap();
+        let fetched = vec![
+            named(&ids, true),
+            own(OWN + number),
+            reply(1, 2),
+            Input::Unchanged(true),
+        ];
+        needs = scene.execute(&[7, 2], fetched);
+        // The first is used each time.
+        scene.execute(&[7, 2], narrowed().into());
+    }
+    assert!(needs[1].starts_with("close [7], prepare "), "{needs:?}");
+}
+
+/// To a client of MariaDB the statement that it prepared last has a second name.
+#[test]
+fn what_the_client_prepared_last_stays_that() {
+    let mut scene = Scene::executed(READER, &[7, 2]);
+    assert_eq!(scene.session.statements().hidden_last(), None);
+    let [candidates, rows, unchanged] = narrowed();
+    scene.execute(&[7, 2], vec![candidates, own(OWN), rows, unchanged]);
+    assert_eq!(scene.session.statements().hidden_last(), Some(ITS));
+    // Another one fails: then there is none, and none of Headwater's own must be it.
+    scene.session.statements().begin();
+    assert_eq!(scene.session.statements().hidden_last(), None);
+    let needs = scene.execute(&[7, 2], vec![named(&[9, 8, 7], true)]);
+    assert_eq!(needs.last().unwrap(), "relay execution");
+    let needs = scene.execute(&[7, 2], narrowed().into());
+    assert_eq!(needs.last().unwrap(), "tell");
+
+    let mut scene = Scene::executed(READER, &[7, 2]);
+    scene.prepare(GIVEN, ITS + 7);
+    let [candidates, rows, unchanged] = narrowed();
+    scene.execute(&[7, 2], vec![candidates, own(OWN), rows, unchanged]);
+    let statements = scene.session.statements();
+    assert_eq!(statements.hidden_last(), Some(ITS + 7));
+    statements.close(ITS + 7);
+    assert_eq!(statements.take_ended(), [OWN]);
+}
+
+#[test]
+fn columns_of_another_number_than_the_client_was_told_are_the_servers_to_tell() {
+    let mut scene = Scene::executed(READER, &[7, 2]);
+    let current = scene.session.standing.current();
+    let text = Text::new(Class::Feed(Effects::NONE), READER.as_bytes(), current);
+    scene.session.statements().insert(
+        text,
+        Prepared {
+            statement: ITS,
+            columns: 2,
+            parameters: 2,
+        },
+    );
+    let needs = scene.execute(&[7, 2], vec![named(&[9, 8], false), own(OWN), reply(1, 2)]);
+    assert_eq!(needs.last().unwrap(), "relay columns_differ");
+}

@@ -1,0 +1,80 @@
+//! A feed's SELECT that is prepared: what its executions need to be narrowed.
+
+use std::sync::Arc;
+
+use headwater_feed::words::Words;
+
+use super::Current;
+
+/// A feed's SELECT as it was prepared.
+#[derive(Debug)]
+pub struct PreparedFeed {
+    text: Box<[u8]>,
+    /// `None`: they are not read alike by all servers and settings.
+    words: Option<Arc<Words>>,
+    /// The database that was current then, if that was certain.
+    database: Option<Vec<u8>>,
+    /// How often it may have changed before.
+    database_changes: u64,
+    /// How often settings may have changed before, where the text's meaning follows them.
+    settings_changes: Option<u64>,
+}
+
+/// An execution of one.
+#[derive(Clone, Debug)]
+pub struct Executed {
+    /// The client's statement.
+    pub statement: u32,
+    /// What it is.
+    pub feed: Arc<PreparedFeed>,
+    /// How many columns the server has told of it.
+    pub columns: usize,
+    /// It is a plain one, and the types of its parameters are known.
+    pub plain: bool,
+}
+
+impl PreparedFeed {
+    /// Of a text that is prepared there and now.
+    #[must_use]
+    pub fn new(text: &[u8], current: Current<'_>) -> PreparedFeed {
+        let words = Words::read(text).map(Words::executed);
+        let follows = words
+            .as_ref()
+            .is_some_and(|words| words.follow_settings(text));
+        PreparedFeed {
+            text: text.into(),
+            words: words.map(Arc::new),
+            database: current.name.map(<[u8]>::to_vec),
+            database_changes: current.changes,
+            settings_changes: follows.then_some(current.settings),
+        }
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Its words.
+    #[must_use]
+    pub fn words(&self) -> Option<&Arc<Words>> {
+        self.words.as_ref()
+    }
+
+    /// The database that its names are found in, while the session's own is this one or was it last; `None`: nobody can tell.
+    #[must_use]
+    pub fn database<'a>(&'a self, current: &'a [u8], changes: u64) -> Option<&'a [u8]> {
+        match &self.database {
+            Some(database) => Some(database),
+            None => (self.database_changes == changes).then_some(current),
+        }
+    }
+
+    /// True where it means what it meant, settings having changed so often.
+    #[must_use]
+    pub fn means_the_same(&self, settings_changes: u64) -> bool {
+        self.settings_changes
+            .is_none_or(|then| then == settings_changes)
+    }
+}
