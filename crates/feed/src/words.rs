@@ -140,13 +140,6 @@ impl Words {
         self
     }
 
-    /// True where what a text means may follow the session's settings: a string, or a letter beyond ASCII in a name.
-    #[must_use]
-    pub fn follow_settings(&self, text: &[u8]) -> bool {
-        let is_text = |word: &Word| matches!(word.is, Is::Text | Is::List(Members::Texts));
-        self.words.iter().any(is_text) || !text.is_ascii()
-    }
-
     /// The bytes of a word.
     #[must_use]
     pub fn text<'a>(&self, at: usize, text: &'a [u8]) -> &'a [u8] {
@@ -351,18 +344,6 @@ mod tests {
         let words = Words::read(b"SELECT a LIMIT 1").unwrap();
         assert_ne!(words.clone().executed().key, words.key);
         assert_eq!(words.clone().executed().words, words.words);
-    }
-
-    #[test]
-    fn strings_and_names_beyond_ascii_follow_settings() {
-        for (text, follows) in [
-            ("SELECT a WHERE b IN (1, ?) AND c = ?", false),
-            ("SELECT `a` WHERE b = 'x'", true),
-            ("SELECT a WHERE b IN ('x', 'y')", true),
-        ] {
-            let words = Words::read(text.as_bytes()).unwrap();
-            assert_eq!(words.follow_settings(text.as_bytes()), follows, "{text}");
-        }
     }
 
     #[test]

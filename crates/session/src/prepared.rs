@@ -87,8 +87,6 @@ pub struct Current<'a> {
     pub name: Option<&'a [u8]>,
     /// How often it may have changed before.
     pub changes: u64,
-    /// How often settings may have changed before.
-    pub settings: u64,
 }
 
 /// An execution of a prepared call.

@@ -26,8 +26,6 @@ pub struct Standing {
     database_changes: u64,
     /// What matters of the session's settings, but for the database.
     settings: Known<Settings>,
-    /// So many commands may have changed settings.
-    settings_changes: u64,
     /// No temporary table hides one of the definition's tables.
     tables: Known<()>,
     /// Tables of statements that no temporary table hides.
@@ -140,7 +138,6 @@ impl Standing {
         }
         if effects.settings || effects.stored_code {
             self.settings.doubt();
-            self.settings_changes += 1;
         }
         // SET ROLE.
         if effects.settings {
@@ -345,7 +342,6 @@ impl Standing {
         Current {
             name: self.certain_database(),
             changes: self.database_changes,
-            settings: self.settings_changes,
         }
     }
 

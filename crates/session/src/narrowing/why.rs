@@ -235,8 +235,8 @@ fn of_session(reason: Reason) -> (&'static str, &'static str, &'static str) {
         ),
         Reason::Settings => (
             label,
-            "a session setting changes what a statement does, or may have changed what one that was prepared says",
-            "leave it at its default; prepare behind SET",
+            "a session setting changes what a statement does",
+            "leave it at its default",
         ),
         Reason::TemporaryTables => (
             label,

@@ -10,14 +10,14 @@ use super::Current;
 #[derive(Debug)]
 pub struct PreparedFeed {
     text: Box<[u8]>,
-    /// `None`: they are not read alike by all servers and settings.
+    /// `None`: they are not read alike by all servers, or settings. Letters beyond ASCII mean what they meant when it was prepared; a
+    /// narrowed text would be read in the character set of now. (Other strings are compared with columns of letters alone, in the
+    /// columns' character sets.)
     words: Option<Arc<Words>>,
     /// The database that was current then, if that was certain.
     database: Option<Vec<u8>>,
     /// How often it may have changed before.
     database_changes: u64,
-    /// How often settings may have changed before, where the text's meaning follows them.
-    settings_changes: Option<u64>,
 }
 
 /// An execution of one.
@@ -37,16 +37,12 @@ impl PreparedFeed {
     /// Of a text that is prepared there and now.
     #[must_use]
     pub fn new(text: &[u8], current: Current<'_>) -> PreparedFeed {
-        let words = Words::read(text).map(Words::executed);
-        let follows = words
-            .as_ref()
-            .is_some_and(|words| words.follow_settings(text));
+        let words = Words::read(text).filter(|_| text.is_ascii());
         PreparedFeed {
             text: text.into(),
-            words: words.map(Arc::new),
+            words: words.map(|words| Arc::new(words.executed())),
             database: current.name.map(<[u8]>::to_vec),
             database_changes: current.changes,
-            settings_changes: follows.then_some(current.settings),
         }
     }
 
@@ -69,12 +65,5 @@ impl PreparedFeed {
             Some(database) => Some(database),
             None => (self.database_changes == changes).then_some(current),
         }
-    }
-
-    /// True where it means what it meant, settings having changed so often.
-    #[must_use]
-    pub fn means_the_same(&self, settings_changes: u64) -> bool {
-        self.settings_changes
-            .is_none_or(|then| then == settings_changes)
     }
 }
