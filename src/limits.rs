@@ -23,7 +23,7 @@ pub struct Limits {
     pub templates: usize,
     /// Commands that one client may have in flight.
     pub in_flight: usize,
-    /// Prepared statements of one session that are remembered; calls among further ones are relayed.
+    /// Prepared statements of one session that are remembered; calls and feeds among further ones are relayed.
     pub prepared_statements: usize,
     /// Classes of statement texts that are remembered, over all sessions.
     pub statements: usize,
