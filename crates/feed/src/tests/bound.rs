@@ -1,7 +1,7 @@
 //! What statements ask for.
 
 use super::{app, feed, read};
-use headwater_timeline::{Integer, KeyType};
+use headwater_timeline::{Integer, KeyType, Moment};
 
 use crate::bind::{Asked, At, Parameter, Statement, Types};
 use crate::refused::Refused;
@@ -231,12 +231,15 @@ fn keys_have_places_of_their_own() {
         let text = "SELECT id FROM message WHERE user_id = 1 AND created_at <= ? ORDER BY created_at DESC, id DESC LIMIT 9";
         asked(text, Some(key), &[parameter]).unwrap().upper
     };
-    assert_eq!(given(Parameter::Moment(noon), datetime), at(noon, u64::MAX));
-    assert_eq!(given(Parameter::Moment(noon + 1), datetime), None);
-    assert_eq!(
-        given(Parameter::Moment(noon + 100_000), KeyType::Datetime(1)),
-        at(noon + 100_000, u64::MAX)
-    );
+    let moment = |microsecond| {
+        let moment = Moment::parts([2026, 11, 23], [12, 0, 0], microsecond);
+        Parameter::Moment(moment.unwrap())
+    };
+    assert_eq!(given(moment(0), datetime), at(noon, u64::MAX));
+    assert_eq!(given(moment(1), datetime), None);
+    let tenths = KeyType::Datetime(1);
+    let behind = tenths.of_told(b"2026-11-23 12:00:00.1").unwrap();
+    assert_eq!(given(moment(100_000), tenths), at(behind, u64::MAX));
     assert_eq!(given(Parameter::Null, datetime), None);
     // More digits than the column has.
     assert_eq!(

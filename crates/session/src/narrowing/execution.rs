@@ -9,8 +9,8 @@ use std::sync::Arc;
 use headwater_feed::Refused;
 use headwater_feed::bind::Parameter;
 use headwater_feed::narrow::Form;
-use headwater_feed::value;
 use headwater_feed::words::Words;
+use headwater_timeline::Moment;
 use headwater_wire::capability::Capabilities;
 use headwater_wire::command::{self, Command, Execute, Value};
 use headwater_wire::reply::Outcome;
@@ -228,7 +228,7 @@ fn parameter(of: &command::Parameter<'_>) -> Parameter {
             date,
             time,
             microseconds,
-        } => value::parts(date, time, microseconds).map_or(Parameter::Other, Parameter::Moment),
+        } => Moment::parts(date, time, microseconds).map_or(Parameter::Other, Parameter::Moment),
         Value::Other => Parameter::Other,
     }
 }

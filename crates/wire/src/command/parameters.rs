@@ -29,11 +29,11 @@ pub enum Value<'a> {
     /// TIMESTAMP, DATE, DATETIME.
     Moment {
         /// Year, month, day.
-        date: [u64; 3],
+        date: [u32; 3],
         /// Hour, minute, second.
-        time: [u64; 3],
+        time: [u32; 3],
         /// Microseconds.
-        microseconds: u64,
+        microseconds: u32,
     },
     /// Anything else.
     Other,
@@ -158,7 +158,7 @@ fn decimal(text: &[u8]) -> Option<u64> {
 /// Behind its length: a date, a date with a time, or one with microseconds. Without all of them it is the date of nothing.
 fn moment<'a>(cursor: &mut Cursor<'_>) -> Option<Value<'a>> {
     let length = cursor.u8().ok()?;
-    let byte = |cursor: &mut Cursor<'_>| cursor.u8().ok().map(u64::from);
+    let byte = |cursor: &mut Cursor<'_>| cursor.u8().ok().map(u32::from);
     let (year, month, day) = match length {
         4 | 7 | 11 => (cursor.u16().ok()?.into(), byte(cursor)?, byte(cursor)?),
         _ => return None,
@@ -168,7 +168,7 @@ fn moment<'a>(cursor: &mut Cursor<'_>) -> Option<Value<'a>> {
         _ => [byte(cursor)?, byte(cursor)?, byte(cursor)?],
     };
     let microseconds = match length {
-        11 => cursor.u32().ok()?.into(),
+        11 => cursor.u32().ok()?,
         _ => 0,
     };
     Some(Value::Moment {

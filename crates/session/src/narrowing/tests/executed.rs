@@ -144,7 +144,7 @@ fn narrowed() -> [Input; 3] {
 fn the_narrowed_text_is_prepared_once_and_executed_with_the_clients_parameters() {
     let mut scene = Scene::prepared(READER);
     let needs = scene.execute(&[7, 2], vec![named(&[9, 8], false), reply(0x4203, 2)]);
-    let asked = "candidates [7] [] None 0 2";
+    let asked = "candidates [7] [] all 0 2";
     let own_text = READER.replace(
         "WHERE f.reader = ? ",
         "WHERE ( f.reader = ? ) AND m.`id` IN (?,?) ",
@@ -166,7 +166,7 @@ fn the_narrowed_text_is_prepared_once_and_executed_with_the_clients_parameters()
     assert_eq!(
         needs,
         [
-            "candidates [4] [] None 0 2",
+            "candidates [4] [] all 0 2",
             "execute 6 [(4), (9), (8), (2)]",
             "unchanged?",
             "tell"
@@ -186,7 +186,7 @@ fn parameters_of_a_list_go_with_it_and_ids_fill_the_lists_size() {
     assert_eq!(
         needs,
         [
-            "candidates [] [1, 2] Some(90) 0 2",
+            "candidates [] [1, 2] 90 0 2",
             &format!("close [], prepare {own_text}"),
             "execute 6 [(9), (8), (7), (6), (5), (5), (90)]",
             "unchanged?",
@@ -244,7 +244,7 @@ fn an_execution_that_is_not_plain_is_the_servers() {
     scene.relayed(&[7, 2]);
     assert_eq!(
         scene.execute_packet(&plain(), vec![]),
-        ["candidates [7] [] None 0 2"]
+        ["candidates [7] [] all 0 2"]
     );
 
     let mut scene = Scene::prepared(READER);
@@ -271,12 +271,12 @@ fn values_that_are_not_plain_are_the_servers() {
         (&[254, 0], Some(&b"\x027x"[..]), "relay types"),
         (&[5, 0], Some(&7.5f64.to_le_bytes()[..]), "relay types"),
         (&[1, 0], Some(&[0xff]), "relay types"),
-        (&[254, 0], Some(b"\x017"), "candidates [7] [] None 0 2"),
-        (&[1, 0x80], Some(&[7]), "candidates [7] [] None 0 2"),
+        (&[254, 0], Some(b"\x017"), "candidates [7] [] all 0 2"),
+        (&[1, 0x80], Some(&[7]), "candidates [7] [] all 0 2"),
         (
             &[5, 0],
             Some(&7f64.to_le_bytes()),
-            "candidates [7] [] None 0 2",
+            "candidates [7] [] all 0 2",
         ),
     ] {
         let mut scene = Scene::executed(READER, &[7, 2]);
@@ -290,7 +290,7 @@ fn values_that_are_not_plain_are_the_servers() {
         let payload = execution(ITS, &[limit, Parameter { kind, bytes }], Capabilities::NONE);
         let needs = scene.execute_packet(&payload, vec![]);
         let limit = match kind {
-            [1, 0x80] => "candidates [2] [] None 0 7",
+            [1, 0x80] => "candidates [2] [] all 0 7",
             [1, 0] | [254, 0] | [5, 0] | [6, 0] => "relay limit",
             _ => panic!(),
         };
@@ -306,7 +306,7 @@ fn a_statement_means_what_it_meant_where_it_was_prepared() {
     scene.session.standing.enter(Some(b"tl".to_vec()));
     assert_eq!(
         scene.execute(&[7, 2], vec![]),
-        ["candidates [7] [] None 0 2"]
+        ["candidates [7] [] all 0 2"]
     );
     // It was not certain then which one it was.
     scene.session.standing.doubt_database();
@@ -314,7 +314,7 @@ fn a_statement_means_what_it_meant_where_it_was_prepared() {
     scene.session.standing.settings_proved(settings());
     assert_eq!(
         scene.execute(&[7, 2], vec![]),
-        ["candidates [7] [] None 0 2"]
+        ["candidates [7] [] all 0 2"]
     );
     scene.session.standing.doubt_database();
     scene.session.standing.settings_proved(settings());
