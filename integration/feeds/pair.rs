@@ -3,7 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::kit::wire_client::{Answer, WireClient};
+use crate::kit::wire_client::answer::{answers, ends_rows, terminator};
+use crate::kit::wire_client::packet::Values;
+use crate::kit::wire_client::{
+    Answer, COM_STMT_CLOSE, Param, Reply, ResultSet, WireClient, capability,
+};
 
 /// PRI_KEY, UNIQUE_KEY, MULTIPLE_KEY, AUTO_INCREMENT, TIMESTAMP, ON_UPDATE_NOW, PART_KEY.
 const KEY_FLAGS: u16 = 0x660e;
@@ -34,6 +38,63 @@ impl Pair {
     pub(super) fn ask(&mut self, template: u64, statement: &str) {
         let direct = self.direct.query(statement);
         let proxied = self.proxied.query(statement);
+        self.compare(template, statement, direct, proxied);
+    }
+
+    /// The same text to both, which has no rows.
+    pub(super) fn run(&mut self, text: &str) {
+        self.direct.ok(text);
+        self.proxied.ok(text);
+    }
+
+    /// Prepares on both sides.
+    #[track_caller]
+    pub(super) fn prepare(&mut self, text: &str) -> [u32; 2] {
+        [self.direct.prepare(text), self.proxied.prepare(text)]
+    }
+
+    /// Closes on both sides.
+    pub(super) fn close(&mut self, statement: [u32; 2]) {
+        for (client, id) in [&mut self.direct, &mut self.proxied]
+            .into_iter()
+            .zip(statement)
+        {
+            let close = [&[COM_STMT_CLOSE][..], &id.to_le_bytes()].concat();
+            client.send(&close).unwrap();
+        }
+    }
+
+    /// Executes on both sides; `types`: they come along.
+    #[track_caller]
+    pub(super) fn execute(
+        &mut self,
+        template: u64,
+        text: &str,
+        statement: [u32; 2],
+        params: &[Param],
+        types: bool,
+    ) {
+        let [direct, proxied] = [
+            (&mut self.direct, statement[0]),
+            (&mut self.proxied, statement[1]),
+        ]
+        .map(|(client, id)| {
+            let payload = client.execution(id, params, 0, types);
+            let reply = client.command(&payload).unwrap();
+            binary(&reply, client.capabilities)
+        });
+        let story = format!("{text} with {params:02x?}, types: {types}");
+        self.compare(template, &story, direct, proxied);
+    }
+
+    #[track_caller]
+    fn compare(
+        &mut self,
+        template: u64,
+        statement: &str,
+        direct: Vec<Answer>,
+        proxied: Vec<Answer>,
+    ) {
         let (direct, variant) = plain(direct);
         let (proxied, found) = plain(proxied);
         if direct != proxied {
@@ -78,6 +139,35 @@ fn rows(mut answers: Vec<Answer>) -> Vec<Vec<Option<String>>> {
         Some(Answer::Rows(rows)) => rows.rows,
         _ => Vec::new(),
     }
+}
+
+/// The answers to an execution: each row is one cell, whose bytes are those of the packet.
+fn binary(reply: &Reply, capabilities: u64) -> Vec<Answer> {
+    let packets = &reply.packets;
+    if matches!(packets[0].first_byte(), Some(0x00 | 0xff)) {
+        return answers(packets, capabilities);
+    }
+    let columns = 1 + Values(&packets[0].payload).lenenc() as usize;
+    let rows = match capabilities & capability::DEPRECATE_EOF {
+        0 => columns + 1,
+        _ => columns,
+    };
+    let (last, before) = packets.split_last().unwrap();
+    assert!(ends_rows(last, capabilities), "{last:?}");
+    let (status, warnings) = terminator(last, capabilities);
+    let cell = |row: &[u8]| vec![Some(row.escape_ascii().to_string())];
+    vec![Answer::Rows(ResultSet {
+        columns: before[1..columns]
+            .iter()
+            .map(|packet| packet.payload.clone())
+            .collect(),
+        rows: before[rows..]
+            .iter()
+            .map(|packet| cell(&packet.payload))
+            .collect(),
+        status,
+        warnings,
+    })]
 }
 
 /// An answer without what follows the plan, and that.

@@ -317,7 +317,9 @@ impl Commands {
                 }
             }
             _ => {
-                self.note(command, payload);
+                if command == Command::StmtBulkExecute {
+                    self.note(command, payload);
+                }
                 let effects = self.effects_of(command, payload);
                 if let Some(step) = self.settle_first(effects, None) {
                     return step;

@@ -305,6 +305,18 @@ impl Statements {
         self.last.filter(|_| self.last_is_own)
     }
 
+    /// True where statements of Headwater's own are or were prepared.
+    #[must_use]
+    pub fn has_own(&self) -> bool {
+        self.last_is_own || self.own.has_any()
+    }
+
+    /// True for the number of such a one.
+    #[must_use]
+    pub fn is_own(&self, id: u32) -> bool {
+        self.own.has(id)
+    }
+
     /// The number of an own statement.
     pub fn own(&mut self, made: &Made) -> Option<u32> {
         self.own.find(made)

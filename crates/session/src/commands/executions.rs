@@ -29,13 +29,21 @@ impl Commands {
         command == Command::StmtExecute && feed
     }
 
-    /// The client's word for the statement that it prepared last means one of Headwater's own to the server: it gets the id instead.
+    /// What the client names would be one of Headwater's own statements to the server: it is told what the client means.
     pub(super) fn called_by_its_id(&self, body: &[u8]) -> Option<ClientStep> {
-        let id = self.prepared.hidden_last()?;
+        /// Ids are counted from 1.
+        const NOBODYS: u32 = 0;
+        if !self.prepared.has_own() {
+            return None;
+        }
         let command = command_of(body);
         let names = names_statement(command) || command == Command::StmtFetch;
-        let last = command::statement_id(body) == Some(LAST_PREPARED);
-        (names && last).then_some(ClientStep::Statement(id))
+        let id = command::statement_id(body).filter(|_| names)?;
+        let meant = match id {
+            LAST_PREPARED => self.prepared.hidden_last()?,
+            _ => self.prepared.is_own(id).then_some(NOBODYS)?,
+        };
+        Some(ClientStep::Statement(meant))
     }
 
     /// An execution of a feed's SELECT; `whole`: it is not too long to be looked at.

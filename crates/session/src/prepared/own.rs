@@ -44,6 +44,15 @@ impl OwnStatements {
         Some(number)
     }
 
+    pub(super) fn has_any(&self) -> bool {
+        !self.kept.is_empty() || !self.ended.is_empty()
+    }
+
+    /// True for the number of one that is open on the server.
+    pub(super) fn has(&self, number: u32) -> bool {
+        self.kept.iter().any(|(_, own)| *own == number) || self.ended.contains(&number)
+    }
+
     /// One more is about to be prepared: those that are to be closed before it.
     pub(super) fn make_room(&mut self) -> Vec<u32> {
         while self.kept.len() >= MOST {

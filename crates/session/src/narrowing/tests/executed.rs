@@ -386,6 +386,17 @@ fn what_the_client_prepared_last_stays_that() {
     let [candidates, rows, unchanged] = narrowed();
     scene.execute(&[7, 2], vec![candidates, own(OWN), rows, unchanged]);
     assert_eq!(scene.session.statements().hidden_last(), Some(ITS));
+    // And the one of Headwater's own is nobody's.
+    let mut step = |id: u32| {
+        let payload = [&[0x19][..], &id.to_le_bytes()].concat();
+        let packet = frame::opening(&payload);
+        let limits = crate::machine::tests::LIMITS;
+        let step = scene.session.client(&packet, limits, &mut |_| panic!());
+        format!("{step:?}")
+    };
+    assert_eq!(step(u32::MAX), "Statement(5)");
+    assert_eq!(step(OWN), "Statement(0)");
+    assert_eq!(step(OWN + 1), "Pass(9)");
     // Another one fails: then there is none, and none of Headwater's own must be it.
     scene.session.statements().begin();
     assert_eq!(scene.session.statements().hidden_last(), None);

@@ -1,0 +1,594 @@
+//! Statements of feeds that are prepared by the protocol: executions are the same directly and through Headwater.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use super::app::{App, SETTINGS};
+use super::opened::Opened;
+use super::pair::Pair;
+use super::statements::Drawn;
+use crate::kit::database::Database;
+use crate::kit::how_many;
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::random::Random;
+use crate::kit::servers::{Server, on_each_quiet_server, on_each_server};
+use crate::kit::twin::Twin;
+use crate::kit::wire_client::{
+    COM_INIT_DB, COM_RESET_CONNECTION, COM_STMT_CLOSE, COM_STMT_EXECUTE, COM_STMT_FETCH,
+    COM_STMT_PREPARE, COM_STMT_RESET, COM_STMT_SEND_LONG_DATA, Login, Param, ServerError,
+    WireClient, capability,
+};
+
+/// How many executions are compared on each server: `HEADWATER_FEEDS`, or enough for a test.
+fn executions() -> u64 {
+    how_many("HEADWATER_FEEDS", 2_400)
+}
+
+/// So many ways to write one.
+const TEMPLATES: u64 = 60;
+/// Statements that are open at a time.
+const OPEN: usize = 200;
+
+#[test]
+fn executions_are_answered_as_directly() {
+    on_each_server(|server| {
+        let compared = [
+            ("BIGINT UNSIGNED", "BIGINT UNSIGNED", Login::default()),
+            (
+                "INT",
+                "INT",
+                Login::default().without(capability::DEPRECATE_EOF),
+            ),
+            (
+                "MEDIUMINT UNSIGNED",
+                "SMALLINT",
+                Login::default().with(capability::QUERY_ATTRIBUTES | capability::SESSION_TRACK),
+            ),
+        ];
+        for (id, user, login) in &compared {
+            compare(
+                server,
+                id,
+                user,
+                login,
+                executions() / compared.len() as u64,
+            );
+        }
+    });
+}
+
+fn compare(
+    server: &'static Server,
+    id: &'static str,
+    user: &'static str,
+    login: &Login,
+    executions: u64,
+) {
+    let app = App {
+        id,
+        user,
+        users: 300,
+        messages: 40_000,
+        follows: 9_000,
+    };
+    let mut random = Random(20_261_124);
+    let (database, proxy) = served(server, &app, &mut random);
+    let login = login.clone().database(database.name());
+    let direct = WireClient::login(server.addr(), &login);
+    let mut pair = Pair::new(direct, proxy.login(&login));
+    let mut open: HashMap<String, ([u32; 2], Vec<[u8; 2]>)> = HashMap::new();
+    for _ in 0..executions {
+        let template = random.below(TEMPLATES);
+        let statement = Drawn {
+            random: Random(template),
+            values: &mut random,
+            app: &app,
+        }
+        .statement();
+        let opened = Opened::of(&statement, &mut Random(template), &mut random);
+        let Opened { text, params } = opened;
+        let types: Vec<[u8; 2]> = params.iter().map(|it| [it.code, it.sign]).collect();
+        if !open.contains_key(&text) && open.len() == OPEN {
+            for (statement, _) in open.drain().map(|(_, own)| own) {
+                pair.close(statement);
+            }
+        }
+        let (statement, told) = open
+            .entry(text.clone())
+            .or_insert_with(|| (pair.prepare(&text), Vec::new()));
+        let known = *told == types && !types.is_empty();
+        pair.execute(template, &text, *statement, &params, !known);
+        *told = types;
+        if random.one_in(200) {
+            // Inside a transaction they are relayed.
+            pair.run("BEGIN");
+        } else if random.one_in(5) {
+            pair.run("ROLLBACK");
+        }
+    }
+    let counts = proxy.counts();
+    let narrowed = counts.of("feeds_narrowed");
+    println!("{counts:?}");
+    assert!(narrowed * 5 > executions * 2, "{counts:?}");
+}
+
+fn served(server: &'static Server, app: &App, random: &mut Random) -> (Database, Proxy) {
+    let database = Database::empty(server, "feedprepared");
+    app.make(&mut database.connect(), random);
+    let proxy = Proxy::configured(server.addr(), SETTINGS, ROOT_SERVICE);
+    proxy.wait_for_log(&format!(
+        "feed home in database {}: served",
+        database.name()
+    ));
+    (database, proxy)
+}
+
+const SMALL: App = App {
+    id: "INT",
+    user: "INT",
+    users: 30,
+    messages: 3_000,
+    follows: 200,
+};
+
+fn small(server: &'static Server) -> (Database, Proxy) {
+    served(server, &SMALL, &mut Random(5))
+}
+
+const LISTED: &str = "SELECT id, caption FROM statuses WHERE profile_id IN (?, ?, ?) AND kind <> ? ORDER BY id DESC LIMIT 5";
+
+fn listed(kind: &str) -> [Param; 4] {
+    let [one, two, three] = [1, 2, 3].map(Param::long);
+    [one, two, three, Param::text(Some(kind))]
+}
+
+/// Executes until it is narrowed: what other stories change on this server may have it looked at again any time.
+#[track_caller]
+fn narrowed(proxy: &Proxy, twin: &mut Twin, statement: [u32; 2], params: &[Param]) {
+    let before = proxy.counts().of("feeds_narrowed");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        twin.execute_with(statement, params, 0, true);
+        let counts = proxy.counts();
+        if counts.of("feeds_narrowed") > before {
+            return;
+        }
+        assert!(Instant::now() < deadline, "never narrowed: {counts:?}");
+    }
+}
+
+/// Says by which reason an execution is relayed.
+#[track_caller]
+fn relayed(proxy: &Proxy, why: &str, execute: impl FnOnce()) {
+    let name = format!("feeds_relayed[{why}]");
+    let before = proxy.counts().of(&name);
+    execute();
+    let counts = proxy.counts();
+    assert_eq!(counts.of(&name), before + 1, "{name}: {counts:?}");
+}
+
+/// Types come once, and the server has not seen those of an execution that was narrowed.
+#[test]
+fn types_that_came_once_hold_for_executions_that_are_relayed() {
+    on_each_server(|server| {
+        let (database, proxy) = small(server);
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let statement = twin.prepare(LISTED);
+        narrowed(&proxy, &mut twin, statement, &listed("text"));
+        twin.execute_with(statement, &listed("photo"), 0, false);
+        twin.run("BEGIN");
+        relayed(&proxy, "in_transaction", || {
+            twin.execute_with(statement, &listed("video"), 0, false);
+        });
+        twin.execute_with(statement, &listed("photo"), 0, false);
+        twin.run("ROLLBACK");
+        // Other types, narrowed again, and then an execution that is too long to be looked at.
+        let mut other = listed("photo");
+        other[0] = Param::new(8, 0, &4u64.to_le_bytes());
+        narrowed(&proxy, &mut twin, statement, &other);
+        other[3] = Param::text(Some(&"x".repeat(300 * 1024)));
+        let reply = twin.execute_with(statement, &other, 0, false);
+        assert_eq!(reply.packets.len(), 1 + 2 + 5 + 1);
+        other[3] = Param::text(Some("text"));
+        relayed(&proxy, "execution", || {
+            twin.execute_with(statement, &other, 0, false);
+        });
+    });
+}
+
+/// Whatever the length of a list, and whichever of the values is NULL.
+#[test]
+fn lists_of_any_length_and_nulls_are_answered_as_directly() {
+    on_each_server(|server| {
+        let (database, proxy) = small(server);
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let mut before = proxy.counts().of("feeds_narrowed");
+        for count in [2, 1, 9, 30, 3] {
+            let list = vec!["?"; count].join(", ");
+            let text = format!(
+                "SELECT * FROM statuses WHERE profile_id IN ({list}) AND in_reply_to IS NULL AND likes > ? ORDER BY id DESC LIMIT ? OFFSET ?"
+            );
+            let statement = twin.prepare(&text);
+            let users = (0..count).map(|user| Param::long(i32::try_from(user).unwrap() + 1));
+            let mut params: Vec<Param> = users.collect();
+            params.extend([3, 4, 2].map(Param::long));
+            narrowed(&proxy, &mut twin, statement, &params);
+            let counted = proxy.counts().of("feeds_narrowed");
+            assert!(counted > before);
+            for at in 0..params.len() {
+                let mut with_null = params.clone();
+                with_null[at].value = None;
+                twin.execute_with(statement, &with_null, 0, true);
+            }
+            // Nothing is more than NULL: where all messages are few enough to be candidates, narrowing finds that out.
+            before = proxy.counts().of("feeds_narrowed");
+            assert_eq!(before, counted + u64::from(count <= 3));
+            twin.of_statement(COM_STMT_CLOSE, statement, b"");
+        }
+    });
+}
+
+/// All candidates pass.
+const UNFILTERED: &str =
+    "SELECT id, caption FROM statuses WHERE profile_id IN (?, ?) ORDER BY id DESC LIMIT 5";
+
+/// The server has no statement open that its clients have closed.
+#[test]
+fn own_statements_end_with_the_clients() {
+    on_each_quiet_server(|server| {
+        let (database, proxy) = small(server);
+        let mut root = server.connect();
+        let mut open = || {
+            let rows = root.rows("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'");
+            rows[0][1].clone().unwrap().parse::<u64>().unwrap()
+        };
+        let before = open();
+        let users = [1, 2].map(Param::long);
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        for _ in 0..3 {
+            let statement = twin.prepare(UNFILTERED);
+            narrowed(&proxy, &mut twin, statement, &users);
+            assert_eq!(open(), before + 3);
+            twin.of_statement(COM_STMT_CLOSE, statement, b"");
+            twin.run("DO 1");
+            assert_eq!(open(), before);
+        }
+        let statement = twin.prepare(UNFILTERED);
+        narrowed(&proxy, &mut twin, statement, &users);
+        twin.command(&[COM_RESET_CONNECTION]);
+        assert_eq!(open(), before);
+        unknown(&mut twin, statement);
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let again = twin.prepare(UNFILTERED);
+        narrowed(&proxy, &mut twin, again, &users);
+        twin.change_to_root();
+        assert_eq!(open(), before);
+        unknown(&mut twin, again);
+        // Who names one of Headwater's own by chance has nothing.
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let anew = twin.prepare(UNFILTERED);
+        narrowed(&proxy, &mut twin, anew, &users);
+        unknown(&mut twin, anew.map(|id| id + 1));
+        assert_eq!(open(), before + 3);
+    });
+}
+
+/// The error names the statement, whose number is another on each side.
+#[track_caller]
+fn unknown(twin: &mut Twin, statement: [u32; 2]) {
+    let sides = [&mut twin.direct, &mut twin.proxied].into_iter();
+    for (client, id) in sides.zip(statement) {
+        let reply = client.execute(id, &[Some("1"), Some("2")], 0).unwrap();
+        assert_eq!(ServerError::parse(&reply.packets[0].payload).code, 1243);
+    }
+}
+
+#[test]
+fn a_table_that_is_altered_between_executions_is_told_as_directly() {
+    on_each_server(|server| {
+        let (database, proxy) = small(server);
+        let mut root = database.connect();
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let all = "SELECT * FROM statuses WHERE profile_id IN (?, ?) ORDER BY id DESC LIMIT 5";
+        let users = [1, 2].map(Param::long);
+        let statement = twin.prepare(all);
+        narrowed(&proxy, &mut twin, statement, &users);
+        for change in [
+            "ALTER TABLE statuses ADD COLUMN more INT NOT NULL DEFAULT 7",
+            "ALTER TABLE statuses MODIFY more BIGINT",
+            "ALTER TABLE statuses ADD KEY (likes)",
+            "ALTER TABLE statuses DROP COLUMN more",
+        ] {
+            root.ok(change);
+            for _ in 0..20 {
+                twin.execute_with(statement, &users, 0, true);
+            }
+            let anew = twin.prepare(all);
+            narrowed(&proxy, &mut twin, anew, &users);
+            for _ in 0..5 {
+                twin.execute_with(statement, &users, 0, true);
+            }
+        }
+        root.ok("DROP TABLE statuses");
+        for _ in 0..3 {
+            twin.execute_with(statement, &users, 0, true);
+        }
+    });
+}
+
+#[test]
+fn names_mean_what_they_meant_where_a_statement_was_prepared() {
+    on_each_server(|server| {
+        let (database, proxy) = small(server);
+        let other = Database::empty(server, "feedelsewhere");
+        App {
+            messages: 50,
+            ..SMALL
+        }
+        .make(&mut other.connect(), &mut Random(6));
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let statement = twin.prepare(LISTED);
+        narrowed(&proxy, &mut twin, statement, &listed("text"));
+        let to = |twin: &mut Twin, name: &str| {
+            twin.command(&[&[COM_INIT_DB], name.as_bytes()].concat());
+        };
+        to(&mut twin, other.name());
+        for _ in 0..3 {
+            relayed(&proxy, "other_database", || {
+                twin.execute_with(statement, &listed("text"), 0, true);
+            });
+        }
+        let elsewhere = twin.prepare(LISTED);
+        narrowed(&proxy, &mut twin, elsewhere, &listed("text"));
+        to(&mut twin, database.name());
+        narrowed(&proxy, &mut twin, statement, &listed("text"));
+        relayed(&proxy, "other_database", || {
+            twin.execute_with(elsewhere, &listed("text"), 0, true);
+        });
+    });
+}
+
+/// A string's letters mean what they meant where it was prepared; those of a parameter are the execution's.
+#[test]
+fn strings_are_read_in_the_character_set_of_their_time() {
+    on_each_server(|server| {
+        let (database, proxy) = small(server);
+        let mut root = database.connect();
+        root.ok("UPDATE statuses SET caption = '\u{e9}' WHERE id % 2 = 0");
+        root.ok("UPDATE statuses SET caption = '\u{c3}\u{a9}' WHERE id % 3 = 0");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let users = [1, 2].map(Param::long);
+        let text = |string: &str| {
+            format!(
+                "SELECT id FROM statuses WHERE profile_id IN (?, ?) AND caption <> {string} ORDER BY id DESC LIMIT 5"
+            )
+        };
+        let with = |value: &str| [Param::long(1), Param::long(2), Param::text(Some(value))];
+        let plain = twin.prepare(&text("'text'"));
+        let strange = twin.prepare(&text("'\u{e9}'"));
+        let given = twin.prepare(&text("?"));
+        for charset in ["utf8mb4", "latin1", "utf8mb4"] {
+            twin.run(&format!("SET NAMES {charset}"));
+            narrowed(&proxy, &mut twin, plain, &users);
+            narrowed(&proxy, &mut twin, given, &with("\u{e9}"));
+            relayed(&proxy, "not_understood", || {
+                twin.execute_with(strange, &users, 0, true);
+            });
+        }
+        twin.run("SET collation_connection = ucs2_general_ci");
+        twin.execute_with(plain, &users, 0, true);
+        twin.execute_with(given, &with("\u{e9}"), 0, true);
+    });
+}
+
+#[test]
+fn cursors_and_long_data_are_the_servers() {
+    on_each_server(|server| {
+        let (database, proxy) = small(server);
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let statement = twin.prepare(LISTED);
+        narrowed(&proxy, &mut twin, statement, &listed("text"));
+        twin.of_statement(COM_STMT_SEND_LONG_DATA, statement, b"\x03\0text");
+        let mut sent = listed("");
+        sent[3].value = Some(Vec::new());
+        relayed(&proxy, "execution", || {
+            twin.execute_with(statement, &sent, 0, true);
+        });
+        narrowed(&proxy, &mut twin, statement, &listed("text"));
+        twin.of_statement(COM_STMT_SEND_LONG_DATA, statement, b"\x03\0text");
+        twin.of_statement(COM_STMT_RESET, statement, b"");
+        narrowed(&proxy, &mut twin, statement, &listed("text"));
+        relayed(&proxy, "execution", || {
+            twin.execute_with(statement, &listed("text"), 1, true);
+        });
+        twin.of_statement(COM_STMT_FETCH, statement, &3u32.to_le_bytes());
+        // What MySQL answers to it without a cursor has no end.
+        if server.is_mariadb() {
+            relayed(&proxy, "execution", || {
+                twin.execute_with(statement, &listed("text"), 0, true);
+            });
+        }
+        let columns = Login::default()
+            .database(database.name())
+            .with(capability::MARIADB_CACHE_METADATA);
+        if server.is_mariadb() {
+            let mut twin = Twin::new(server, &proxy, &columns);
+            let statement = twin.prepare(LISTED);
+            for _ in 0..3 {
+                relayed(&proxy, "execution", || {
+                    twin.execute_with(statement, &listed("text"), 0, true);
+                });
+            }
+        }
+    });
+}
+
+/// On MariaDB the statement prepared last has a second id, which never means one of Headwater's own.
+#[test]
+fn the_one_prepared_last_is_the_clients() {
+    on_each_server(|server| {
+        let (database, proxy) = small(server);
+        let twin = || Twin::new(server, &proxy, &database.login());
+        let last = [u32::MAX; 2];
+        let mut calls = twin();
+        let first = calls.prepare(LISTED);
+        narrowed(&proxy, &mut calls, first, &listed("text"));
+        let narrowed_before = proxy.counts().of("feeds_narrowed");
+        for _ in 0..3 {
+            calls.execute_with(last, &listed("photo"), 0, true);
+        }
+        let counts = proxy.counts();
+        let by_last = if server.is_mariadb() { 3 } else { 0 };
+        assert_eq!(counts.of("feeds_narrowed"), narrowed_before + by_last);
+        calls.of_statement(COM_STMT_RESET, last, b"");
+        calls.run("BEGIN");
+        calls.execute_with(last, &listed("photo"), 0, true);
+        calls.run("ROLLBACK");
+
+        let mut calls = twin();
+        let first = calls.prepare(LISTED);
+        calls.prepare("SELECT ? + 1");
+        narrowed(&proxy, &mut calls, first, &listed("video"));
+        calls.execute_with(last, &[Param::long(6)], 0, true);
+        calls.of_statement(COM_STMT_SEND_LONG_DATA, last, b"\0\041");
+        calls.execute_with(last, &[Param::new(254, 0, b"")], 0, true);
+        calls.execute_with(last, &[Param::long(6)], 1, true);
+        calls.of_statement(COM_STMT_FETCH, last, &3u32.to_le_bytes());
+
+        // There is none any more.
+        let mut calls = twin();
+        let first = calls.prepare(LISTED);
+        let second = calls.prepare("SELECT ? + 1");
+        narrowed(&proxy, &mut calls, first, &listed("video"));
+        calls.of_statement(COM_STMT_CLOSE, second, b"");
+        narrowed_or_not(&mut calls, first);
+        calls.execute_with(last, &listed("photo"), 0, true);
+        calls.execute_with(last, &[Param::long(6)], 0, true);
+
+        let mut calls = twin();
+        let first = calls.prepare(LISTED);
+        narrowed(&proxy, &mut calls, first, &listed("video"));
+        calls.command(&[&[COM_STMT_PREPARE], &b"SELECT nothing"[..]].concat());
+        narrowed_or_not(&mut calls, first);
+        calls.execute_with(last, &listed("photo"), 0, true);
+        calls.run("SELECT 1");
+    });
+}
+
+/// Pages of many lengths, which would have narrowed statements of many sizes prepared.
+fn narrowed_or_not(twin: &mut Twin, statement: [u32; 2]) {
+    for kind in ["video", "photo", "text", "nothing"] {
+        for _ in 0..5 {
+            twin.execute_with(statement, &listed(kind), 0, true);
+        }
+    }
+}
+
+/// As MariaDB's drivers send what they execute for the first time.
+#[test]
+fn an_execution_may_follow_its_text_without_waiting() {
+    on_each_server(|server| {
+        if !server.is_mariadb() {
+            return;
+        }
+        let (database, proxy) = small(server);
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let statement = twin.prepare(LISTED);
+        narrowed(&proxy, &mut twin, statement, &listed("text"));
+        let before = proxy.counts().of("feeds_narrowed");
+        for _ in 0..5 {
+            let [direct, proxied] = [&mut twin.direct, &mut twin.proxied].map(|client| {
+                let prepare = [&[COM_STMT_PREPARE], LISTED.as_bytes()].concat();
+                let execute = client.execution(u32::MAX, &listed("photo"), 0, true);
+                client.send(&prepare).unwrap();
+                client.send(&execute).unwrap();
+                let prepared = client.reply(COM_STMT_PREPARE).unwrap();
+                let executed = client.reply(COM_STMT_EXECUTE).unwrap();
+                let id = prepared.packets[0].payload[1..5].to_vec();
+                client.send(&[&[COM_STMT_CLOSE], &*id].concat()).unwrap();
+                executed
+            });
+            assert_eq!(direct.packets, proxied.packets);
+        }
+        let counts = proxy.counts();
+        assert!(counts.of("feeds_narrowed") >= before + 3, "{counts:?}");
+    });
+}
+
+/// What an execution leaves behind is what it would have left.
+#[test]
+fn counts_and_warnings_behind_it_are_as_directly() {
+    on_each_server(|server| {
+        let (database, proxy) = small(server);
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let statement = twin.prepare(LISTED);
+        narrowed(&proxy, &mut twin, statement, &listed("text"));
+        for question in [
+            "SELECT FOUND_ROWS()",
+            "SELECT ROW_COUNT()",
+            "SHOW WARNINGS",
+            "SELECT @@warning_count, @@error_count",
+            "SELECT LAST_INSERT_ID()",
+        ] {
+            twin.ok("DO 1");
+            twin.execute_with(statement, &listed("text"), 0, true);
+            twin.run(question);
+            // The first of another size prepares one more.
+            let fewer = twin.prepare(&LISTED.replace("LIMIT 5", "LIMIT 3"));
+            narrowed(&proxy, &mut twin, fewer, &listed("text"));
+            twin.run(question);
+            twin.of_statement(COM_STMT_CLOSE, fewer, b"");
+            twin.run(question);
+        }
+    });
+}
+
+/// Times are parameters in three forms.
+#[test]
+fn moments_are_compared_as_the_server_compares_them() {
+    on_each_server(|server| {
+        let (database, proxy) = small(server);
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let text = "SELECT id FROM statuses WHERE profile_id IN (?, ?) AND created_at < ? ORDER BY id DESC LIMIT 4";
+        let statement = twin.prepare(text);
+        let with = |at: Param| [Param::long(1), Param::long(2), at];
+        let day = [0xea, 0x07, 1, 1];
+        let binary = |code: u8, rest: &[u8]| {
+            let length = u8::try_from(day.len() + rest.len()).unwrap();
+            Param::new(code, 0, &[&[length], &day[..], rest].concat())
+        };
+        narrowed(
+            &proxy,
+            &mut twin,
+            statement,
+            &with(binary(12, &[10, 0, 30])),
+        );
+        let before = proxy.counts().of("feeds_narrowed");
+        let plain = [
+            binary(7, &[10, 0, 30]),
+            binary(12, &[10, 0, 30, 1, 0, 0, 0]),
+            binary(10, &[]),
+            Param::text(Some("2026-01-01 10:00:30")),
+            Param::text(None),
+        ];
+        let count = u64::try_from(plain.len()).unwrap();
+        for at in plain {
+            twin.execute_with(statement, &with(at), 0, true);
+        }
+        assert_eq!(proxy.counts().of("feeds_narrowed"), before + count);
+        for at in [
+            Param::text(Some("2026-01-01T10:00:30")),
+            Param::text(Some("2026-02-30")),
+            Param::text(Some("x")),
+            Param::long(20_260_101),
+            Param::new(12, 0, b"\0"),
+            Param::new(11, 0, b"\0"),
+            Param::new(12, 0, b"\x04\xea\x07\x02\x1e"),
+        ] {
+            relayed(&proxy, "types", || {
+                twin.execute_with(statement, &with(at), 0, true);
+            });
+            twin.run("SHOW WARNINGS");
+        }
+    });
+}
