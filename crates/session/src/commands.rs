@@ -312,9 +312,6 @@ impl Commands {
                     _ => {}
                 }
                 self.note(command, payload);
-                if let Some(step) = self.closed_with_own(command, header, input) {
-                    return step;
-                }
             }
             _ => {
                 if command == Command::StmtBulkExecute {

@@ -163,19 +163,9 @@ impl Statements {
         if self.by_id.is_empty() {
             self.by_id = HashMap::new();
         }
-        self.own.end(|own| own.of == id);
         if self.last == Some(id) {
             self.last = None;
-            if std::mem::take(&mut self.last_is_own) {
-                // There is none that was prepared last any more.
-                self.own.end(|_| true);
-            }
         }
-    }
-
-    /// Statements of Headwater's own that have ended: they are to be closed.
-    pub fn take_ended(&mut self) -> Vec<u32> {
-        self.own.take_ended()
     }
 
     /// COM_STMT_SEND_LONG_DATA, or COM_STMT_RESET, which drops such.
@@ -299,22 +289,21 @@ impl Statements {
         self.resolved(id)
     }
 
-    /// The id of the statement that the client prepared last, where the server takes [`LAST_PREPARED`] for another one.
+    /// The id that the server is to be told where it would take the client's for one of Headwater's own statements.
     #[must_use]
-    pub fn hidden_last(&self) -> Option<u32> {
-        self.last.filter(|_| self.last_is_own)
+    pub fn meant(&self, id: u32) -> Option<u32> {
+        /// Ids are counted from 1.
+        const NOBODYS: u32 = 0;
+        match id {
+            LAST_PREPARED => self.last_is_own.then(|| self.last.unwrap_or(NOBODYS)),
+            _ => self.own.has(id).then_some(NOBODYS),
+        }
     }
 
-    /// True where statements of Headwater's own are or were prepared.
+    /// True where statements of Headwater's own are prepared.
     #[must_use]
     pub fn has_own(&self) -> bool {
         self.last_is_own || self.own.has_any()
-    }
-
-    /// True for the number of such a one.
-    #[must_use]
-    pub fn is_own(&self, id: u32) -> bool {
-        self.own.has(id)
     }
 
     /// The number of an own statement.
@@ -322,28 +311,24 @@ impl Statements {
         self.own.find(made)
     }
 
-    /// An own statement is about to be prepared: those that are to be closed before it. `None`: it must not be, since the client would
-    /// have it for the one that it prepared last.
+    /// An own statement is about to be prepared: those that are to be closed before it. `None`: it would fail as others did.
     pub fn make_room(&mut self) -> Option<Vec<u32>> {
-        (!self.mariadb || self.last.is_some()).then(|| self.own.make_room())
+        self.own.make_room()
     }
 
-    /// One was prepared.
-    pub fn own_prepared(&mut self, made: Made, number: u32) {
+    /// One was prepared; `None`: it could not be.
+    pub fn own_prepared(&mut self, made: Made, number: Option<u32>) {
+        // On MariaDB it is the one prepared last: if it could not be, there is none.
         self.last_is_own = self.mariadb;
-        self.own.insert(made, number);
-    }
-
-    /// Those that stand for this statement are of no use.
-    pub fn own_failed(&mut self, of: u32) {
-        self.own.end(|own| own.of == of);
-    }
-
-    /// Executions of this statement are the server's from now on.
-    pub fn leave(&mut self, id: u32) {
-        if let Some(statement) = self.by_id.get_mut(&id) {
-            statement.strange = true;
+        match number {
+            Some(number) => self.own.insert(made, number),
+            None => self.own.fails(),
         }
+    }
+
+    /// Those that are made from this text are of no use.
+    pub fn own_failed(&mut self, of: &PreparedFeed) {
+        self.own.end_all(of);
     }
 
     /// An execution was answered without the server.

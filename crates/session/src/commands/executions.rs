@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::legs::told;
-use headwater_wire::command::LAST_PREPARED;
 use headwater_wire::response::ErrPacket;
 
 /// Of an execution the part in front of its types is no longer.
@@ -31,19 +30,13 @@ impl Commands {
 
     /// What the client names would be one of Headwater's own statements to the server: it is told what the client means.
     pub(super) fn called_by_its_id(&self, body: &[u8]) -> Option<ClientStep> {
-        /// Ids are counted from 1.
-        const NOBODYS: u32 = 0;
         if !self.prepared.has_own() {
             return None;
         }
         let command = command_of(body);
         let names = names_statement(command) || command == Command::StmtFetch;
         let id = command::statement_id(body).filter(|_| names)?;
-        let meant = match id {
-            LAST_PREPARED => self.prepared.hidden_last()?,
-            _ => self.prepared.is_own(id).then_some(NOBODYS)?,
-        };
-        Some(ClientStep::Statement(meant))
+        self.prepared.meant(id).map(ClientStep::Statement)
     }
 
     /// An execution of a feed's SELECT; `whole`: it is not too long to be looked at.
@@ -125,28 +118,6 @@ impl Commands {
         self.begin(Command::StmtExecute, After::Nothing);
         let payload = self.prepared.relayed(id, payload, self.capabilities)?;
         Some(frame::opening(&payload))
-    }
-
-    /// A statement of the client was closed: Headwater's own that stood for it are closed behind it.
-    pub(super) fn closed_with_own(
-        &mut self,
-        command: Command,
-        header: Header,
-        input: &[u8],
-    ) -> Option<ClientStep> {
-        let length = HEADER_BYTES + header.len;
-        let packet = input
-            .get(..length)
-            .filter(|_| command == Command::StmtClose)?;
-        let ended = self.prepared.take_ended();
-        if ended.is_empty() {
-            return None;
-        }
-        self.begin(command, After::Nothing);
-        Some(ClientStep::replace(
-            length,
-            [packet, &closing(ended)].concat(),
-        ))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where the statement is an execution of one that was prepared: so is the narrowed one, each id in it a parameter.
 //!
-//! Headwater prepares the narrowed text in the client's session, once for each form and each size of list, and executes it with the
+//! Headwater prepares the narrowed text in the client's session, once for each text, form and size of list, and executes it with the
 //! client's parameters and the ids. The reply has the client's rows in the binary form. The client's own statement is not executed
 //! then: types of parameters that came with this execution are remembered, for the next one that the server gets.
 
@@ -116,7 +116,7 @@ impl<K: Feeds> World<'_, K> {
         let open = open.ok_or(Refused::NotUnderstood)?;
         let plan = Plan {
             made: Made {
-                of: executed.statement,
+                of: Arc::clone(&executed.feed),
                 template: Arc::clone(template),
                 form,
                 ids: size,
@@ -129,7 +129,7 @@ impl<K: Feeds> World<'_, K> {
         if let Some(own) = statements.own(&plan.made) {
             return self.execute(executed, own, subject, wishes, candidates, &plan);
         }
-        let before = closing(statements.make_room().ok_or(Why::Execution)?);
+        let before = closing(statements.make_room().ok_or(Why::Failed)?);
         let payload = [&[Command::StmtPrepare.byte()], &*open.text].concat();
         Ok((
             Stage::Preparing(subject, wishes, candidates, plan),
@@ -149,32 +149,24 @@ impl<K: Feeds> World<'_, K> {
         let executed = self.executed.ok_or(Why::Failed)?;
         let outcome = reply.outcome.ok_or(Why::Failed)?;
         let statements = self.session.statements();
-        let prepared = match outcome {
-            Outcome::Prepared(prepared) => prepared,
-            Outcome::Err(error) if error.code == INTERRUPTED => {
+        let number = match &outcome {
+            Outcome::Prepared(prepared) => Some(prepared.statement),
+            _ => None,
+        };
+        statements.own_prepared(plan.made.clone(), number);
+        match (number, &outcome) {
+            (Some(own), _) => self.execute(executed, own, subject, wishes, candidates, &plan),
+            (None, Outcome::Err(error)) if error.code == INTERRUPTED => {
+                statements.owned(executed.statement);
                 let told = Told {
                     bytes: reply.bytes.ok_or(Why::Failed)?,
-                    outcome: Outcome::Err(error),
+                    outcome,
                     narrowed: true,
                 };
-                statements.owned(executed.statement);
-                return Ok((Stage::Ended, Need::Tell(told)));
+                Ok((Stage::Ended, Need::Tell(told)))
             }
-            _ => {
-                // It would fail each time.
-                statements.leave(executed.statement);
-                return Err(Why::Failed);
-            }
-        };
-        statements.own_prepared(plan.made.clone(), prepared.statement);
-        self.execute(
-            executed,
-            prepared.statement,
-            subject,
-            wishes,
-            candidates,
-            &plan,
-        )
+            _ => Err(Why::Failed),
+        }
     }
 
     fn execute(

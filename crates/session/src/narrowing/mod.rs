@@ -524,7 +524,7 @@ impl<K: Feeds> World<'_, K> {
             }
             _ => {
                 if let Some(executed) = self.executed {
-                    self.session.statements().own_failed(executed.statement);
+                    self.session.statements().own_failed(&executed.feed);
                 }
                 return Err(Why::Failed);
             }

@@ -1,20 +1,25 @@
 //! Statements of Headwater's own in a client's session: narrowed texts that are prepared, for executions to be answered by.
 //!
-//! The server numbers them among the client's, which never hears of them. They end with the statement that they stand for.
+//! The server numbers them among the client's, which never hears of them. They outlive the client's statement: drivers prepare,
+//! execute and close the same text again and again.
 
 use std::sync::Arc;
 
 use headwater_feed::Template;
 use headwater_feed::narrow::Form;
 
+use super::PreparedFeed;
+
 /// So many are kept in a session. The server has a limit on those of all sessions (`max_prepared_stmt_count`).
 const MOST: usize = 8;
+/// Once so many could not be prepared, no more are.
+const MOST_FAILURES: u8 = 3;
 
 /// What one is made from.
 #[derive(Clone, Debug)]
 pub struct Made {
-    /// The client's statement.
-    pub of: u32,
+    /// The client's text.
+    pub of: Arc<PreparedFeed>,
     /// Its template, as it is now.
     pub template: Arc<Template>,
     /// How it is narrowed.
@@ -30,13 +35,14 @@ pub(super) struct OwnStatements {
     kept: Vec<(Made, u32)>,
     /// Those that are to be closed.
     ended: Vec<u32>,
+    failures: u8,
 }
 
 impl OwnStatements {
     /// The number of one.
     pub(super) fn find(&mut self, made: &Made) -> Option<u32> {
         // Of tables that have changed since.
-        self.end(|own| own.of == made.of && !Arc::ptr_eq(&own.template, &made.template));
+        self.end(|own| own.is_of(&made.of) && !Arc::ptr_eq(&own.template, &made.template));
         let at = self.kept.iter().position(|(own, _)| own.is(made))?;
         let found = self.kept.remove(at);
         let number = found.1;
@@ -53,22 +59,34 @@ impl OwnStatements {
         self.kept.iter().any(|(_, own)| *own == number) || self.ended.contains(&number)
     }
 
-    /// One more is about to be prepared: those that are to be closed before it.
-    pub(super) fn make_room(&mut self) -> Vec<u32> {
+    /// One more is about to be prepared: those that are to be closed before it. `None`: it would fail as others did.
+    pub(super) fn make_room(&mut self) -> Option<Vec<u32>> {
+        if self.failures == MOST_FAILURES {
+            return None;
+        }
         while self.kept.len() >= MOST {
             let (_, oldest) = self.kept.remove(0);
             self.ended.push(oldest);
         }
-        self.take_ended()
+        Some(std::mem::take(&mut self.ended))
     }
 
     pub(super) fn insert(&mut self, made: Made, number: u32) {
         self.kept.push((made, number));
     }
 
-    /// Ends all that this holds for.
-    pub(super) fn end(&mut self, which: impl Fn(&Made) -> bool) {
-        let Self { kept, ended } = self;
+    /// One could not be prepared.
+    pub(super) fn fails(&mut self) {
+        self.failures = self.failures.saturating_add(1).min(MOST_FAILURES);
+    }
+
+    /// Those of a text are of no use.
+    pub(super) fn end_all(&mut self, of: &PreparedFeed) {
+        self.end(|own| own.is_of(of));
+    }
+
+    fn end(&mut self, which: impl Fn(&Made) -> bool) {
+        let Self { kept, ended, .. } = self;
         kept.retain(|(own, number)| {
             let ends = which(own);
             if ends {
@@ -77,18 +95,18 @@ impl OwnStatements {
             !ends
         });
     }
-
-    /// Those that are to be closed now.
-    pub(super) fn take_ended(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.ended)
-    }
 }
 
 impl Made {
+    fn is_of(&self, feed: &PreparedFeed) -> bool {
+        self.of.text() == feed.text()
+    }
+
+    /// A template is of one database.
     fn is(&self, other: &Made) -> bool {
-        self.of == other.of
-            && self.form == other.form
+        self.form == other.form
             && self.ids == other.ids
             && Arc::ptr_eq(&self.template, &other.template)
+            && self.is_of(&other.of)
     }
 }

@@ -84,6 +84,20 @@ impl Scene {
         scene
     }
 
+    /// What becomes of a COM_STMT_RESET with this id.
+    fn step(&mut self, id: u32) -> String {
+        let payload = [&[0x1a][..], &id.to_le_bytes()].concat();
+        let packet = frame::opening(&payload);
+        let limits = crate::machine::tests::LIMITS;
+        let step = self.session.client(&packet, limits, &mut |_| panic!());
+        let step = format!("{step:?}");
+        if step == "Pass(9)" {
+            let ok = b"\x07\0\0\x01\0\0\0\x02\0\0\0";
+            self.session.server(ok);
+        }
+        step
+    }
+
     fn lists(&self) -> bool {
         matches!(&self.known.0, super::super::Known::Ready(template) if template.shape.list.is_some())
     }
@@ -330,31 +344,51 @@ fn letters_beyond_ascii_are_the_servers_to_read() {
 }
 
 #[test]
-fn what_cannot_be_prepared_is_not_tried_again() {
+fn what_cannot_be_prepared_is_tried_three_times() {
     let mut scene = Scene::executed(READER, &[7, 2]);
-    let fetched = vec![named(&[9, 8], false), ended(error(1461))];
-    let needs = scene.execute(&[7, 2], fetched);
-    assert_eq!(needs.last().unwrap(), "relay narrowed_failed");
-    assert_eq!(scene.execute(&[7, 2], vec![]), ["relay execution"]);
+    for _ in 0..3 {
+        let fetched = vec![named(&[9, 8], false), ended(error(1461))];
+        let needs = scene.execute(&[7, 2], fetched);
+        assert_eq!(needs.last().unwrap(), "relay narrowed_failed");
+    }
+    let needs = scene.execute(&[7, 2], vec![named(&[9, 8], false)]);
+    assert_eq!(needs[1], "relay narrowed_failed");
 
     let mut scene = Scene::executed(READER, &[7, 2]);
     let fetched = vec![named(&[9, 8], false), ended(error(INTERRUPTED))];
     assert_eq!(scene.execute(&[7, 2], fetched).last().unwrap(), "tell");
 }
 
+/// Drivers prepare, execute and close the same text again and again.
 #[test]
-fn own_statements_end_with_the_clients_and_with_changes_of_tables() {
+fn own_statements_outlive_the_clients_and_end_with_changes_of_tables() {
     let mut scene = Scene::executed(READER, &[7, 2]);
     let [candidates, rows, unchanged] = narrowed();
     scene.execute(&[7, 2], vec![candidates, own(OWN), rows, unchanged]);
+    scene.session.statements().close(ITS);
+    scene.prepare(READER, ITS);
+    let needs = scene.execute(&[7, 2], narrowed().into());
+    assert_eq!(needs[1], "execute 6 [(7), (9), (8), (2)]");
     scene.known.0 = super::super::Known::Ready(template(READER));
     scene.execute(&[7, 2], vec![named(&[9, 8], false), reply(1, 2)]);
     let needs = scene.execute(&[7, 2], vec![named(&[9, 8], false), own(OWN + 1)]);
     assert!(needs[1].starts_with("close [6], prepare "), "{needs:?}");
-    let statements = scene.session.statements();
-    assert_eq!(statements.take_ended(), []);
-    statements.close(ITS);
-    assert_eq!(statements.take_ended(), [OWN + 1]);
+    // One that failed is prepared anew.
+    let needs = scene.execute(&[7, 2], vec![named(&[9, 8], false), ended(error(1243))]);
+    assert_eq!(needs.last().unwrap(), "relay narrowed_failed");
+    let needs = scene.execute(&[7, 2], vec![named(&[9, 8], false)]);
+    assert!(needs[1].starts_with("close [7], prepare "), "{needs:?}");
+}
+
+#[test]
+fn texts_have_own_statements_apart() {
+    let mut scene = Scene::executed(READER, &[7, 2]);
+    let [candidates, rows, unchanged] = narrowed();
+    scene.execute(&[7, 2], vec![candidates, own(OWN), rows, unchanged]);
+    // Of the same template, but another text.
+    scene.prepare(&READER.replace("m.id DESC", " m.id DESC"), ITS);
+    let needs = scene.execute(&[7, 2], vec![named(&[9, 8], false)]);
+    assert!(needs[1].starts_with("close [], prepare "), "{needs:?}");
 }
 
 #[test]
@@ -380,39 +414,25 @@ fn no_more_than_eight_are_kept_and_the_one_used_last_stays() {
 
 /// To a client of MariaDB the statement that it prepared last has a second name.
 #[test]
-fn what_the_client_prepared_last_stays_that() {
+fn no_name_of_the_client_means_one_of_headwaters_own() {
     let mut scene = Scene::executed(READER, &[7, 2]);
-    assert_eq!(scene.session.statements().hidden_last(), None);
+    assert_eq!(scene.step(u32::MAX), "Pass(9)");
     let [candidates, rows, unchanged] = narrowed();
     scene.execute(&[7, 2], vec![candidates, own(OWN), rows, unchanged]);
-    assert_eq!(scene.session.statements().hidden_last(), Some(ITS));
-    // And the one of Headwater's own is nobody's.
-    let mut step = |id: u32| {
-        let payload = [&[0x19][..], &id.to_le_bytes()].concat();
-        let packet = frame::opening(&payload);
-        let limits = crate::machine::tests::LIMITS;
-        let step = scene.session.client(&packet, limits, &mut |_| panic!());
-        format!("{step:?}")
-    };
-    assert_eq!(step(u32::MAX), "Statement(5)");
-    assert_eq!(step(OWN), "Statement(0)");
-    assert_eq!(step(OWN + 1), "Pass(9)");
-    // Another one fails: then there is none, and none of Headwater's own must be it.
-    scene.session.statements().begin();
-    assert_eq!(scene.session.statements().hidden_last(), None);
-    let needs = scene.execute(&[7, 2], vec![named(&[9, 8, 7], true)]);
-    assert_eq!(needs.last().unwrap(), "relay execution");
-    let needs = scene.execute(&[7, 2], narrowed().into());
-    assert_eq!(needs.last().unwrap(), "tell");
-
-    let mut scene = Scene::executed(READER, &[7, 2]);
-    scene.prepare(GIVEN, ITS + 7);
-    let [candidates, rows, unchanged] = narrowed();
-    scene.execute(&[7, 2], vec![candidates, own(OWN), rows, unchanged]);
-    let statements = scene.session.statements();
-    assert_eq!(statements.hidden_last(), Some(ITS + 7));
-    statements.close(ITS + 7);
-    assert_eq!(statements.take_ended(), [OWN]);
+    assert_eq!(scene.step(u32::MAX), "Statement(5)");
+    assert_eq!(scene.step(OWN), "Statement(0)");
+    assert_eq!(scene.step(OWN + 1), "Pass(9)");
+    assert_eq!(scene.step(ITS), "Pass(9)");
+    // There is none that it prepared last any more.
+    scene.session.statements().close(ITS);
+    assert_eq!(scene.step(u32::MAX), "Statement(0)");
+    // To the server there is one again.
+    scene.prepare(READER, ITS);
+    assert_eq!(scene.step(u32::MAX), "Pass(9)");
+    // That Headwater's own could not be prepared made it forget that.
+    let fetched = vec![named(&[9, 8, 7], true), ended(error(1461))];
+    scene.execute(&[7, 2], fetched);
+    assert_eq!(scene.step(u32::MAX), "Statement(5)");
 }
 
 #[test]
