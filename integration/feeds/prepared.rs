@@ -83,9 +83,10 @@ fn compare(
             random: Random(template),
             values: &mut random,
             app: &app,
+            key: None,
         }
         .statement();
-        let opened = Opened::of(&statement, &mut Random(template), &mut random);
+        let opened = Opened::of(&statement.text, &mut Random(template), &mut random);
         let Opened { text, params } = opened;
         let types: Vec<[u8; 2]> = params.iter().map(|it| [it.code, it.sign]).collect();
         if !open.contains_key(&text) && open.len() == OPEN {
@@ -100,7 +101,7 @@ fn compare(
         pair.execute(template, &text, *statement, &params, !known);
         *told = types;
         if random.one_in(200) {
-            // Inside a transaction they are relayed.
+            // They are narrowed inside a transaction as well.
             pair.run("BEGIN");
         } else if random.one_in(5) {
             pair.run("ROLLBACK");
@@ -466,7 +467,7 @@ fn the_one_prepared_last_is_the_clients() {
         calls.prepare("SELECT ? + 1");
         narrowed(&proxy, &mut calls, first, &listed("video"));
         calls.execute_with(last, &[Param::long(6)], 0, true);
-        calls.of_statement(COM_STMT_SEND_LONG_DATA, last, b"\0\041");
+        calls.of_statement(COM_STMT_SEND_LONG_DATA, last, b"\0\x0041");
         calls.execute_with(last, &[Param::new(254, 0, b"")], 0, true);
         calls.execute_with(last, &[Param::long(6)], 1, true);
         calls.of_statement(COM_STMT_FETCH, last, &3u32.to_le_bytes());
