@@ -220,7 +220,10 @@ fn parameter(of: &command::Parameter<'_>) -> Parameter {
             date,
             time,
             microseconds,
-        } => Moment::parts(date, time, microseconds).map_or(Parameter::Other, Parameter::Moment),
+        } => Moment::parts(date, time, microseconds)
+            // What is no date is compared by rules of its own.
+            .filter(|moment| moment.days().is_some())
+            .map_or(Parameter::Other, Parameter::Moment),
         Value::Other => Parameter::Other,
     }
 }
