@@ -7,7 +7,7 @@ CARGO ?= cargo
 help:
 	@echo "make demo        a private MariaDB with a million messages, and Headwater in front"
 	@echo "make test        every story, against real servers"
-	@echo "make soak        200,000 answers from memory checked on each server while others write (about 30 minutes), then make fuzz"
+	@echo "make soak        200,000 answers from memory, and as many of feeds, checked on each server while others write, then make fuzz"
 	@echo "make fuzz        ten minutes of each fuzz target, or FUZZ_SECONDS=60, as many at a time as processors"
 	@echo "make bench-relay relaying alone, beside HAProxy and MySQL Router on the same servers (about 10 minutes)"
 	@echo "make check       format, lints, documentation, licences of dependencies"
@@ -24,9 +24,9 @@ test: servers drivers
 	@setup/servers.sh --list | sed 's/^/every story passed on: /'
 	@echo "drivers of the stories:" $$(setup/drivers.sh --list)
 
-# The stories of memory alone, as `make test` tells them but for the number of checks.
+# The stories of memory and feeds beside writers, as `make test` tells them but for the number of checks.
 soak: servers
-	HEADWATER_CHECKS=200000 $(CARGO) test --locked --test integration -- --nocapture memory::linear memory::snapshot
+	HEADWATER_CHECKS=200000 $(CARGO) test --locked --test integration -- --nocapture memory::linear memory::snapshot feeds::linear feeds::moved feeds::transactions
 	@$(MAKE) --no-print-directory fuzz
 
 fuzz:
