@@ -48,7 +48,7 @@ impl<K: Feeds> World<'_, K> {
         &self,
         executed: &Executed,
         database: &[u8],
-    ) -> Result<Option<Arc<Words>>, Why> {
+    ) -> Result<Option<Words>, Why> {
         let cached = Capabilities::MARIADB_CACHE_METADATA;
         if !executed.plain || self.session.capabilities.contains(cached) {
             return Err(Why::Execution);
@@ -58,7 +58,7 @@ impl<K: Feeds> World<'_, K> {
         if feed.database(database, changes) != Some(database) {
             return Err(Reason::OtherDatabase.into());
         }
-        Ok(feed.words().cloned())
+        Ok(feed.words())
     }
 
     /// The values that a statement is executed with: none, where it is a text.

@@ -199,7 +199,7 @@ enum Stage {
 #[derive(Debug)]
 struct Subject {
     template: Arc<Template>,
-    words: Arc<Words>,
+    words: Words,
 }
 
 /// What a statement asks for, and how often candidates were taken for it.
@@ -371,7 +371,7 @@ impl<K: Feeds> World<'_, K> {
         let database = standing.database().ok_or(Reason::OtherDatabase)?;
         let text = self.text().ok_or(Refused::NotUnderstood)?;
         let words = match self.executed {
-            None => Words::read(text).map(Arc::new),
+            None => Words::read(text),
             Some(executed) => self.prepared_words(executed, database)?,
         };
         let words = words.ok_or(Refused::NotUnderstood)?;

@@ -10,10 +10,6 @@ use super::Current;
 #[derive(Debug)]
 pub struct PreparedFeed {
     text: Box<[u8]>,
-    /// `None`: they are not read alike by all servers, or settings. Letters beyond ASCII mean what they meant when it was prepared; a
-    /// narrowed text would be read in the character set of now. (Other strings are compared with columns of letters alone, in the
-    /// columns' character sets.)
-    words: Option<Arc<Words>>,
     /// The database that was current then, if that was certain.
     database: Option<Vec<u8>>,
     /// How often it may have changed before.
@@ -37,10 +33,8 @@ impl PreparedFeed {
     /// Of a text that is prepared there and now.
     #[must_use]
     pub fn new(text: &[u8], current: Current<'_>) -> PreparedFeed {
-        let words = Words::read(text).filter(|_| text.is_ascii());
         PreparedFeed {
             text: text.into(),
-            words: words.map(|words| Arc::new(words.executed())),
             database: current.name.map(<[u8]>::to_vec),
             database_changes: current.changes,
         }
@@ -52,10 +46,13 @@ impl PreparedFeed {
         &self.text
     }
 
-    /// Its words.
+    /// Its words. `None`: they are not read alike by all servers, or settings. Letters beyond ASCII mean what they meant when it was
+    /// prepared; a narrowed text would be read in the character set of now. (Other strings are compared with columns of letters alone,
+    /// in the columns' character sets.)
     #[must_use]
-    pub fn words(&self) -> Option<&Arc<Words>> {
-        self.words.as_ref()
+    pub fn words(&self) -> Option<Words> {
+        let words = Words::read(&self.text).filter(|_| self.text.is_ascii());
+        words.map(Words::executed)
     }
 
     /// The database that its names are found in, while the session's own is this one or was it last; `None`: nobody can tell.
