@@ -389,7 +389,7 @@ fn strings_are_read_in_the_character_set_of_their_time() {
         let users = [1, 2].map(Param::long);
         let text = |string: &str| {
             format!(
-                "SELECT id FROM statuses WHERE profile_id IN (?, ?) AND caption <> {string} ORDER BY id DESC LIMIT 5"
+                "SELECT id, caption FROM statuses WHERE profile_id IN (?, ?) AND caption <> {string} ORDER BY id DESC LIMIT 5"
             )
         };
         let with = |value: &str| [Param::long(1), Param::long(2), Param::text(Some(value))];

@@ -140,6 +140,22 @@ impl Words {
         self
     }
 
+    /// True where a parameter is a column of the answer. MySQL describes that by the types that it had in earlier executions.
+    #[must_use]
+    pub fn show_parameters(&self, text: &[u8]) -> bool {
+        let mut all = self.words.iter().enumerate();
+        // No column of a feed's statement is a SELECT of its own.
+        let from = all.position(|(at, word)| {
+            word.is == Is::Name && self.text(at, text).eq_ignore_ascii_case(b"FROM")
+        });
+        let columns = self.words.get(..from.unwrap_or_default());
+        columns.is_none_or(|columns| {
+            let is_parameter =
+                |word: &Word| matches!(word.is, Is::Parameter | Is::List(Members::Parameters));
+            columns.iter().any(is_parameter)
+        })
+    }
+
     /// The bytes of a word.
     #[must_use]
     pub fn text<'a>(&self, at: usize, text: &'a [u8]) -> &'a [u8] {
@@ -344,6 +360,22 @@ mod tests {
         let words = Words::read(b"SELECT a LIMIT 1").unwrap();
         assert_ne!(words.clone().executed().key, words.key);
         assert_eq!(words.clone().executed().words, words.words);
+    }
+
+    #[test]
+    fn parameters_among_the_columns_are_seen() {
+        for (text, shown) in [
+            (
+                "SELECT a, `from` FROM b WHERE c = ? AND d IN (?, ?) LIMIT ?",
+                false,
+            ),
+            ("SELECT a, ? FROM b WHERE c = ?", true),
+            ("SELECT COALESCE(a, ?) AS a from b", true),
+            ("SELECT a IN (?, ?) FROM b", true),
+        ] {
+            let words = Words::read(text.as_bytes()).unwrap();
+            assert_eq!(words.show_parameters(text.as_bytes()), shown, "{text}");
+        }
     }
 
     #[test]

@@ -52,6 +52,7 @@ impl PreparedFeed {
     #[must_use]
     pub fn words(&self) -> Option<Words> {
         let words = Words::read(&self.text).filter(|_| self.text.is_ascii());
+        let words = words.filter(|words| !words.show_parameters(&self.text));
         words.map(Words::executed)
     }
 

@@ -1,6 +1,7 @@
 //! Decisions about executions of statements that were prepared.
 
 use super::*;
+use crate::machine::ClientStep;
 use crate::prepared::Text;
 use headwater_statement::Class;
 use headwater_wire::capability::Capabilities;
@@ -230,6 +231,35 @@ fn types_that_the_server_has_not_seen_are_told_to_it_when_they_are_needed() {
     assert_eq!(scene.relayed(&[4, 2]), None);
 }
 
+/// It is not looked at, but for what it relies on.
+#[test]
+fn an_execution_that_is_too_long_brings_types_that_the_server_has_not_seen() {
+    let limits = crate::machine::tests::LIMITS;
+    let mut scene = Scene::executed(READER, &[7, 2]);
+    let [candidates, rows, unchanged] = narrowed();
+    scene.execute(&[7, 2], vec![candidates, own(OWN), rows, unchanged]);
+    let long = [untyped(&[7, 2]), vec![b'x'; 2_000]].concat();
+    let packet = frame::opening(&long);
+    let mut client = |input: &[u8]| scene.session.client(input, limits, &mut |_| panic!());
+    assert!(matches!(client(&packet[..2_000]), ClientStep::Need));
+    let ClientStep::Replace(length, sent) = client(&packet) else {
+        panic!()
+    };
+    let rest = &packet[length.get()..];
+    let ClientStep::Pass(passed) = client(rest) else {
+        panic!()
+    };
+    assert_eq!(passed.get(), rest.len());
+    let typed = [&long[..11], &[1], LONG, LONG, &long[12..]].concat();
+    assert_eq!([sent, rest.to_vec()].concat(), frame::opening(&typed));
+    scene.session.server(b"\x07\0\0\x01\0\0\0\x02\0\0\0");
+    // The server has them now, and what else it has nobody can tell.
+    let mut client = |input: &[u8]| scene.session.client(input, limits, &mut |_| panic!());
+    assert!(matches!(client(&packet), ClientStep::Pass(length) if length.get() == packet.len()));
+    let needs = scene.execute(&[7, 2], vec![]);
+    assert_eq!(needs, ["relay execution"]);
+}
+
 #[test]
 fn an_execution_that_is_not_plain_is_the_servers() {
     let cursor = |mut payload: Vec<u8>| {
@@ -340,6 +370,9 @@ fn a_statement_means_what_it_meant_where_it_was_prepared() {
 fn letters_beyond_ascii_are_the_servers_to_read() {
     let mut scene = Scene::prepared(READER);
     scene.prepare(&READER.replace("LIMIT", "-- \u{e9}\n LIMIT"), ITS);
+    assert_eq!(scene.execute(&[7, 2], vec![]), ["relay not_understood"]);
+    // A parameter among the columns is described by what it was before.
+    scene.prepare("SELECT m.id, ? FROM message m JOIN follower f ON f.author = m.author WHERE f.reader = ? ORDER BY m.id DESC LIMIT 2", ITS);
     assert_eq!(scene.execute(&[7, 2], vec![]), ["relay not_understood"]);
 }
 
