@@ -45,6 +45,8 @@ struct Learned {
     /// Its columns are described as they are directly where they come through a temporary table.
     buffered: bool,
     retired: Option<Retired>,
+    /// So often, one behind the other, a narrowed answer's columns differed from those that were learned.
+    misfits: u32,
 }
 
 /// Why a template is not narrowed any more, though its text could be.
@@ -168,11 +170,15 @@ impl Template {
         let learned = &mut *self.learned();
         let ends = learned.variants.of(crowd)?.ends;
         if learned.variants.put_back(crowd, definitions) {
+            learned.misfits = 0;
             return Some(ends);
         }
-        match learned.buffered {
-            true => learned.retired = Some(Retired::Columns),
-            false => learned.buffered = true,
+        learned.misfits += 1;
+        match learned.misfits {
+            // They may have been learned from a session with another character set.
+            1 => learned.variants.forget(),
+            _ if learned.buffered => learned.retired = Some(Retired::Columns),
+            _ => learned.buffered = true,
         }
         None
     }

@@ -409,6 +409,8 @@ fn own_statements_outlive_the_clients_and_end_with_changes_of_tables() {
     // One that failed is prepared anew.
     let needs = scene.execute(&[7, 2], vec![named(&[9, 8], false), ended(error(1243))]);
     assert_eq!(needs.last().unwrap(), "relay narrowed_failed");
+    // The reply to the one that was relayed has flags.
+    scene.session.standing.observe(&status(2));
     let needs = scene.execute(&[7, 2], vec![named(&[9, 8], false)]);
     assert!(needs[1].starts_with("close [7], prepare "), "{needs:?}");
 }
