@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::served::PATIENT;
 use crate::kit::random::Random;
 use crate::kit::wire_client::WireClient;
 
@@ -17,14 +18,8 @@ pub(super) struct App {
     pub(super) follows: u64,
 }
 
-/// On a busy machine memory takes its time, and what it says then is to be compared as well.
-pub(super) const SETTINGS: &str = "
-[freshness]
-wait_ms = 10000
-[index]
-wait_ms = 10000
-[feeds]
-narrow = \"always\"
+/// Its feed.
+pub(super) const FEED: &str = "
 [[feed]]
 name = \"home\"
 [feed.message]
@@ -37,6 +32,11 @@ table = \"followers\"
 reader = \"profile_id\"
 author = \"following_id\"
 ";
+
+/// Settings with that feed.
+pub(super) fn settings() -> String {
+    [PATIENT, FEED].concat()
+}
 
 impl App {
     pub(super) fn make(&self, client: &mut WireClient, random: &mut Random) {

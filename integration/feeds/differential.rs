@@ -1,11 +1,11 @@
 //! Random statements over random rows.
 
-use super::app::{App, SETTINGS};
+use super::app::{App, settings};
 use super::pair::Pair;
+use super::served::served;
 use super::statements::Drawn;
 use crate::kit::database::Database;
 use crate::kit::how_many;
-use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_server};
 
@@ -44,11 +44,7 @@ fn compare(server: &'static Server, id: &'static str, user: &'static str) {
     };
     let database = Database::empty(server, "feeds");
     app.make(&mut database.connect(), &mut random);
-    let proxy = Proxy::configured(server.addr(), SETTINGS, ROOT_SERVICE);
-    proxy.wait_for_log(&format!(
-        "feed home in database {}: served",
-        database.name()
-    ));
+    let proxy = served(server, &database, "home", &settings());
     let mut pair = Pair::new(database.connect(), proxy.login(&database.login()));
     for _ in 0..statements() / TYPES.len() as u64 {
         let template = random.below(TEMPLATES);

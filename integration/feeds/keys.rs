@@ -1,9 +1,10 @@
 //! Pages ordered by a key and the id, over keys of every kind: many that are the same, NULL, what is no date.
 
-use super::app::{App, SETTINGS};
+use super::app::{App, settings};
 use super::differential::statements;
 use super::narrowed::narrowed;
 use super::pair::Pair;
+use super::served::served;
 use super::statements::Drawn;
 use crate::kit::database::Database;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
@@ -119,7 +120,7 @@ impl Key {
 
     fn settings(&self) -> String {
         let order = format!("order = [\"{}\", \"id\"]", self.name);
-        let settings = SETTINGS.replace("order = [\"id\"]", &order);
+        let settings = settings().replace("order = [\"id\"]", &order);
         // Filled at the start, or as statements come.
         match self.digits {
             None => settings.replace("[index]\n", "[index]\npreload = true\n"),
@@ -150,11 +151,7 @@ fn compare(server: &'static Server, key: &Key) {
     let mut root = database.connect();
     app.make(&mut root, &mut random);
     key.add(&mut root);
-    let proxy = Proxy::configured(server.addr(), &key.settings(), ROOT_SERVICE);
-    proxy.wait_for_log(&format!(
-        "feed home in database {}: served",
-        database.name()
-    ));
+    let proxy = served(server, &database, "home", &key.settings());
     let (mut direct, mut proxied) = (database.connect(), proxy.login(&database.login()));
     for client in [&mut direct, &mut proxied] {
         // Elsewhere MySQL warns of what is no date, for each that it writes to a temporary table.
@@ -213,7 +210,7 @@ fn a_key_without_its_index_is_told_with_the_statement_that_mends_it() {
         };
         let mut root = database.connect();
         app.make(&mut root, &mut Random(5));
-        let settings = SETTINGS.replace("order = [\"id\"]", "order = [\"created_at\", \"id\"]");
+        let settings = settings().replace("order = [\"id\"]", "order = [\"created_at\", \"id\"]");
         let proxy = Proxy::configured(server.addr(), &settings, ROOT_SERVICE);
         let mends = "ALTER TABLE `statuses` ADD INDEX (`profile_id`, `created_at`)";
         proxy.wait_for_log(mends);

@@ -7,22 +7,13 @@ use std::time::Duration;
 
 use headwater::lab::feed::FEED;
 
+use super::served::{PATIENT, served};
 use crate::kit::database::Database;
 use crate::kit::how_many;
-use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::proxy::Proxy;
 use crate::kit::servers::{Server, on_each_quiet_server};
 use crate::kit::wire_client::WireClient;
 use crate::memory::world::{READERS, World};
-
-/// On a busy machine memory takes its time, and what it says then is to be checked as well.
-pub(super) const PATIENT: &str = "
-[freshness]
-wait_ms = 10000
-[index]
-wait_ms = 10000
-[feeds]
-narrow = \"always\"
-";
 
 const WRITERS: u64 = 8;
 
@@ -51,9 +42,7 @@ fn statement(shape: u64, reader: u64, limit: usize) -> String {
 }
 
 fn proxy(server: &Server, database: &Database) -> Proxy {
-    let proxy = Proxy::configured(server.addr(), &[PATIENT, FEED].concat(), ROOT_SERVICE);
-    proxy.wait_for_log(&format!("in database {}: served", database.name()));
-    proxy
+    served(server, database, "classic", &[PATIENT, FEED].concat())
 }
 
 #[test]

@@ -11,5 +11,6 @@ mod opened;
 mod pair;
 mod prepared;
 mod rules;
+mod served;
 mod statements;
 mod transactions;

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use headwater::lab::feed::FEED;
 
-use super::linear::{PATIENT, checks};
+use super::linear::checks;
+use super::served::{PATIENT, served};
 use crate::kit::database::Database;
-use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::proxy::Proxy;
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_quiet_server};
 use crate::kit::wire_client::{Answer, Login, WireClient};
@@ -102,9 +103,7 @@ fn author(writer: u64, n: u64) -> u64 {
 fn proxy(server: &Server, database: &Database) -> Proxy {
     let order = "id = \"id\"\norder = [\"moved\", \"id\"]";
     let feed = FEED.replace("id = \"id\"", order);
-    let proxy = Proxy::configured(server.addr(), &[PATIENT, &feed].concat(), ROOT_SERVICE);
-    proxy.wait_for_log(&format!("in database {}: served", database.name()));
-    proxy
+    served(server, database, "classic", &[PATIENT, &feed].concat())
 }
 
 /// The n-th move of a writer: the message that lies last gets the key behind the first.

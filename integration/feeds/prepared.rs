@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::app::{App, SETTINGS};
+use super::app::{App, settings};
 use super::opened::Opened;
 use super::pair::Pair;
+use super::rules::BEHIND;
+use super::served::served;
 use super::statements::Drawn;
 use crate::kit::database::Database;
 use crate::kit::how_many;
-use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::proxy::Proxy;
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_quiet_server, on_each_server};
 use crate::kit::twin::Twin;
@@ -72,7 +74,7 @@ fn compare(
         follows: 9_000,
     };
     let mut random = Random(20_261_124);
-    let (database, proxy) = served(server, &app, &mut random);
+    let (database, proxy) = story(server, &app, &mut random);
     let login = login.clone().database(database.name());
     let direct = WireClient::login(server.addr(), &login);
     let mut pair = Pair::new(direct, proxy.login(&login));
@@ -117,16 +119,12 @@ fn compare(
     assert!(narrowed * 5 > executions * 2, "{counts:?}");
 }
 
-fn served(server: &'static Server, app: &App, random: &mut Random) -> (Database, Proxy) {
+fn story(server: &'static Server, app: &App, random: &mut Random) -> (Database, Proxy) {
     let database = Database::empty(server, "feedprepared");
     app.make(&mut database.connect(), random);
     // So few that a filter which lets nothing pass comes to the end of them.
-    let settings = [SETTINGS, "[limits]\ncandidates = 900\n"].concat();
-    let proxy = Proxy::configured(server.addr(), &settings, ROOT_SERVICE);
-    proxy.wait_for_log(&format!(
-        "feed home in database {}: served",
-        database.name()
-    ));
+    let settings = [&settings(), "[limits]\ncandidates = 900\n"].concat();
+    let proxy = served(server, &database, "home", &settings);
     (database, proxy)
 }
 
@@ -139,7 +137,7 @@ const SMALL: App = App {
 };
 
 fn small(server: &'static Server) -> (Database, Proxy) {
-    served(server, &SMALL, &mut Random(5))
+    story(server, &SMALL, &mut Random(5))
 }
 
 const LISTED: &str = "SELECT id, caption FROM statuses WHERE profile_id IN (?, ?, ?) AND kind <> ? ORDER BY id DESC LIMIT 5";
@@ -543,13 +541,7 @@ fn counts_and_warnings_behind_it_are_as_directly() {
         let mut twin = Twin::new(server, &proxy, &database.login());
         let statement = twin.prepare(LISTED);
         narrowed(&proxy, &mut twin, statement, &listed("text"));
-        for question in [
-            "SELECT FOUND_ROWS()",
-            "SELECT ROW_COUNT()",
-            "SHOW WARNINGS",
-            "SELECT @@warning_count, @@error_count",
-            "SELECT LAST_INSERT_ID()",
-        ] {
+        for question in BEHIND {
             twin.ok("DO 1");
             twin.execute_with(statement, &listed("text"), 0, true);
             twin.run(question);

@@ -1,15 +1,25 @@
 //! What a narrowed statement must not do, one rule each.
 
-use super::app::{App, SETTINGS};
+use super::app::{App, settings};
 use super::narrowed::{narrowed, narrowed_where};
+use super::served::served;
 use crate::kit::database::Database;
-use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::proxy::Proxy;
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_server};
 use crate::kit::twin::Twin;
 
 const LISTED: &str =
     "SELECT id FROM statuses WHERE profile_id IN (1, 2, 3, 4, 5) ORDER BY id DESC LIMIT 5";
+
+/// What asks for what the statement before left.
+pub(super) const BEHIND: [&str; 5] = [
+    "SELECT FOUND_ROWS()",
+    "SELECT ROW_COUNT()",
+    "SHOW WARNINGS",
+    "SELECT @@warning_count, @@error_count",
+    "SELECT LAST_INSERT_ID()",
+];
 
 fn app(server: &'static Server, story: &str) -> (Database, Proxy) {
     let database = Database::empty(server, story);
@@ -21,11 +31,7 @@ fn app(server: &'static Server, story: &str) -> (Database, Proxy) {
         follows: 200,
     };
     app.make(&mut database.connect(), &mut Random(5));
-    let proxy = Proxy::configured(server.addr(), SETTINGS, ROOT_SERVICE);
-    proxy.wait_for_log(&format!(
-        "feed home in database {}: served",
-        database.name()
-    ));
+    let proxy = served(server, &database, "home", &settings());
     (database, proxy)
 }
 
@@ -122,13 +128,7 @@ fn counts_and_warnings_behind_it_are_as_directly() {
         let (database, proxy) = app(server, "feedbehind");
         let mut twin = Twin::new(server, &proxy, &database.login());
         narrowed(&proxy, &mut twin.proxied, LISTED);
-        for question in [
-            "SELECT FOUND_ROWS()",
-            "SELECT ROW_COUNT()",
-            "SHOW WARNINGS",
-            "SELECT @@warning_count, @@error_count",
-            "SELECT LAST_INSERT_ID()",
-        ] {
+        for question in BEHIND {
             twin.ok("DO 1");
             assert_eq!(twin.rows(LISTED).len(), 5);
             twin.run(question);

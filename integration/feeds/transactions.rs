@@ -7,21 +7,13 @@ use std::time::{Duration, Instant};
 use headwater::lab::feed::FEED;
 
 use super::narrowed::narrowed;
+use super::served::{PATIENT, served};
 use crate::kit::database::Database;
 use crate::kit::how_many;
-use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::proxy::Proxy;
 use crate::kit::servers::{Server, on_each_quiet_server};
 use crate::kit::wire_client::WireClient;
 use crate::memory::world::World;
-
-const PATIENT: &str = "
-[freshness]
-wait_ms = 10000
-[index]
-wait_ms = 10000
-[feeds]
-narrow = \"always\"
-";
 
 /// So many messages are there at any moment.
 const KEPT: u64 = 12;
@@ -42,9 +34,7 @@ impl Stage {
         for id in 1..=KEPT {
             post(&mut root, id);
         }
-        let settings = [PATIENT, FEED].concat();
-        let proxy = Proxy::configured(server.addr(), &settings, ROOT_SERVICE);
-        proxy.wait_for_log(&format!("in database {}: served", database.name()));
+        let proxy = served(server, &database, "classic", &[PATIENT, FEED].concat());
         // Outside of transactions: its columns are learned, and memory has its messages.
         narrowed(&proxy, &mut proxy.login(&database.login()), PAGE);
         Stage { database, proxy }

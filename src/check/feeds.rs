@@ -33,13 +33,8 @@ pub(super) async fn all(
     let patience = Duration::from_millis(settings.limits.check_ms);
     let mut all = Vec::new();
     for definition in &settings.feeds {
-        let databases = match &definition.database {
-            Some(database) => vec![database.clone()],
-            None => {
-                let query = feeds::databases_query(definition, settings.limits.databases);
-                databases(conn, query).await?
-            }
-        };
+        let query = feeds::databases_query(definition, settings.limits.databases);
+        let databases = databases(conn, definition.database.as_ref(), query).await?;
         if databases.is_empty() {
             let table = &definition.message.table;
             all.push(Found {

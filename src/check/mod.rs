@@ -249,8 +249,15 @@ async fn sessions(
     Ok(unfit)
 }
 
-/// The databases that a query lists.
-async fn databases(conn: &mut Conn, query: String) -> Result<Vec<String>, AccountError> {
+/// The database that is named, or else those that a query lists.
+async fn databases(
+    conn: &mut Conn,
+    named: Option<&String>,
+    query: String,
+) -> Result<Vec<String>, AccountError> {
+    if let Some(database) = named {
+        return Ok(vec![database.clone()]);
+    }
     let answers = ask(conn, &[query]).await?;
     let rows = answers.into_iter().filter_map(Result::ok).flatten();
     Ok(facts::names(rows).collect())

@@ -100,13 +100,8 @@ pub(super) async fn all(
     let mut all = Vec::new();
     let mut places = 0;
     for definition in &settings.definitions {
-        let databases = match &definition.database {
-            Some(database) => vec![database.clone()],
-            None => {
-                let query = check::databases_query(definition, settings.limits.databases);
-                databases(conn, query).await?
-            }
-        };
+        let query = check::databases_query(definition, settings.limits.databases);
+        let databases = databases(conn, definition.database.as_ref(), query).await?;
         // Who has feeds need not have the classic timeline.
         if databases.is_empty() && settings.classic_by_default && !settings.feeds.is_empty() {
             continue;

@@ -47,6 +47,7 @@ pub async fn run(feeds: Arc<Feeds>, catalogue: &Catalogue, inbox: Inbox, every: 
             })) => worker.template(key, &database, &text).await,
             Err(_) => {
                 due = Instant::now() + every;
+                worker.look_for_functions(true).await;
                 for database in worker.feeds.databases() {
                     worker.refresh(&database, true).await;
                 }
@@ -119,7 +120,7 @@ impl Worker<'_> {
             return;
         };
         let epoch = self.catalogue.epoch();
-        self.look_for_functions(anew).await;
+        self.look_for_functions(false).await;
         let wanted = {
             let mut state = self.feeds.state();
             let full = state.databases.len() >= self.feeds.most_databases;

@@ -1,9 +1,14 @@
 //! A database that the bench makes, and drops at its end.
 
-use super::BenchError;
+use indicatif::ProgressBar;
+use tokio::runtime::Handle;
+
 use super::client::{Client, ClientError};
 use super::flags::BenchFlags;
 use super::login::Account;
+use super::{BenchError, data};
+use crate::lab::demo::dataset::Size;
+use crate::lab::demo::load;
 
 /// The server's error for a database that exists.
 const EXISTS: u16 = 1007;
@@ -71,4 +76,30 @@ impl Drop for OwnDatabase {
             Err(error) => eprintln!("COULD NOT DROP ({error}): DROP DATABASE {name}"),
         }
     }
+}
+
+/// Makes the classic tables and procedures in such a database, and fills them; `bar` tells how far that is.
+///
+/// # Errors
+/// When the server refuses something.
+pub fn load(
+    name: &str,
+    flags: &BenchFlags,
+    size: Size,
+    bar: &ProgressBar,
+) -> Result<(), BenchError> {
+    Handle::current().block_on(async {
+        let at = |source| BenchError::Prepare {
+            upstream: flags.upstream.clone(),
+            source,
+        };
+        let mut conn = data::connect(flags, name).await.map_err(at)?;
+        load::furnish(&mut conn).await?;
+        let told = |progress: load::Progress| {
+            bar.set_length(progress.of);
+            bar.set_position(progress.rows);
+        };
+        load::fill(&mut conn, size, told).await?;
+        conn.disconnect().await.map_err(at)
+    })
 }

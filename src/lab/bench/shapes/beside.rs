@@ -1,8 +1,5 @@
 //! The join through Headwater while others insert messages.
 
-use std::thread;
-use std::time::Instant;
-
 use super::figures::Beside;
 use super::statements::Sort;
 use crate::lab::bench::client::{Client, ClientError};
@@ -78,7 +75,6 @@ pub fn measure(
     })
 }
 
-/// Who is late writes at once; what is still due when the slice ends is left out.
 fn write(
     hand: u32,
     client: &mut Client,
@@ -91,20 +87,11 @@ fn write(
         hands: u32::try_from(WRITERS).unwrap_or(u32::MAX),
     };
     let mut none = Vec::new();
-    let start = Instant::now();
-    for due in pace.due(hand, SLICE) {
-        thread::sleep(due.saturating_sub(start.elapsed()));
-        if start.elapsed() >= SLICE || stop.asked() {
-            break;
-        }
-        let author = 1 + lane.next(users as usize);
+    pace.keep(hand, users as usize, lane, stop, |place| {
+        let author = 1 + place;
         let insert = packet(&format!(
             "INSERT INTO post (author, created_at, kind, rare, body) VALUES ({author}, NOW(), 1, 1, 'written by the bench')"
         ));
-        let begun = Instant::now();
-        client.ask(&insert, &mut none)?;
-        lane.record(begun.elapsed());
-    }
-    lane.busy += SLICE.max(start.elapsed());
-    Ok(())
+        client.ask(&insert, &mut none)
+    })
 }

@@ -1,13 +1,11 @@
 //! The data set: messages with a time and a kind, and whom each user follows.
 
 use indicatif::ProgressBar;
-use tokio::runtime::Handle;
 
 use crate::lab::bench::client::Client;
 use crate::lab::bench::flags::BenchFlags;
-use crate::lab::bench::{BenchError, Stop, data};
+use crate::lab::bench::{BenchError, Stop, own_database};
 use crate::lab::demo::dataset::Size;
-use crate::lab::demo::load;
 
 /// Its name; one that is there already is never touched.
 pub const DATABASE: &str = "headwater_bench_shapes";
@@ -62,20 +60,7 @@ pub fn fill(
         ..Size::CLASSIC
     };
     let bar = ProgressBar::new(0).with_message("loading");
-    Handle::current().block_on(async {
-        let at = |source| BenchError::Prepare {
-            upstream: flags.upstream.clone(),
-            source,
-        };
-        let mut conn = data::connect(flags, DATABASE).await.map_err(at)?;
-        load::furnish(&mut conn).await?;
-        let told = |progress: load::Progress| {
-            bar.set_length(progress.of);
-            bar.set_position(progress.rows);
-        };
-        load::fill(&mut conn, size, told).await?;
-        conn.disconnect().await.map_err(at)
-    })?;
+    own_database::load(DATABASE, flags, size, &bar)?;
     let at = BenchError::at(&flags.upstream);
     client.run(POST).map_err(&at)?;
     for first in (1..=messages).step_by(AT_ONCE) {

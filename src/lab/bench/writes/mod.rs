@@ -8,9 +8,6 @@ pub mod pace;
 pub mod pen;
 pub mod removal;
 
-use std::thread;
-use std::time::Instant;
-
 pub use figures::{Load, Sides, Writes};
 pub use pen::Pen;
 
@@ -220,7 +217,6 @@ fn write(client: &mut Client, lane: &mut Lane, pen: &Pen, stop: &Stop) -> Result
     })
 }
 
-/// Who is late writes at once; what is still due when the slice ends is left out.
 fn write_paced(
     hand: u32,
     client: &mut Client,
@@ -233,19 +229,9 @@ fn write_paced(
         hands: u32::try_from(WRITERS).unwrap_or(u32::MAX),
     };
     let mut none = Vec::new();
-    let start = Instant::now();
-    for due in pace.due(hand, SLICE) {
-        thread::sleep(due.saturating_sub(start.elapsed()));
-        if start.elapsed() >= SLICE || stop.asked() {
-            break;
-        }
-        let place = lane.next(pen.places());
-        let begun = Instant::now();
-        client.ask(&pen.insert(pen.author(place)), &mut none)?;
-        lane.record(begun.elapsed());
-    }
-    lane.busy += SLICE.max(start.elapsed());
-    Ok(())
+    pace.keep(hand, pen.places(), lane, stop, |place| {
+        client.ask(&pen.insert(pen.author(place)), &mut none)
+    })
 }
 
 /// Asks for every timeline through Headwater when nobody of the bench writes, and judges the answers.

@@ -1,6 +1,11 @@
 //! Inserts at an even pace, shared by several connections.
 
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::lab::bench::Stop;
+use crate::lab::bench::client::ClientError;
+use crate::lab::bench::measure::{Lane, SLICE};
 
 /// So many a second, in turn by so many hands.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +17,34 @@ pub struct Pace {
 }
 
 impl Pace {
+    /// Does a hand's share of a slice, each time at the next of so many places in a list. Who is late goes on at once; what is still due
+    /// when the slice ends is left out.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn keep(
+        self,
+        hand: u32,
+        places: usize,
+        lane: &mut Lane,
+        stop: &Stop,
+        mut once: impl FnMut(usize) -> Result<(), ClientError>,
+    ) -> Result<(), ClientError> {
+        let start = Instant::now();
+        for due in self.due(hand, SLICE) {
+            thread::sleep(due.saturating_sub(start.elapsed()));
+            if start.elapsed() >= SLICE || stop.asked() {
+                break;
+            }
+            let place = lane.next(places);
+            let begun = Instant::now();
+            once(place)?;
+            lane.record(begun.elapsed());
+        }
+        lane.busy += SLICE.max(start.elapsed());
+        Ok(())
+    }
+
     /// When a hand's next turns are due, counted from the start of a slice, until the slice ends.
     pub fn due(self, hand: u32, slice: Duration) -> impl Iterator<Item = Duration> {
         let each = Duration::from_secs(1) / self.per_second.max(1);
