@@ -172,6 +172,10 @@ impl Proxy {
             );
             thread::sleep(Duration::from_millis(5));
         }
+        if flags.contains(&"--socket") {
+            // It is opened behind the port.
+            proxy.wait_for_log("listening on ");
+        }
         proxy
     }
 
