@@ -241,6 +241,10 @@ async fn reload(mut hangup: Signal, shared: std::sync::Arc<headwater::session::s
 fn print_line(shared: &headwater::session::shared::Shared) {
     let mut now = String::new();
     let _ = SystemTime.format_time(&mut Writer::new(&mut now));
+    // Who waits for the counters has the rest by then.
+    for line in shared.tallies() {
+        let _ = writeln!(std::io::stdout(), "{now} {line}");
+    }
     let _ = writeln!(std::io::stdout(), "{now} counts: {}", shared.summary());
 }
 

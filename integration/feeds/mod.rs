@@ -1,6 +1,7 @@
 //! SELECTs of feeds: the same directly and through Headwater.
 
 mod app;
+mod auto;
 mod differential;
 mod discover;
 mod keys;

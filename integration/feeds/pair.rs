@@ -33,6 +33,16 @@ impl Pair {
         }
     }
 
+    /// The session that goes straight to the server.
+    pub(super) fn direct(&mut self) -> &mut WireClient {
+        &mut self.direct
+    }
+
+    /// The session that goes through Headwater.
+    pub(super) fn proxied(&mut self) -> &mut WireClient {
+        &mut self.proxied
+    }
+
     /// Asks on both sides.
     #[track_caller]
     pub(super) fn ask(&mut self, template: u64, statement: &str) {

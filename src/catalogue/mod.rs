@@ -67,11 +67,11 @@ impl Epoch {
 }
 
 impl Catalogue {
-    /// A catalogue that has checked nothing yet. `messages`: tables of feeds.
+    /// A catalogue that has checked nothing yet. `messages`: tables of feeds, and whether there may be others.
     #[must_use]
     pub fn new(
         definitions: Vec<Definition>,
-        messages: Box<[Box<[u8]>]>,
+        (messages, any): (Box<[Box<[u8]>]>, bool),
         service: Option<Service>,
         limits: &Limits,
     ) -> Self {
@@ -86,7 +86,7 @@ impl Catalogue {
                 NonZeroUsize::new(limits.statements).unwrap_or(NonZeroUsize::MIN),
                 limits.statement_bytes,
             )
-            .with_messages(messages),
+            .with_messages(messages, any),
             verdicts: Mutex::new(LruCache::new(databases)),
             rights: Mutex::new(LruCache::new(databases)),
             due: tokio::sync::Mutex::new(()),
@@ -288,7 +288,12 @@ mod tests {
     #[test]
     fn a_verdict_that_was_asked_for_before_a_change_is_due_again() {
         let limits = Limits::default();
-        let catalogue = Catalogue::new(vec![Definition::classic()], Box::default(), None, &limits);
+        let catalogue = Catalogue::new(
+            vec![Definition::classic()],
+            Default::default(),
+            None,
+            &limits,
+        );
         let refused = || {
             Verdict::Relay(Reason::NoTable {
                 table: "message".into(),

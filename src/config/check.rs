@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use super::Settings;
 use super::error::ConfigError;
+use crate::feeds::Auto;
 use crate::link::is_path;
 use crate::session::frames::{ClientFrames, Compression};
 use crate::tls::TlsMode;
@@ -102,6 +103,17 @@ impl Settings {
             if !names.insert(&feed.name) {
                 return Err(fault("two feeds have this name: give each its own".into()));
             }
+        }
+        let auto = self.narrow.auto == Auto::On;
+        if auto && self.service.is_none() {
+            return Err(ConfigError::AutoWithout(
+                "the service account (--service-user, HEADWATER_SERVICE_USER, service.user)",
+            ));
+        }
+        if auto && self.binlog.memory_bytes == 0 {
+            return Err(ConfigError::AutoWithout(
+                "memory (index.memory_bytes above 0)",
+            ));
         }
         if !self.feeds.is_empty() && self.service.is_none() {
             return Err(ConfigError::FeedWithout(

@@ -43,6 +43,9 @@ pub enum ConfigError {
         /// Why.
         reason: String,
     },
+    /// Feeds are to be served that nothing could be kept for.
+    #[error("feeds.auto = \"on\" needs {0}: set it, or leave feeds.auto at \"suggest\"")]
+    AutoWithout(&'static str),
     /// A feed that nothing could be kept for.
     #[error("[[feed]] needs {0}: set it, or leave the feed out")]
     FeedWithout(&'static str),

@@ -20,6 +20,7 @@ pub use sections::{
 
 use crate::binlog::{BinlogLimits, Freshness};
 use crate::feed::FeedDefinition;
+use crate::feeds::Auto;
 use crate::limits::Limits;
 use crate::session::frames::Compression;
 use crate::timeline::definition::Definition;
@@ -171,7 +172,9 @@ impl Settings {
                 wait_ms: file.index.wait_ms,
                 transaction_rows: file.binlog.transaction_rows,
                 event_bytes: file.binlog.event_bytes,
-                keep_recent: flags.shadow.unwrap_or(file.shadow.rate) > 0.0 || !feeds.is_empty(),
+                keep_recent: flags.shadow.unwrap_or(file.shadow.rate) > 0.0
+                    || !feeds.is_empty()
+                    || file.feeds.auto == Auto::On,
             },
             classic_by_default,
             feeds,

@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use ipnet::IpNet;
 use serde::Deserialize;
 
+use crate::feeds::Auto;
 use crate::link::proxy_header::Send;
 
 /// How much to log.
@@ -40,12 +41,14 @@ pub struct ShadowSection {
     pub rate: f64,
 }
 
-/// When SELECTs of feeds are narrowed.
+/// Which SELECTs of feeds are narrowed, and of which feeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FeedsSection {
     /// See [`Narrow`].
     pub narrow: Narrow,
+    /// What is done about feeds that the settings do not name.
+    pub auto: Auto,
 }
 
 /// Which statements of a feed are narrowed, of those that can be.

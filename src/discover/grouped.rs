@@ -66,7 +66,7 @@ pub(super) async fn checked(
         feed.already = settings
             .feeds
             .iter()
-            .find(|own| is_served_by(&feed.definition, &database, own))
+            .find(|own| own.serves(&feed.definition, &database))
             .map(|own| own.name.clone());
         let same = |other: &&mut Feed| {
             other.definition == feed.definition
@@ -108,15 +108,4 @@ pub(super) async fn checked(
         }
     }
     feeds
-}
-
-/// A feed of the settings serves what was found in a database.
-fn is_served_by(found: &FeedDefinition, database: &str, own: &FeedDefinition) -> bool {
-    let (one, other) = (&found.message, &own.message);
-    let same = one.table == other.table
-        && one.id.eq_ignore_ascii_case(&other.id)
-        && one.author.eq_ignore_ascii_case(&other.author)
-        && found.key().map(str::to_ascii_lowercase) == own.key().map(str::to_ascii_lowercase);
-    let follows = found.follow.is_none() || found.follow == own.follow;
-    same && follows && own.database.as_deref().is_none_or(|own| own == database)
 }

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
-
 use super::grouped::Feed;
 use super::judge::Judged;
 use crate::check::Proposed;
@@ -20,12 +18,6 @@ const MOST: usize = 20;
 #[derive(Debug)]
 pub(super) struct Findings<'a> {
     text: &'a mut String,
-}
-
-/// As the settings file has them.
-#[derive(Serialize)]
-struct Sections<'a> {
-    feed: [&'a FeedDefinition; 1],
 }
 
 impl<'a> Findings<'a> {
@@ -115,8 +107,7 @@ impl<'a> Findings<'a> {
 
     /// A section as the settings file has it.
     fn section(&mut self, definition: &FeedDefinition) {
-        // What holds texts alone can be written.
-        let section = toml::to_string(&Sections { feed: [definition] }).unwrap_or_default();
+        let section = definition.section();
         for line in section.lines().filter(|line| !line.is_empty()) {
             self.item(line);
         }

@@ -76,16 +76,22 @@ impl Database {
         self.wanted.iter().cloned().collect()
     }
 
+    /// Each feed is to be judged again: one has changed.
+    pub(super) fn reconsider(&mut self) {
+        self.seen = None;
+        self.served.clear();
+    }
+
     /// Takes in the tables as they were seen at a time. Tells what became of each feed, where that is new.
     pub(super) fn saw(
         &mut self,
         tables: Tables,
-        definitions: &[FeedDefinition],
+        definitions: &[Arc<FeedDefinition>],
         binlog: &Binlog,
         (at, epoch): (Instant, Epoch),
     ) {
         self.seen = Some((at, epoch));
-        if *self.tables == tables && !self.served.is_empty() {
+        if *self.tables == tables && self.served.len() == definitions.len() {
             return;
         }
         self.version += 1;

@@ -4,11 +4,14 @@
 //! the statement that came first is relayed.
 
 mod database;
+mod found;
+mod stranger;
+mod tallies;
 mod work;
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use lru::LruCache;
@@ -16,13 +19,19 @@ use tokio::sync::mpsc;
 
 use crate::binlog::{Binlog, Place};
 use crate::catalogue::Epoch;
+use crate::feed::counted::Counted;
+use crate::feed::shown::{shortened, shown};
 use crate::feed::words::Words;
 use crate::feed::{FeedDefinition, FeedId, Refused, Template};
 use crate::limits::Limits;
 use crate::session::narrowing::{Known, Why};
-use crate::sql::hex;
+use crate::sql::{contains, hex};
 pub use database::rows_of;
 use database::{Database, Served};
+pub use found::Auto;
+use found::Found;
+pub use stranger::Met;
+use stranger::Stranger;
 use work::Work;
 pub use work::run;
 
@@ -32,7 +41,10 @@ const WAITING: usize = 1_000;
 /// Feeds, shared by all sessions.
 #[derive(Debug)]
 pub struct Feeds {
-    definitions: Box<[FeedDefinition]>,
+    /// What is done about feeds that nobody named.
+    auto: Auto,
+    /// Tables of their messages, by which a text is recognised.
+    messages: RwLock<Vec<String>>,
     binlog: Arc<Binlog>,
     state: Mutex<State>,
     work: mpsc::Sender<Work>,
@@ -43,13 +55,36 @@ pub struct Feeds {
 
 #[derive(Debug)]
 struct State {
+    feeds: Vec<Feed>,
     templates: LruCache<Box<[u8]>, Entry>,
+    /// Texts that name no feed's messages, and look like those of feeds.
+    strangers: LruCache<Box<[u8]>, Stranger>,
+    /// What was said of feeds that nobody named.
+    suggested: Vec<FeedDefinition>,
     databases: HashMap<Vec<u8>, Database>,
+}
+
+/// A feed.
+#[derive(Clone, Debug)]
+struct Feed {
+    definition: Arc<FeedDefinition>,
+    /// Nobody named it: it was found.
+    found: bool,
+    counted: Arc<Counted>,
+}
+
+/// A template.
+#[derive(Debug)]
+struct Entry {
+    /// Its first statement, for people.
+    shown: String,
+    counted: Arc<Counted>,
+    is: Is,
 }
 
 /// What is known of a template.
 #[derive(Clone, Debug)]
-enum Entry {
+enum Is {
     /// It is being looked at.
     Asked,
     /// It is none that can be served, or is, by the tables as they were then.
@@ -68,16 +103,23 @@ impl Feeds {
     #[must_use]
     pub fn new(
         definitions: Vec<FeedDefinition>,
+        auto: Auto,
         binlog: Arc<Binlog>,
         limits: &Limits,
     ) -> (Arc<Feeds>, Inbox) {
         let (work, inbox) = mpsc::channel(WAITING);
         let templates = NonZeroUsize::new(limits.templates).unwrap_or(NonZeroUsize::MIN);
+        let messages = definitions.iter().map(table_of).collect();
+        let feeds = definitions.into_iter().map(Feed::named).collect();
         let feeds = Feeds {
-            definitions: definitions.into(),
+            auto,
+            messages: RwLock::new(messages),
             binlog,
             state: Mutex::new(State {
+                feeds,
                 templates: LruCache::new(templates),
+                strangers: LruCache::new(templates),
+                suggested: Vec::new(),
                 databases: HashMap::new(),
             }),
             work,
@@ -91,13 +133,24 @@ impl Feeds {
     /// Tables of messages, by which a text is recognised.
     #[must_use]
     pub fn messages(definitions: &[FeedDefinition]) -> Box<[Box<[u8]>]> {
-        let table = |definition: &FeedDefinition| definition.message.table.as_bytes().into();
+        let table = |definition| table_of(definition).into_bytes().into();
         definitions.iter().map(table).collect()
     }
 
-    /// Every feed.
-    fn definitions(&self) -> impl Iterator<Item = (FeedId, &FeedDefinition)> {
-        (0..).map(FeedId).zip(&self.definitions)
+    /// True where there is a feed.
+    #[must_use]
+    pub fn are_any(&self) -> bool {
+        let messages = self.messages.read();
+        !messages.unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// True where a text names a feed's messages, as far as a glance tells.
+    #[must_use]
+    pub fn are_named(&self, text: &[u8]) -> bool {
+        let messages = self.messages.read();
+        let messages = messages.unwrap_or_else(PoisonError::into_inner);
+        let mut tables = messages.iter();
+        tables.any(|table| contains(text, table.as_bytes()))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -111,6 +164,7 @@ impl Feeds {
         let State {
             templates,
             databases,
+            ..
         } = &mut *state;
         let known = databases.get(database);
         let Some(known) = known.filter(|known| known.is_fresh(epoch, self.lifetime)) else {
@@ -120,26 +174,40 @@ impl Feeds {
         };
         let current = known.version();
         let key = key(database, words);
-        match templates.get(&*key) {
-            Some(Entry::Asked) => Known::Not(Why::New),
-            Some(Entry::Known { version, is }) if *version == current => match is {
-                Ok(template) => Known::Ready(Arc::clone(template)),
-                Err(refused) => Known::Not((*refused).into()),
-            },
-            _ => {
-                templates.put(key.clone(), Entry::Asked);
-                drop(state);
-                let work = Work::Template {
-                    key: key.clone(),
-                    database: database.to_vec(),
-                    text: text.to_vec(),
+        let why = match templates.get_mut(&*key) {
+            Some(Entry { is, counted, .. }) => {
+                let why = match is {
+                    Is::Asked => Some(Why::New),
+                    Is::Known { version, is } if *version == current => match is {
+                        Ok(template) => return Known::Ready(Arc::clone(template)),
+                        Err(refused) => Some((*refused).into()),
+                    },
+                    Is::Known { .. } => {
+                        *is = Is::Asked;
+                        None
+                    }
                 };
-                if !self.look(work) {
-                    self.state().templates.pop(&*key);
-                }
-                Known::Not(Why::New)
+                counted.add(why.unwrap_or(Why::New).label());
+                why
             }
+            None => {
+                templates.put(key.clone(), Entry::new(text));
+                None
+            }
+        };
+        drop(state);
+        if let Some(why) = why {
+            return Known::Not(why);
         }
+        let work = Work::Template {
+            key: key.clone(),
+            database: database.to_vec(),
+            text: text.to_vec(),
+        };
+        if !self.look(work) {
+            self.state().templates.pop(&*key);
+        }
+        Known::Not(Why::New)
     }
 
     fn look(&self, work: Work) -> bool {
@@ -167,6 +235,34 @@ impl Feeds {
     fn databases(&self) -> Vec<Vec<u8>> {
         self.state().databases.keys().cloned().collect()
     }
+}
+
+impl Feed {
+    /// One that the settings name.
+    fn named(definition: FeedDefinition) -> Feed {
+        Feed {
+            definition: Arc::new(definition),
+            found: false,
+            counted: Arc::default(),
+        }
+    }
+}
+
+impl Entry {
+    /// Of a text that came first.
+    fn new(text: &[u8]) -> Entry {
+        let counted = Counted::default();
+        counted.add(Why::New.label());
+        Entry {
+            shown: shortened(&shown(text)),
+            counted: Arc::new(counted),
+            is: Is::Asked,
+        }
+    }
+}
+
+fn table_of(definition: &FeedDefinition) -> String {
+    definition.message.table.clone()
 }
 
 /// Lists the databases that hold a feed's messages, at most `limit`.

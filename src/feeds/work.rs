@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::database::Served;
-use super::{Entry, Feeds, Inbox, databases_query};
+use super::stranger::Stranger;
+use super::{Auto, Feeds, Found, Inbox, Is, State, databases_query};
 use crate::catalogue::{Catalogue, ServiceError};
 use crate::feed::check;
 use crate::feed::facts::{self, Tables, Told};
 use crate::feed::parse::parse;
+use crate::feed::propose::{self, Found as Proposed, propose};
+use crate::feed::template::{Named, Tallies};
 use crate::feed::words::Words;
-use crate::feed::{Refused, Template, shape};
+use crate::feed::{FeedDefinition, FeedId, Refused, Template, shape};
 
 /// What has to be looked at.
 #[derive(Debug)]
@@ -20,6 +23,12 @@ pub(super) enum Work {
     Database(Vec<u8>),
     /// A text, as the first of its template.
     Template {
+        key: Box<[u8]>,
+        database: Vec<u8>,
+        text: Vec<u8>,
+    },
+    /// A text that names no feed's messages.
+    Stranger {
         key: Box<[u8]>,
         database: Vec<u8>,
         text: Vec<u8>,
@@ -45,9 +54,16 @@ pub async fn run(feeds: Arc<Feeds>, catalogue: &Catalogue, inbox: Inbox, every: 
                 database,
                 text,
             })) => worker.template(key, &database, &text).await,
+            Ok(Some(Work::Stranger {
+                key,
+                database,
+                text,
+            })) => worker.stranger(key, &database, &text).await,
             Err(_) => {
                 due = Instant::now() + every;
-                worker.look_for_functions(true).await;
+                if worker.feeds.are_any() {
+                    worker.look_for_functions(true).await;
+                }
                 for database in worker.feeds.databases() {
                     worker.refresh(&database, true).await;
                 }
@@ -66,12 +82,11 @@ impl Worker<'_> {
     /// Looks for every database that holds a feed's messages.
     async fn discover(&mut self) {
         let mut databases = BTreeSet::new();
-        let feeds = Arc::clone(&self.feeds);
-        for (_, definition) in feeds.definitions() {
+        for definition in self.definitions() {
             match &definition.database {
                 Some(database) => drop(databases.insert(database.clone().into_bytes())),
                 None => {
-                    let query = databases_query(definition, feeds.most_databases);
+                    let query = databases_query(&definition, self.feeds.most_databases);
                     let told = self.ask(&[query]).await;
                     let rows = told.into_iter().flatten().flatten();
                     let names = rows.filter_map(|row| row.into_iter().next().flatten());
@@ -82,6 +97,10 @@ impl Worker<'_> {
         for database in databases {
             self.refresh(&database, true).await;
         }
+    }
+
+    fn definitions(&self) -> Vec<Arc<FeedDefinition>> {
+        self.feeds.state().definitions()
     }
 
     /// A SELECT may do more than read where there are stored functions: transactions are judged by that.
@@ -123,6 +142,7 @@ impl Worker<'_> {
         self.look_for_functions(false).await;
         let wanted = {
             let mut state = self.feeds.state();
+            let definitions = state.definitions();
             let full = state.databases.len() >= self.feeds.most_databases;
             if full && !state.databases.contains_key(database) {
                 return;
@@ -131,8 +151,7 @@ impl Worker<'_> {
             if !anew && known.is_fresh(epoch, self.feeds.lifetime) {
                 return;
             }
-            let own = self.feeds.definitions.iter().flat_map(check::tables);
-            known.want(own);
+            known.want(definitions.iter().flat_map(|own| check::tables(own)));
             known.wanted()
         };
         let at = Instant::now();
@@ -143,19 +162,28 @@ impl Worker<'_> {
         let tables = Tables::read(name, &told);
         let feeds = &self.feeds;
         let mut state = feeds.state();
+        let definitions = state.definitions();
         if let Some(known) = state.databases.get_mut(database) {
-            known.saw(tables, &feeds.definitions, &feeds.binlog, (at, epoch));
+            known.saw(tables, &definitions, &feeds.binlog, (at, epoch));
         }
     }
 
     /// Finds out about a template by its first text.
     async fn template(&mut self, key: Box<[u8]>, database: &[u8], text: &[u8]) {
-        let found = self.find(database, text).await;
+        let mut found = self.find(&key, database, text).await;
+        if let Some((_, Err(_))) = found
+            && self.is_another(database, text)
+        {
+            self.refresh(database, true).await;
+            found = self.find(&key, database, text).await;
+        }
         let mut state = self.feeds.state();
         let version = state.databases.get(database).map(|known| known.version());
         match (found, version) {
             (Some((version, is)), Some(current)) if version == current => {
-                state.templates.put(key, Entry::Known { version, is });
+                if let Some(entry) = state.templates.peek_mut(&key) {
+                    entry.is = Is::Known { version, is };
+                }
             }
             // It comes again.
             _ => drop(state.templates.pop(&key)),
@@ -164,6 +192,7 @@ impl Worker<'_> {
 
     async fn find(
         &mut self,
+        key: &[u8],
         database: &[u8],
         text: &[u8],
     ) -> Option<(u64, Result<Arc<Template>, Refused>)> {
@@ -188,16 +217,21 @@ impl Worker<'_> {
         let state = self.feeds.state();
         let known = state.databases.get(database)?;
         let (version, tables) = (known.version(), known.tables());
+        let own = &state.templates.peek(key)?.counted;
         let mut refused = Refused::Names;
-        for (number, definition) in self.feeds.definitions() {
+        for (number, feed) in (0..).map(FeedId).zip(&state.feeds) {
             let Some(Served::Yes { types, .. }) = known.served(number) else {
                 continue;
             };
-            let names = definition.feed(&tables.database);
+            let names = feed.definition.feed(&tables.database);
             match shape(&query, &words, &names, &*tables) {
                 Ok(shape) => {
                     let template =
                         Template::new(number, tables.database.clone(), names, *types, shape, named);
+                    let template = template.counted(Tallies {
+                        own: Arc::clone(own),
+                        feed: Arc::clone(&feed.counted),
+                    });
                     return Some((version, Ok(Arc::new(template))));
                 }
                 // Another feed's names say nothing of the text.
@@ -206,5 +240,62 @@ impl Worker<'_> {
             }
         }
         Some((version, Err(refused)))
+    }
+
+    /// True where a text that no feed serves is one of a feed that was not known, and is one now.
+    fn is_another(&self, database: &[u8], text: &[u8]) -> bool {
+        if self.feeds.auto == Auto::Off {
+            return false;
+        }
+        let state = self.feeds.state();
+        let Some(tables) = state.databases.get(database).map(|known| known.tables()) else {
+            return false;
+        };
+        drop(state);
+        self.propose(text, &tables) == Found::Taken
+    }
+
+    fn propose(&self, text: &[u8], tables: &Tables) -> Found {
+        match propose(text, tables) {
+            Proposed::Feed(proposal) => self.feeds.found(&proposal, &tables.database),
+            Proposed::Nothing | Proposed::Refused(_) | Proposed::Unseen(_) => Found::Nothing,
+        }
+    }
+
+    /// Finds out whether a text is one of a feed that nobody named.
+    async fn stranger(&mut self, key: Box<[u8]>, database: &[u8], text: &[u8]) {
+        let found = match self.tables_of(database, text).await {
+            Some(tables) => self.propose(text, &tables),
+            None => Found::Nothing,
+        };
+        if found == Found::Taken {
+            self.refresh(database, true).await;
+        }
+        let judged = Stranger::Judged {
+            at: Instant::now(),
+            is_feed: found == Found::Suggested,
+        };
+        self.feeds.state().strangers.put(key, judged);
+    }
+
+    /// The tables that a text names, where it may be one of a feed and they are of this database.
+    async fn tables_of(&mut self, database: &[u8], text: &[u8]) -> Option<Tables> {
+        let name = std::str::from_utf8(database).ok()?;
+        let named = propose::tables(text);
+        let own = |named: &Named| named.database.as_deref().is_none_or(|own| own == name);
+        if named.is_empty() || !named.iter().all(own) {
+            return None;
+        }
+        let named: Vec<String> = named.into_iter().map(|named| named.table).collect();
+        let told = self.ask(&facts::queries(name, &named)).await?;
+        let told = <[Told; 3]>::try_from(told).ok()?;
+        Some(Tables::read(name, &told))
+    }
+}
+
+impl State {
+    fn definitions(&self) -> Vec<Arc<FeedDefinition>> {
+        let each = self.feeds.iter();
+        each.map(|feed| Arc::clone(&feed.definition)).collect()
     }
 }

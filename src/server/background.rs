@@ -62,7 +62,7 @@ pub(super) async fn discover(shared: &Shared) {
         match databases {
             Ok(databases) => {
                 // Who has feeds need not have the classic timeline.
-                let unasked = shared.classic_by_default && shared.feeds.is_some();
+                let unasked = shared.classic_by_default && shared.has_feeds();
                 if databases.is_empty() && !unasked {
                     tracing::warn!(
                         "definition {}: no database has the tables {} and {}",

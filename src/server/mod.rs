@@ -21,7 +21,7 @@ use crate::binlog::{Binlog, Inbox};
 use crate::catalogue::{Catalogue, Service};
 use crate::config::{Narrow, ProxyProtocolSection, Redirects, Settings};
 use crate::feed::tally::Tally;
-use crate::feeds::{self, Feeds};
+use crate::feeds::{self, Auto, Feeds};
 use crate::link::{Link, is_path, proxy_header};
 use crate::listener::{Accepted, Backlog, Listener};
 use crate::reach::Upstream;
@@ -189,15 +189,18 @@ impl Server {
             .unzip();
         let (feeds, templates) = binlog
             .as_ref()
-            .filter(|_| !settings.feeds.is_empty())
+            .filter(|_| !settings.feeds.is_empty() || settings.narrow.auto != Auto::Off)
             .map(|binlog| {
-                let binlog = Arc::clone(binlog);
-                Feeds::new(settings.feeds.clone(), binlog, &settings.limits)
+                let (binlog, auto) = (Arc::clone(binlog), settings.narrow.auto);
+                Feeds::new(settings.feeds.clone(), auto, binlog, &settings.limits)
             })
             .unzip();
         let messages = match feeds {
-            Some(_) => Feeds::messages(&settings.feeds),
-            None => Box::default(),
+            Some(_) => (
+                Feeds::messages(&settings.feeds),
+                settings.narrow.auto != Auto::Off,
+            ),
+            None => Default::default(),
         };
         let patience = Duration::from_millis(settings.limits.check_ms);
         let service = account.map(|account| Service::new(account, patience));

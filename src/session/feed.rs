@@ -10,6 +10,7 @@ use super::state::{Ended, NamedFor, Session};
 use super::who::log_in;
 use crate::binlog::Wish;
 use crate::feed::words::Words;
+use crate::feeds::Met;
 use crate::session::narrowing::Why;
 use crate::statement::Effects;
 use crate::wire::frame::HEADER_BYTES;
@@ -53,6 +54,9 @@ impl Session {
         effects: Effects,
         mut decision: Narrowing,
     ) -> Result<(), Ended> {
+        if let Some(met) = self.meet(&decision) {
+            return self.relay_feed(length, effects, met, &decision);
+        }
         let mut input = Input::Begin;
         if let Some(commands) = self.machine.commands() {
             commands.asks_for_feed();
@@ -71,21 +75,35 @@ impl Session {
                 Need::Run(payload) => Input::Reply(self.run_in_place(&payload).await?),
                 Need::Prepare(prepare) => Input::Reply(self.prepare_own(&prepare).await?),
                 Need::Unchanged => Input::Unchanged(self.are_unchanged().await),
-                Need::Tell(told) => return self.tell(length, told),
+                Need::Tell(told) => return self.tell(length, told, &decision),
                 Need::Relay(why) => {
                     let effects = match decision.is_plain() {
                         true => Effects::NONE,
                         false => effects,
                     };
-                    return self.relay_feed(length, effects, why, decision.statement());
+                    return self.relay_feed(length, effects, Some(why), &decision);
                 }
             };
         }
     }
 
+    /// Meets a statement that names no feed's messages. `None`: it names some; else it is relayed, and this is why if it would be one of
+    /// a feed that nobody named.
+    fn meet(&mut self, decision: &Narrowing) -> Option<Option<Why>> {
+        let feeds = Arc::clone(self.shared.feeds.as_ref()?);
+        let commands = self.machine.commands()?;
+        let text = decision.text(commands.capabilities)?;
+        if feeds.are_named(text) {
+            return None;
+        }
+        let database = commands.standing.database();
+        let met = database.map(|database| feeds.meet(database, text));
+        Some((met == Some(Met::Suggested)).then_some(Why::Suggested))
+    }
+
     /// What is sent now may open a transaction's snapshot: notes what memory knew before it.
     pub(super) fn note_opening(&mut self) {
-        if self.shared.feeds.is_some()
+        if self.shared.has_feeds()
             && let Some(commands) = self.machine.commands()
             && commands.standing.takes_opening()
         {
@@ -173,17 +191,21 @@ impl Session {
         binlog.unchanged(&place, mark, &readers, &authors).await
     }
 
-    fn tell(&mut self, length: usize, told: Told) -> Result<(), Ended> {
+    fn tell(&mut self, length: usize, told: Told, decision: &Narrowing) -> Result<(), Ended> {
         let Told {
             mut bytes,
             outcome,
             narrowed,
         } = told;
         self.client_in.drain(..length);
-        self.shared.counts.add(match narrowed {
-            true => Event::FeedNarrowed,
-            false => Event::FeedLearned,
-        });
+        let (event, what) = match narrowed {
+            true => (Event::FeedNarrowed, "narrowed"),
+            false => (Event::FeedLearned, "learned"),
+        };
+        self.shared.counts.add(event);
+        if let Some(template) = decision.template() {
+            template.count(what);
+        }
         self.tell_in_place(&mut bytes, Some(&outcome))
     }
 
@@ -191,17 +213,22 @@ impl Session {
         &mut self,
         length: usize,
         effects: Effects,
-        why: Why,
-        statement: Option<u32>,
+        why: Option<Why>,
+        decision: &Narrowing,
     ) -> Result<(), Ended> {
-        self.shared.counts.feed_relayed(why);
-        log_in!(
-            self.span(),
-            DEBUG,
-            reason = why.label(),
-            "a feed's statement is relayed"
-        );
-        if let Some(statement) = statement {
+        if let Some(why) = why {
+            self.shared.counts.feed_relayed(why);
+            if let Some(template) = decision.template() {
+                template.count(why.label());
+            }
+            log_in!(
+                self.span(),
+                DEBUG,
+                reason = why.label(),
+                "a feed's statement is relayed"
+            );
+        }
+        if let Some(statement) = decision.statement() {
             return self.relay_execution(length, effects, statement);
         }
         if let Some(commands) = self.machine.commands() {

@@ -60,6 +60,12 @@ pub struct Transport {
 }
 
 impl Shared {
+    /// True where feeds are served.
+    #[must_use]
+    pub fn has_feeds(&self) -> bool {
+        self.feeds.as_ref().is_some_and(|feeds| feeds.are_any())
+    }
+
     /// Has definitions be answered again that were relayed for an answer that differed: from memory that is filled anew.
     /// Returns how many there were.
     pub fn trust_again(&self) -> usize {
@@ -71,6 +77,13 @@ impl Shared {
             binlog.empty();
         }
         shadow.trust_again()
+    }
+
+    /// What became of feeds' statements, by feed and by template: a line each.
+    #[must_use]
+    pub fn tallies(&self) -> Vec<String> {
+        let feeds = self.feeds.as_ref();
+        feeds.map(|feeds| feeds.tallies()).unwrap_or_default()
     }
 
     /// Every counter as `name=value`, and how fresh answers from memory are.

@@ -104,6 +104,13 @@ impl Costs {
         }
     }
 
+    /// The mean of each way in microseconds, directly first, once both are known.
+    #[must_use]
+    pub fn times(&self) -> Option<(f64, f64)> {
+        let known = self.direct.count > 0 && self.narrowed.count > 0;
+        known.then_some((self.direct.mean, self.narrowed.mean))
+    }
+
     fn is_due(&self) -> bool {
         let (taken, other) = match self.takes_direct {
             true => (&self.direct, &self.narrowed),

@@ -85,6 +85,29 @@ impl FeedDefinition {
         (!first.eq_ignore_ascii_case(&self.message.id)).then_some(first)
     }
 
+    /// True where statements of another feed, found in a database, are served by this one.
+    #[must_use]
+    pub fn serves(&self, found: &FeedDefinition, database: &str) -> bool {
+        let (own, other) = (&self.message, &found.message);
+        let same = own.table == other.table
+            && own.id.eq_ignore_ascii_case(&other.id)
+            && own.author.eq_ignore_ascii_case(&other.author)
+            && self.key().map(str::to_ascii_lowercase) == found.key().map(str::to_ascii_lowercase);
+        let follows = found.follow.is_none() || found.follow == self.follow;
+        same && follows && self.database.as_deref().is_none_or(|own| own == database)
+    }
+
+    /// Its section of the settings file.
+    #[must_use]
+    pub fn section(&self) -> String {
+        #[derive(Serialize)]
+        struct Sections<'a> {
+            feed: [&'a FeedDefinition; 1],
+        }
+        // What holds texts alone can be written.
+        toml::to_string(&Sections { feed: [self] }).unwrap_or_default()
+    }
+
     /// The names as a statement is compared with them.
     #[must_use]
     pub fn feed(&self, database: &str) -> Feed {
@@ -212,12 +235,43 @@ mod tests {
     }
 
     #[test]
+    fn its_section_is_one_of_the_settings_file() {
+        let section = read(HOME).section();
+        assert!(
+            section.starts_with("[[feed]]\nname = \"home\"\n"),
+            "{section}"
+        );
+        assert!(section.contains("[feed.follow]"), "{section}");
+    }
+
+    #[test]
     fn the_id_alone_orders_where_nothing_is_said() {
         let short = read("name = 'a'\n[message]\ntable = 'm'\nauthor = 'u'");
         assert_eq!(short.validate(), Ok(()));
         assert_eq!((short.key(), short.message.id.as_str()), (None, "id"));
         let id = read("name = 'a'\n[message]\ntable = 'm'\nauthor = 'u'\norder = ['ID']");
         assert_eq!((id.validate(), id.key()), (Ok(()), None));
+    }
+
+    #[test]
+    fn a_feed_serves_what_needs_no_more_than_it_has() {
+        let home = read(HOME);
+        let mut found = home.clone();
+        found.name = "statuses".into();
+        found.message.author = "PROFILE_ID".into();
+        assert!(home.serves(&found, "app"));
+        let alone = FeedDefinition {
+            follow: None,
+            ..found.clone()
+        };
+        assert!(home.serves(&alone, "app") && !alone.serves(&found, "app"));
+        found.message.order.clear();
+        assert!(!home.serves(&found, "app"));
+        let elsewhere = FeedDefinition {
+            database: Some("b".into()),
+            ..home.clone()
+        };
+        assert!(!elsewhere.serves(&home, "app") && elsewhere.serves(&home, "b"));
     }
 
     #[test]

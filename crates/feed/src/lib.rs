@@ -11,6 +11,7 @@ pub mod bind;
 pub mod bounds;
 pub mod check;
 pub mod cost;
+pub mod counted;
 pub mod definition;
 pub mod digest;
 pub mod equal;

@@ -9,4 +9,4 @@ pub mod variable;
 pub mod words;
 
 pub use quoting::{hex, push_list, quoted};
-pub use words::holds;
+pub use words::{contains, holds};

@@ -7,6 +7,13 @@ pub fn holds(text: &[u8], word: &str) -> bool {
         .any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
 }
 
+/// Whether a text holds these bytes somewhere, in this case.
+#[must_use]
+pub fn contains(text: &[u8], part: &[u8]) -> bool {
+    let mut parts = text.windows(part.len().max(1));
+    parts.any(|own| own == part)
+}
+
 /// Whether a text holds a word as one of its own. A number may stand right before it: `/*!50000USE tl*/`.
 #[must_use]
 pub fn holds_word(text: &[u8], word: &str) -> bool {

@@ -7,8 +7,8 @@ use super::dynamic::Dynamic;
 use super::effects::Effects;
 use super::several::Several;
 use super::tail::Tail;
-use headwater_sql::holds;
 use headwater_sql::lexer::Lexer;
+use headwater_sql::{contains, holds};
 use headwater_timeline::Definition;
 
 /// What a text means.
@@ -72,15 +72,15 @@ pub(super) fn other(text: &[u8], definitions: &[Definition], no_functions: bool)
     Class::Other(Effects::of(text, definitions, no_functions))
 }
 
-/// True for a SELECT that names one of these tables, and has an order and a limit, as far as a glance tells.
-pub(super) fn may_be_feed(text: &[u8], messages: &[Box<[u8]>]) -> bool {
-    !messages.is_empty()
+/// True for a SELECT that names one of these tables, or any `other`, and has an order and a limit, as far as a glance tells.
+pub(super) fn may_be_feed(text: &[u8], messages: &[Box<[u8]>], other: bool) -> bool {
+    (other || !messages.is_empty())
         && Lexer::new(text)
             .next()
             .is_some_and(|verb| verb.is_word("SELECT"))
         && holds(text, "LIMIT")
         && holds(text, "ORDER")
-        && messages.iter().any(|table| contains(text, table))
+        && (messages.iter().any(|table| contains(text, table)) || other && holds(text, "DESC"))
 }
 
 /// Without a result table's name in it, a text is no tail.
@@ -95,10 +95,4 @@ pub(super) fn names_a_result(text: &[u8], definitions: &[Definition]) -> bool {
             .as_bytes();
         first_part.is_empty() || contains(text, first_part)
     })
-}
-
-/// True where a text holds this somewhere.
-fn contains(text: &[u8], part: &[u8]) -> bool {
-    let mut parts = text.windows(part.len().max(1));
-    parts.any(|own| own == part)
 }

@@ -22,6 +22,8 @@ pub struct Classes {
     definitions: Arc<[Definition]>,
     /// Tables of messages of feeds.
     messages: Box<[Box<[u8]>]>,
+    /// SELECTs of other tables may be feeds', too.
+    any_messages: bool,
     tails: Mutex<Tails>,
     statement_bytes: usize,
 }
@@ -36,15 +38,20 @@ impl Classes {
         Self {
             definitions,
             messages: Box::default(),
+            any_messages: false,
             tails: Mutex::new(LruCache::new(entries)),
             statement_bytes,
         }
     }
 
-    /// The same, where SELECTs of these tables may be feeds'.
+    /// The same, where SELECTs of these tables may be feeds', and those of `any` other that look so.
     #[must_use]
-    pub fn with_messages(self, messages: Box<[Box<[u8]>]>) -> Self {
-        Self { messages, ..self }
+    pub fn with_messages(self, messages: Box<[Box<[u8]>]>, any: bool) -> Self {
+        Self {
+            messages,
+            any_messages: any,
+            ..self
+        }
     }
 
     /// What a text means on a server that is known to have `no_functions`, or may have some.
@@ -73,7 +80,9 @@ impl Classes {
 
     fn other(&self, text: &[u8], no_functions: bool) -> Class {
         match other(text, &self.definitions, no_functions) {
-            Class::Other(effects) if may_be_feed(text, &self.messages) => Class::Feed(effects),
+            Class::Other(effects) if may_be_feed(text, &self.messages, self.any_messages) => {
+                Class::Feed(effects)
+            }
             class => class,
         }
     }

@@ -27,6 +27,7 @@ use headwater_feed::words::Words;
 use headwater_feed::{Refused, Template};
 use headwater_timeline::KeyType;
 use headwater_timeline::index::{Keyed, Range};
+use headwater_wire::capability::Capabilities;
 use headwater_wire::command;
 use headwater_wire::reply::Outcome;
 use headwater_wire::resultset::Answer;
@@ -172,6 +173,7 @@ pub struct Narrowing {
     stage: Stage,
     begun: Option<Instant>,
     plain: bool,
+    template: Option<Arc<Template>>,
 }
 
 /// Where a decision stands.
@@ -231,6 +233,7 @@ struct World<'a, K> {
     policy: Policy,
     begun: &'a mut Option<Instant>,
     plain: &'a mut bool,
+    template: &'a mut Option<Arc<Template>>,
     session: &'a mut Commands,
     known: &'a K,
     now: Instant,
@@ -247,6 +250,7 @@ impl Narrowing {
             stage: Stage::Begin,
             begun: None,
             plain: false,
+            template: None,
         }
     }
 
@@ -263,6 +267,18 @@ impl Narrowing {
     #[must_use]
     pub fn statement(&self) -> Option<u32> {
         self.executed.as_ref().map(|executed| executed.statement)
+    }
+
+    /// The statement's text.
+    #[must_use]
+    pub fn text(&self, capabilities: Capabilities) -> Option<&[u8]> {
+        text(&self.payload, self.executed.as_ref(), capabilities)
+    }
+
+    /// Its template, once that is known.
+    #[must_use]
+    pub fn template(&self) -> Option<&Template> {
+        self.template.as_deref()
     }
 
     /// True once it is proved that the statement reads rows of plain tables and does nothing else, so that it leaves nothing in its
@@ -287,6 +303,7 @@ impl Narrowing {
             policy: self.policy,
             begun: &mut self.begun,
             plain: &mut self.plain,
+            template: &mut self.template,
             session,
             known,
             now,
@@ -337,13 +354,21 @@ impl Stage {
     }
 }
 
+/// A statement's text: that of its packet, or the one that was prepared.
+fn text<'a>(
+    payload: &'a [u8],
+    executed: Option<&'a Executed>,
+    capabilities: Capabilities,
+) -> Option<&'a [u8]> {
+    if let Some(executed) = executed {
+        return Some(executed.feed.text());
+    }
+    payload.get(command::query_text(payload, capabilities)?)
+}
+
 impl<K: Feeds> World<'_, K> {
     fn text(&self) -> Option<&[u8]> {
-        if let Some(executed) = self.executed {
-            return Some(executed.feed.text());
-        }
-        let range = command::query_text(self.payload, self.session.capabilities)?;
-        self.payload.get(range)
+        text(self.payload, self.executed, self.session.capabilities)
     }
 
     fn begin(&mut self) -> Turn {
@@ -352,6 +377,8 @@ impl<K: Feeds> World<'_, K> {
         }
         let standing = &self.session.standing;
         if let Some(reason) = standing.feed_obstacle() {
+            // It is counted of its template.
+            let _ = self.find();
             return Err(reason.into());
         }
         // Nothing is asked in front of a statement that may ask what was left by the one before it: a template never does.
@@ -366,7 +393,7 @@ impl<K: Feeds> World<'_, K> {
     }
 
     /// Finds the template, in the database that was the current one last.
-    fn find(&self) -> Result<(Subject, Vec<u8>), Why> {
+    fn find(&mut self) -> Result<(Subject, Vec<u8>), Why> {
         let standing = &self.session.standing;
         let database = standing.database().ok_or(Reason::OtherDatabase)?;
         let text = self.text().ok_or(Refused::NotUnderstood)?;
@@ -379,7 +406,9 @@ impl<K: Feeds> World<'_, K> {
             Known::Ready(template) => template,
             Known::Not(why) => return Err(why),
         };
-        Ok((Subject { template, words }, database.to_vec()))
+        let database = database.to_vec();
+        *self.template = Some(Arc::clone(&template));
+        Ok((Subject { template, words }, database))
     }
 
     /// Reads the statement's values, and asks memory.

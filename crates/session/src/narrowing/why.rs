@@ -16,6 +16,8 @@ pub enum Why {
     Execution,
     /// Its template was not met before: its tables are looked at.
     New,
+    /// It is one of a feed that the settings do not name.
+    Suggested,
     /// The feed's check found something in the way, or has not ended.
     Unchecked,
     /// What was seen of its template bars it.
@@ -40,9 +42,10 @@ pub enum Why {
 
 impl Why {
     /// Every one, but for what texts and sessions say.
-    pub const OWN: [Why; 14] = [
+    pub const OWN: [Why; 15] = [
         Why::Execution,
         Why::New,
+        Why::Suggested,
         Why::Unchecked,
         Why::Retired(Retired::Warns),
         Why::Retired(Retired::Columns),
@@ -101,6 +104,11 @@ impl Why {
                 "new_template",
                 "no statement of its form came before, or the tables have changed since: they are looked at",
                 "nothing; if it grows all the time, raise `limits.templates`",
+            ),
+            Why::Suggested => (
+                "suggested",
+                "it is one of a feed that the settings do not name",
+                "`feeds.auto = \"on\"`, or paste the section that the log has into the settings file",
             ),
             Why::Unchecked => (
                 "feed_unchecked",

@@ -1,0 +1,119 @@
+//! Feeds that nobody named: found in statements that are relayed, and told of, or served.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::{Feed, Feeds, State, table_of};
+use crate::feed::FeedDefinition;
+use crate::feed::propose::Proposal;
+
+/// More feeds are not found.
+const MOST: usize = 32;
+
+/// What is done about feeds that the settings do not name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Auto {
+    /// The log names each once.
+    #[default]
+    Suggest,
+    /// They are served.
+    On,
+    /// Nothing.
+    Off,
+}
+
+/// What became of a feed that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// There is one already that serves the same, or there is no room.
+    Nothing,
+    /// The log has named it.
+    Suggested,
+    /// It is a feed now, whose tables are to be looked at.
+    Taken,
+}
+
+impl Feeds {
+    /// Takes in what a statement of a database was found to be.
+    pub(super) fn found(&self, proposal: &Proposal, database: &str) -> Found {
+        let definition = &proposal.definition;
+        let mut state = self.state();
+        let mut feeds = state.feeds.iter();
+        if feeds.any(|own| own.definition.serves(definition, database)) {
+            return Found::Nothing;
+        }
+        if self.auto == Auto::On && proposal.obstacles.is_empty() {
+            return match self.take(&mut state, definition, database) {
+                true => Found::Taken,
+                false => Found::Nothing,
+            };
+        }
+        let mut suggested = state.suggested.iter();
+        if !suggested.any(|own| own.serves(definition, database)) {
+            if state.suggested.len() == MOST {
+                return Found::Nothing;
+            }
+            state.suggested.push(definition.clone());
+            suggest(proposal, database, self.auto);
+        }
+        Found::Suggested
+    }
+
+    /// Makes a feed of it: in the place of one that was found before and has nobody who follows.
+    fn take(&self, state: &mut State, definition: &FeedDefinition, database: &str) -> bool {
+        let narrower = |own: &&mut Feed| own.found && definition.serves(&own.definition, database);
+        let mut own = definition.clone();
+        match state.feeds.iter_mut().find(narrower) {
+            Some(narrower) => {
+                own.name.clone_from(&narrower.definition.name);
+                narrower.definition = Arc::new(own);
+            }
+            None => {
+                if state.feeds.iter().filter(|feed| feed.found).count() == MOST {
+                    return false;
+                }
+                own.name = name(definition, &state.feeds);
+                let (messages, feed) = (table_of(&own), Feed::named(own));
+                state.feeds.push(Feed {
+                    found: true,
+                    ..feed
+                });
+                let tables = self.messages.write();
+                let mut tables = tables.unwrap_or_else(std::sync::PoisonError::into_inner);
+                tables.push(messages);
+            }
+        }
+        for known in state.databases.values_mut() {
+            known.reconsider();
+        }
+        true
+    }
+}
+
+/// A name that no other feed has.
+fn name(definition: &FeedDefinition, feeds: &[Feed]) -> String {
+    let stem = &definition.name;
+    let numbered = (2..).map(|number| format!("{stem}_{number}"));
+    let mut names = std::iter::once(stem.clone()).chain(numbered);
+    let is_free = |name: &String| feeds.iter().all(|feed| feed.definition.name != *name);
+    names.find(is_free).unwrap_or_default()
+}
+
+/// Names it in the log, with the section to paste.
+fn suggest(proposal: &Proposal, database: &str, auto: Auto) {
+    let obstacles: Vec<String> = proposal.obstacles.iter().map(ToString::to_string).collect();
+    let first = match (obstacles.is_empty(), auto) {
+        (true, _) => "feeds.auto = \"on\" has them answered from memory, or this section of the settings file:".to_owned(),
+        (false, Auto::On) => format!("they are relayed, {}. Once that is mended this is served:", obstacles.join("; ")),
+        (false, _) => format!(
+            "what stands in the way: {}. Once that is mended, paste this into the settings file:",
+            obstacles.join("; ")
+        ),
+    };
+    let section = proposal.definition.section();
+    tracing::info!(
+        "statements of database {database} look like a feed ({proposal}): {first}\n{section}"
+    );
+}

@@ -1,0 +1,43 @@
+//! What became of statements, by feed and by template: for people.
+
+use std::cmp::Reverse;
+
+use super::{Entry, Feeds, Is};
+
+/// More templates are not listed: those that came most often are.
+const MOST: usize = 20;
+
+impl Feeds {
+    /// A line for each feed, and one for each of the templates that came most often.
+    #[must_use]
+    pub fn tallies(&self) -> Vec<String> {
+        let state = self.state();
+        let feeds = state.feeds.iter().filter(|feed| feed.counted.total() > 0);
+        let feeds = feeds.map(|feed| format!("feed {}: {}", feed.definition.name, feed.counted));
+        let mut entries: Vec<&Entry> = state.templates.iter().map(|(_, entry)| entry).collect();
+        entries.sort_by_cached_key(|entry| (Reverse(entry.counted.total()), entry.shown.clone()));
+        let templates = entries.into_iter().take(MOST).map(|entry| {
+            let (mut of, mut times) = (String::new(), String::new());
+            if let Is::Known {
+                is: Ok(template), ..
+            } = &entry.is
+            {
+                let feed = state.feeds.get(template.feed.0);
+                of = feed.map_or_else(String::new, |feed| format!(" of {}", feed.definition.name));
+                if let Some((directly, narrowed)) = template.times() {
+                    times = format!(
+                        ", {} directly, {} narrowed",
+                        milliseconds(directly),
+                        milliseconds(narrowed)
+                    );
+                }
+            }
+            format!("statements{of}: {}{times}: {}", entry.counted, entry.shown)
+        });
+        feeds.chain(templates).collect()
+    }
+}
+
+fn milliseconds(microseconds: f64) -> String {
+    format!("{:.2} ms", microseconds / 1_000.0)
+}
