@@ -3,24 +3,14 @@
 use std::process::Command;
 
 use crate::kit::database::Database;
-use crate::kit::servers::on_each_server;
+use crate::kit::proxy::settings_file;
+use crate::kit::servers::{Server, on_each_server};
+use crate::kit::wire_client::WireClient;
 
 #[test]
 fn a_bench_starts_its_own_headwater_and_compares_what_it_measures() {
     on_each_server(|server| {
-        let database = Database::classic(server, "bench");
-        let mut root = database.connect();
-        for author in 1..=40 {
-            let follows = [1, 2, 3].map(|next| format!("({author}, {})", (author + next) % 40 + 1));
-            root.ok(&format!(
-                "INSERT INTO follower VALUES {}",
-                follows.join(", ")
-            ));
-            let rows = vec![format!("({author}, 'text')"); 30].join(", ");
-            root.ok(&format!(
-                "INSERT INTO message (user_id, body) VALUES {rows}"
-            ));
-        }
+        let (database, mut root) = filled(server);
         let upstream = server.addr().to_string();
         let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
             .args([
@@ -65,5 +55,78 @@ fn a_bench_starts_its_own_headwater_and_compares_what_it_measures() {
             "{told}\n{complained}"
         );
         assert_eq!(root.column("SELECT COUNT(*) FROM message"), ["1200"]);
+    });
+}
+
+/// Forty authors, three followed by each.
+fn filled(server: &'static Server) -> (Database, WireClient) {
+    let database = Database::classic(server, "bench");
+    let mut root = database.connect();
+    for author in 1..=40 {
+        let follows = [1, 2, 3].map(|next| format!("({author}, {})", (author + next) % 40 + 1));
+        root.ok(&format!(
+            "INSERT INTO follower VALUES {}",
+            follows.join(", ")
+        ));
+        let rows = vec![format!("({author}, 'text')"); 30].join(", ");
+        root.ok(&format!(
+            "INSERT INTO message (user_id, body) VALUES {rows}"
+        ));
+    }
+    (database, root)
+}
+
+const FEED: &str = "
+[service]
+user = \"root\"
+[[feed]]
+name = \"home\"
+[feed.message]
+table = \"message\"
+author = \"user_id\"
+[feed.follow]
+table = \"follower\"
+reader = \"user_id\"
+author = \"follower_id\"
+";
+
+/// What a bench of that feed, or of another name, says with further flags, and whether it ended well.
+fn of_feed(server: &Server, database: &Database, name: &str, flags: &[&str]) -> (String, bool) {
+    let (_folder, path) = settings_file(FEED);
+    let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
+        .args(["bench", "--upstream", &server.addr().to_string()])
+        .args(["--user", "root", "--database", database.name()])
+        .args(["--feed", name, "--config", &path, "--seconds", "0.25"])
+        .args(["--connections", "1", "--readers", "5"])
+        .args(flags)
+        .output()
+        .unwrap();
+    let told = [output.stdout, output.stderr].concat();
+    (
+        String::from_utf8_lossy(&told).into_owned(),
+        output.status.success(),
+    )
+}
+
+#[test]
+fn a_feed_of_the_settings_is_measured_by_its_names_or_by_a_statement() {
+    on_each_server(|server| {
+        let (database, _root) = filled(server);
+        let statement = "SELECT id FROM message WHERE user_id IN ({authors}) OR user_id = {reader} ORDER BY id DESC LIMIT 5";
+        for (flags, asked) in [
+            (&[][..], "JOIN `follower` f ON"),
+            (&["--statement", statement], "WHERE user_id IN ("),
+            (&["--reconnect"], "each on a connection of its own"),
+        ] {
+            let (told, well) = of_feed(server, &database, "home", flags);
+            assert!(well && told.contains("Feed home in database"), "{told}");
+            assert!(
+                told.contains(asked) && told.contains("feeds_narrowed="),
+                "{told}"
+            );
+            assert!(told.contains("\n0 answers differ"), "{told}");
+        }
+        let (told, well) = of_feed(server, &database, "hone", &[]);
+        assert!(!well && told.contains("it has: home"), "{told}");
     });
 }

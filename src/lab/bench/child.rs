@@ -126,7 +126,8 @@ impl Proxy {
         if let Some(mut output) = self.output.take() {
             let _ = output.read_to_string(&mut counts);
         }
-        (self.log.try_iter().collect(), counts.trim().to_owned())
+        let counts = counts.lines().last().unwrap_or_default();
+        (self.log.try_iter().collect(), counts.to_owned())
     }
 }
 

@@ -30,6 +30,8 @@ const FULL_AUTH: &[u8] = &[1, 4];
 /// A logged-in connection.
 #[derive(Debug)]
 pub struct Client {
+    address: String,
+    account: Account,
     stream: TcpStream,
     capabilities: Capabilities,
     buffer: Box<[u8]>,
@@ -73,6 +75,8 @@ impl Client {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(TIMEOUT))?;
         let mut client = Client {
+            address: address.to_owned(),
+            account: account.clone(),
             stream,
             capabilities: Capabilities::NONE,
             buffer: vec![0; BUFFER_BYTES].into(),
@@ -80,6 +84,16 @@ impl Client {
         };
         client.log_in(account)?;
         Ok(client)
+    }
+
+    /// Logs out, connects and logs in again.
+    ///
+    /// # Errors
+    /// As [`Client::connect`] has them.
+    pub fn again(&mut self) -> Result<(), ClientError> {
+        let anew = Client::connect(&self.address, &self.account)?;
+        *self = anew;
+        Ok(())
     }
 
     /// Sends a statement and reads its answer to the end. The payloads of its rows are left in `rows`, one behind the

@@ -2,6 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::anew::anew;
 use super::cell::Cell;
 use super::check::{Differences, judge};
 use super::crew::Crew;
@@ -135,8 +136,13 @@ impl<'a> Course<'a> {
             return Err(BenchError::Stopped);
         }
         let at = BenchError::at(crew.address(way.route));
+        let reconnect = crew.reconnect;
         let (clients, direct) = crew.clients(way.route, connections);
-        let noted = slice(way, SLICE, clients, lanes, works, self.stop).map_err(&at)?;
+        let noted = match reconnect {
+            true => anew(way, SLICE, clients, lanes, works, self.stop),
+            false => slice(way, SLICE, clients, lanes, works, self.stop),
+        };
+        let noted = noted.map_err(&at)?;
         let Some(client) = clients.first_mut() else {
             return Ok(());
         };

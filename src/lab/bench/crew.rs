@@ -1,5 +1,7 @@
 //! The connections of a bench: as many as the largest number measured, on each route.
 
+use std::time::Duration;
+
 use super::BenchError;
 use super::child::Proxy;
 use super::client::Client;
@@ -14,6 +16,8 @@ use crate::lab::feed::SettingsFile;
 pub struct Crew {
     lines: Vec<Line>,
     proxies: Vec<(Route, Proxy)>,
+    /// Connections are made anew for each page.
+    pub reconnect: bool,
     /// Asks the procedure when an answer is doubted.
     pub direct: Client,
 }
@@ -63,6 +67,7 @@ impl Crew {
         let mut crew = Crew {
             lines: vec![line(Route::Direct, flags.upstream.clone())?],
             proxies: Vec::new(),
+            reconnect: flags.reconnect,
             direct: connect(&flags.upstream)?,
         };
         if let Some(proxy) = &flags.proxy {
@@ -122,6 +127,14 @@ impl Crew {
             .iter()
             .find(|line| line.route == route)
             .map_or("", |line| &line.address)
+    }
+
+    /// Waits until the Headwater that was started logs a line with this in it; false where it does not in time.
+    #[must_use]
+    pub fn waits_for(&self, text: &str, limit: Duration) -> bool {
+        let mut proxies = self.proxies.iter();
+        let own = proxies.find(|(route, _)| *route == Route::Headwater);
+        own.is_none_or(|(_, proxy)| proxy.wait_for(text, limit).is_some())
     }
 
     /// Logs out and stops what was started.

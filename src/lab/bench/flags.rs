@@ -67,12 +67,23 @@ pub struct BenchFlags {
     /// AUTO_INCREMENT number stays where it got to, and everything goes into the binary log.
     #[arg(long)]
     pub writes: bool,
-    /// Measure SELECTs of feeds too: the same pages by a join, by IN (SELECT ...), by EXISTS, and by a list of authors
+    /// Measure SELECTs of feeds: those of the feed NAME of the settings file (--config), alone; without NAME, the classic pages too
     ///
-    /// Each is asked directly and through Headwater, in turn, and each answer is compared. The Headwater that the bench starts gets the
-    /// tables as a feed; one that runs already (--proxy) has to have them as one.
+    /// Each is asked directly and through Headwater, in turn, and each answer is compared. With NAME, the newest page of many readers
+    /// is asked for: by a join with the feed's follows, or by a list of authors where it has none, or as --statement says. Without
+    /// NAME, the same pages as by the procedure are asked for by a join, by IN (SELECT ...), by EXISTS, and by a list. The
+    /// Headwater that the bench starts gets the feed; one that runs already (--proxy) has to have it.
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
+    pub feed: Option<String>,
+    /// With --feed NAME: the statement to ask for, with {reader} where a reader's number goes, {authors} where those do whom he follows
+    #[arg(long, value_name = "SELECT", requires = "feed")]
+    pub statement: Option<String>,
+    /// With --feed NAME: the settings file of `serve` that has the feed, and the service account if no flag names one
+    #[arg(long, env = "HEADWATER_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Connect and log in anew for each page, as apps do that keep no connection: counted with its time, directly and through Headwater
     #[arg(long)]
-    pub feed: bool,
+    pub reconnect: bool,
     /// Measure SELECTs of feeds in every shape. THIS WRITES: it makes a database `headwater_bench_shapes`, and drops it at the end
     ///
     /// The data set in it has so many messages (1,000,000 if left out), a hundred a user, with a time, a kind and 42.9 follows a user.
@@ -104,6 +115,20 @@ pub struct BenchFlags {
     /// The service account of the Headwater that the bench starts
     #[command(flatten)]
     pub service: ServiceFlags,
+}
+
+impl BenchFlags {
+    /// The classic pages are asked for by SELECTs of feeds, too.
+    #[must_use]
+    pub fn classic_feed(&self) -> bool {
+        self.feed.as_deref() == Some("")
+    }
+
+    /// The feed of the settings file that is measured, alone.
+    #[must_use]
+    pub fn named_feed(&self) -> Option<&str> {
+        self.feed.as_deref().filter(|name| !name.is_empty())
+    }
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -142,6 +167,19 @@ mod tests {
         assert_eq!((plain.writes, plain.push), (false, None));
         assert_eq!(flags("bench --user u --push --writes").push, Some(400));
         assert_eq!(flags("bench --push 200 --user u").push, Some(200));
+    }
+
+    #[test]
+    fn a_feed_may_be_named() {
+        let flags = |words: &str| Line::try_parse_from(words.split(' ')).unwrap().flags;
+        let plain = flags("bench --user u");
+        assert!(!plain.classic_feed() && plain.named_feed().is_none());
+        assert!(flags("bench --feed --user u").classic_feed());
+        let named = flags("bench --user u --feed home --config a.toml");
+        assert_eq!(
+            (named.classic_feed(), named.named_feed()),
+            (false, Some("home"))
+        );
     }
 
     #[test]

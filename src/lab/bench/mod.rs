@@ -4,6 +4,7 @@
 //! with the procedure's ([`check`]), [`report`] holds the figures, [`table`] and [`chart`] show them.
 
 pub mod aims;
+pub mod anew;
 pub mod cell;
 pub mod chart;
 pub mod check;
@@ -18,6 +19,7 @@ pub mod flags;
 pub mod login;
 pub mod measure;
 pub mod memory;
+pub mod named;
 pub mod own_database;
 pub mod push;
 pub mod report;
@@ -35,6 +37,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
 pub use flags::BenchFlags;
@@ -64,6 +67,29 @@ pub enum BenchError {
         address: String,
         /// Why.
         source: client::ClientError,
+    },
+    /// The settings file cannot be used.
+    #[error("cannot read the feed's settings")]
+    Settings(#[from] crate::config::ConfigError),
+    /// There is no such feed.
+    #[error(
+        "--feed {name}: the settings file (--config, HEADWATER_CONFIG) has no [[feed]] of that name; it has: {known}"
+    )]
+    NoFeed {
+        /// What was asked for.
+        name: String,
+        /// Those that are there.
+        known: String,
+    },
+    /// There is nobody whose page could be asked for.
+    #[error("feed {name}: the table {table} has no rows in database {database} (--database)")]
+    NoRows {
+        /// The feed.
+        name: String,
+        /// Where readers or authors were looked for.
+        table: String,
+        /// The database.
+        database: String,
     },
     /// There may be another bench that uses it.
     #[error(
@@ -152,6 +178,9 @@ impl Stop {
 /// # Errors
 /// When something fails on the way, and when an answer was not the procedure's, once everything is printed.
 pub async fn run(flags: BenchFlags) -> Result<(), BenchError> {
+    if flags.named_feed().is_some() {
+        return named::run(flags).await;
+    }
     let data = data::prepare(&flags)
         .await
         .map_err(|source| BenchError::Prepare {
@@ -163,23 +192,29 @@ pub async fn run(flags: BenchFlags) -> Result<(), BenchError> {
             database: flags.database,
         });
     }
-    let stop = Stop::default();
-    let signals = tokio::spawn(stop_on_signals(stop.clone()));
-    let asked = stop.clone();
     let (json, chart) = (flags.json.clone(), flags.chart.clone());
-    let measured = tokio::task::spawn_blocking(move || run::run(&flags, data, &stop)).await?;
-    signals.abort();
-    // A signal at the terminal also reaches what we measure, so errors are to be expected then.
-    let report = if asked.asked() {
-        Err(BenchError::Stopped)
-    } else {
-        measured
-    }?;
+    let report = interruptible(move |stop| run::run(&flags, data, stop)).await?;
     show(&report, json.as_deref(), chart.as_deref())?;
     match report.differences.answers {
         0 => Ok(()),
         count => Err(BenchError::Differences { count }),
     }
+}
+
+/// Measures on a thread of its own, until it ends or a signal comes.
+async fn interruptible<T: Send + 'static>(
+    measure: impl FnOnce(&Stop) -> Result<T, BenchError> + Send + 'static,
+) -> Result<T, BenchError> {
+    let stop = Stop::default();
+    let signals = tokio::spawn(stop_on_signals(stop.clone()));
+    let asked = stop.clone();
+    let measured = tokio::task::spawn_blocking(move || measure(&stop)).await?;
+    signals.abort();
+    // A signal at the terminal also reaches what we measure, so errors are to be expected then.
+    if asked.asked() {
+        return Err(BenchError::Stopped);
+    }
+    measured
 }
 
 /// A terminal that goes away stops it too: what it wrote has to be removed.
@@ -198,24 +233,29 @@ async fn stop_on_signals(stop: Stop) -> Result<(), BenchError> {
 
 fn show(report: &Report, json: Option<&Path>, chart: Option<&Path>) -> Result<(), BenchError> {
     print!("{}", table::table(report));
-    let write = |path: &Path, text: String| {
-        std::fs::write(path, text).map_err(|source| BenchError::Write {
-            path: path.to_owned(),
-            source,
-        })
-    };
     if let Some(path) = json {
-        let text = serde_json::to_string_pretty(report).map_err(|error| BenchError::Write {
-            path: path.to_owned(),
-            source: error.into(),
-        })?;
-        write(path, text + "\n")?;
+        write_json(path, report)?;
     }
     if let Some(path) = chart {
         match chart::chart(report) {
-            Some(text) => write(path, text)?,
+            Some(text) => write(path, &text)?,
             None => eprintln!("no chart: the newest page was not measured"),
         }
     }
     Ok(())
+}
+
+fn write_json(path: &Path, figures: &impl Serialize) -> Result<(), BenchError> {
+    let text = serde_json::to_string_pretty(figures).map_err(|error| BenchError::Write {
+        path: path.to_owned(),
+        source: error.into(),
+    })?;
+    write(path, &(text + "\n"))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), BenchError> {
+    std::fs::write(path, text).map_err(|source| BenchError::Write {
+        path: path.to_owned(),
+        source,
+    })
 }

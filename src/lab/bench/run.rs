@@ -47,17 +47,19 @@ pub fn run(flags: &BenchFlags, data: Data, stop: &Stop) -> Result<Report, BenchE
         &account,
         most.unwrap_or(1),
         &[Route::Headwater, Route::Relay],
-        flags.feed.then_some(FEED),
+        flags.classic_feed().then_some(FEED),
     )?;
     let turns: usize = pages
         .iter()
         .map(|page| {
-            crew.ways(server.lateral, flags.feed, page.depth).len() * flags.connections.len()
+            crew.ways(server.lateral, flags.classic_feed(), page.depth)
+                .len()
+                * flags.connections.len()
         })
         .sum();
     let mut course = Course::new(turns, rounds(flags), stop);
     for page in pages {
-        let ways = crew.ways(server.lateral, flags.feed, page.depth);
+        let ways = crew.ways(server.lateral, flags.classic_feed(), page.depth);
         course.page(page, &ways, flags, &mut crew)?;
     }
     let (cells, mut differences) = course.finish();

@@ -1,0 +1,380 @@
+//! `--feed NAME`: a feed of the settings file, as it is asked for directly and through Headwater.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::check::Differences;
+use super::client::Client;
+use super::course::{Course, rounds};
+use super::crew::{Crew, Said};
+use super::data::shuffle;
+use super::depth::Depth;
+use super::flags::BenchFlags;
+use super::login::Account;
+use super::shapes::Shape;
+use super::way::{Form, Route, Way};
+use super::work::Work;
+use super::{BenchError, Stop};
+use crate::config::{ServeFlags, Settings};
+use crate::feed::FeedDefinition;
+use crate::sql::{push_list, quoted};
+
+const WAYS: [Way; 2] = [
+    Way::new(Route::Direct, Form::Own),
+    Way::new(Route::Headwater, Form::Own),
+];
+/// Authors in a list, where the feed does not say who follows whom.
+const AUTHORS: usize = 50;
+/// More readers or authors are not looked at.
+const MOST: usize = 100_000;
+/// The pages are asked for so often beforehand, as long as there is time: Headwater learns what both ways cost, and fills its memory.
+const BEFORE: usize = 6;
+/// So long at most.
+const WARMING: Duration = Duration::from_secs(15);
+/// The check of a feed may take so long.
+const CHECKED: Duration = Duration::from_secs(20);
+
+/// All that was measured.
+#[derive(Debug, Serialize)]
+struct Figures {
+    feed: String,
+    database: String,
+    /// The first of the statements.
+    statement: String,
+    /// How many of them there are.
+    statements: usize,
+    reconnect: bool,
+    /// Until memory was filled and each way's cost was known, in seconds.
+    warmed_s: f64,
+    /// By number of connections.
+    shapes: Vec<Shape>,
+    differences: u64,
+    counts: Option<String>,
+}
+
+/// Measures it, and prints the figures.
+///
+/// # Errors
+/// When the settings have no such feed, something fails on the way, or an answer was not the server's, once everything is printed.
+pub async fn run(mut flags: BenchFlags) -> Result<(), BenchError> {
+    let feed = feed(&mut flags)?;
+    if let Some(database) = &feed.database {
+        flags.database.clone_from(database);
+    }
+    // Makes the server remember the password, too.
+    let ready = super::data::connect(&flags, &flags.database).await;
+    let ready = match ready {
+        Ok(conn) => conn.disconnect().await,
+        Err(error) => Err(error),
+    };
+    ready.map_err(|source| BenchError::Prepare {
+        upstream: flags.upstream.clone(),
+        source,
+    })?;
+    let json = flags.json.clone();
+    let figures = super::interruptible(move |stop| measure(&flags, &feed, stop)).await?;
+    print!("{}", shown(&figures));
+    if let Some(path) = &json {
+        super::write_json(path, &figures)?;
+    }
+    match figures.differences {
+        0 => Ok(()),
+        count => Err(BenchError::Differences { count }),
+    }
+}
+
+/// Looks it up, and takes over the service account of the settings where no flag names one.
+fn feed(flags: &mut BenchFlags) -> Result<FeedDefinition, BenchError> {
+    let name = flags.named_feed().unwrap_or_default().to_owned();
+    let settings = Settings::load(&ServeFlags {
+        config: flags.config.clone(),
+        service: flags.service.clone(),
+        ..ServeFlags::default()
+    })?;
+    if let Some(service) = &settings.service {
+        flags.service.service_user = Some(service.user.clone());
+        flags.service.service_password = Some(service.password.clone());
+    }
+    let found = settings.feeds.iter().find(|feed| feed.name == name);
+    found.cloned().ok_or_else(|| {
+        let known: Vec<&str> = settings
+            .feeds
+            .iter()
+            .map(|feed| feed.name.as_str())
+            .collect();
+        BenchError::NoFeed {
+            name,
+            known: match known.is_empty() {
+                true => "none".to_owned(),
+                false => known.join(", "),
+            },
+        }
+    })
+}
+
+fn measure(flags: &BenchFlags, feed: &FeedDefinition, stop: &Stop) -> Result<Figures, BenchError> {
+    let account = Account {
+        user: flags.user.clone(),
+        password: flags.password.clone(),
+        database: flags.database.clone(),
+    };
+    let at = BenchError::at(&flags.upstream);
+    let most = flags
+        .connections
+        .iter()
+        .copied()
+        .max()
+        .map_or(1, usize::from);
+    let section = feed.section();
+    let mut crew = Crew::gather(flags, &account, most, &[Route::Headwater], Some(&section))?;
+    if !crew.waits_for(
+        &format!("feed {} in database {}: ", feed.name, flags.database),
+        CHECKED,
+    ) {
+        eprintln!(
+            "the feed's check has not ended after {} s: it is measured as it is",
+            CHECKED.as_secs()
+        );
+    }
+    let statements = statements(flags, feed, &mut crew.direct)?;
+    let mut works = Vec::with_capacity(statements.len());
+    for (reader, statement) in &statements {
+        works.push(Work::own(*reader, statement, &mut crew.direct).map_err(&at)?);
+    }
+    let warmed = warm(flags, &mut crew, &works, stop)?;
+    let turns = WAYS.len() * flags.connections.len();
+    let mut course = Course::new(turns, rounds(flags), stop);
+    for connections in &flags.connections {
+        let connections = usize::from(*connections);
+        course.cells(Depth::NEWEST, &WAYS, connections, &mut crew, &mut works)?;
+    }
+    let (cells, differences) = course.finish();
+    let Differences { answers, .. } = differences;
+    let Said { counts, .. } = crew.dismiss();
+    let shapes = cells.chunks(WAYS.len()).map(|pair| {
+        let of = |route| {
+            let cell = pair.iter().find(|cell| cell.way.route == route);
+            cell.map(|cell| cell.figures).unwrap_or_default()
+        };
+        Shape {
+            name: feed.name.clone(),
+            connections: pair.first().map_or(0, |cell| cell.connections),
+            direct: of(Route::Direct),
+            headwater: of(Route::Headwater),
+            without: None,
+        }
+    });
+    Ok(Figures {
+        feed: feed.name.clone(),
+        database: flags.database.clone(),
+        statement: statements
+            .first()
+            .map(|(_, text)| text.clone())
+            .unwrap_or_default(),
+        statements: statements.len(),
+        reconnect: flags.reconnect,
+        warmed_s: warmed.as_secs_f64(),
+        shapes: shapes.collect(),
+        differences: answers,
+        counts,
+    })
+}
+
+/// Asks through Headwater beforehand, and tells how long that took.
+fn warm(
+    flags: &BenchFlags,
+    crew: &mut Crew,
+    works: &[Work],
+    stop: &Stop,
+) -> Result<Duration, BenchError> {
+    eprintln!("warming");
+    let begun = Instant::now();
+    let address = crew.address(Route::Headwater).to_owned();
+    let (clients, _) = crew.clients(Route::Headwater, 1);
+    let mut rows = Vec::new();
+    for work in (0..BEFORE).flat_map(|_| works) {
+        let Some(client) = clients.first_mut().filter(|_| begun.elapsed() < WARMING) else {
+            break;
+        };
+        if stop.asked() {
+            return Err(BenchError::Stopped);
+        }
+        let asked = work.ask(Form::Own, client, &mut rows);
+        asked.map_err(BenchError::at(&address))?;
+    }
+    if flags.reconnect {
+        // Nobody's session lives on.
+        clients
+            .iter_mut()
+            .try_for_each(Client::again)
+            .map_err(BenchError::at(&address))?;
+    }
+    Ok(begun.elapsed())
+}
+
+/// What is asked for, and for whom.
+fn statements(
+    flags: &BenchFlags,
+    feed: &FeedDefinition,
+    direct: &mut Client,
+) -> Result<Vec<(u64, String)>, BenchError> {
+    let at = BenchError::at(&flags.upstream);
+    let text = flags.statement.clone().unwrap_or_else(|| newest(feed));
+    let (table, column) = match &feed.follow {
+        Some(follow) => (&follow.table, &follow.reader),
+        None => (&feed.message.table, &feed.message.author),
+    };
+    let (quoted_table, quoted_column) = (quoted(table), quoted(column));
+    let mut all = direct
+        .numbers(&format!(
+            "SELECT DISTINCT {quoted_column} FROM {quoted_table} WHERE {quoted_column} IS NOT NULL LIMIT {MOST}"
+        ))
+        .map_err(&at)?;
+    if all.is_empty() {
+        return Err(BenchError::NoRows {
+            name: feed.name.clone(),
+            table: table.clone(),
+            database: flags.database.clone(),
+        });
+    }
+    shuffle(&mut all, flags.seed);
+    let mut statements = Vec::new();
+    for (place, reader) in all.iter().take(flags.readers).enumerate() {
+        let mut list = String::new();
+        if text.contains("{authors}") {
+            let authors = match &feed.follow {
+                Some(follow) => direct
+                    .numbers(&format!(
+                        "SELECT {} FROM {quoted_table} WHERE {quoted_column} = {reader}",
+                        quoted(&follow.author)
+                    ))
+                    .map_err(&at)?,
+                None => all
+                    .iter()
+                    .cycle()
+                    .skip(place)
+                    .take(AUTHORS.min(all.len()))
+                    .copied()
+                    .collect(),
+            };
+            push_list(&mut list, &authors);
+        }
+        let statement = text
+            .replace("{reader}", &reader.to_string())
+            .replace("{authors}", &list);
+        statements.push((*reader, statement));
+    }
+    Ok(statements)
+}
+
+/// The newest page, where no statement is given.
+fn newest(feed: &FeedDefinition) -> String {
+    let message = &feed.message;
+    let own = |column: &str| format!("m.{}", quoted(column));
+    let id = own(&message.id);
+    let order = match feed.key() {
+        Some(key) => format!("{} DESC, {id} DESC", own(key)),
+        None => format!("{id} DESC"),
+    };
+    let (table, author) = (quoted(&message.table), own(&message.author));
+    let whose = match &feed.follow {
+        Some(follow) => format!(
+            "JOIN {} f ON f.{} = {author} WHERE f.{} = {{reader}}",
+            quoted(&follow.table),
+            quoted(&follow.author),
+            quoted(&follow.reader)
+        ),
+        None => format!("WHERE {author} IN ({{authors}})"),
+    };
+    format!("SELECT m.* FROM {table} m {whose} ORDER BY {order} LIMIT 20")
+}
+
+fn shown(figures: &Figures) -> String {
+    let mut text = String::new();
+    let Figures {
+        feed,
+        database,
+        statement,
+        statements,
+        warmed_s,
+        ..
+    } = figures;
+    let anew = match figures.reconnect {
+        true => ", each on a connection of its own",
+        false => "",
+    };
+    // Writing to a String does not fail.
+    let _ = writeln!(
+        text,
+        "Feed {feed} in database {database}: {statements} pages{anew}, such as\n    {statement}"
+    );
+    let _ = writeln!(text, "Warmed for {warmed_s:.1} s.\n");
+    let _ = writeln!(
+        text,
+        "{:>5}{:>12}{:>12}{:>9}{:>14}{:>14}{:>14}{:>14}",
+        "conn.",
+        "directly/s",
+        "Headwater/s",
+        "ratio",
+        "directly p50",
+        "p99 us",
+        "Headwater p50",
+        "p99 us"
+    );
+    for shape in &figures.shapes {
+        let (direct, headwater) = (&shape.direct, &shape.headwater);
+        let _ = writeln!(
+            text,
+            "{:>5}{:>12.0}{:>12.0}{:>9}{:>14}{:>14}{:>14}{:>14}",
+            shape.connections,
+            direct.rate,
+            headwater.rate,
+            shape
+                .ratio()
+                .map_or("-".into(), |ratio| format!("{ratio:.2}")),
+            direct.p50_us,
+            direct.p99_us,
+            headwater.p50_us,
+            headwater.p99_us
+        );
+    }
+    if let Some(counts) = &figures.counts {
+        let _ = writeln!(text, "\nHeadwater's {counts}");
+    }
+    let _ = writeln!(
+        text,
+        "{} answers differ from the server's.",
+        figures.differences
+    );
+    text
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_feed_without_a_statement_is_asked_for_by_its_names() {
+        let with = |order: &str, follow: &str| {
+            let text = format!(
+                "name = 'home'\n[message]\ntable = 'posts'\nauthor = 'user_id'\n{order}\n{follow}"
+            );
+            newest(&toml::from_str(&text).unwrap())
+        };
+        assert_eq!(
+            with(
+                "order = ['at', 'id']",
+                "[follow]\ntable = 'f'\nreader = 'r'\nauthor = 'a'"
+            ),
+            "SELECT m.* FROM `posts` m JOIN `f` f ON f.`a` = m.`user_id` WHERE f.`r` = {reader} \
+             ORDER BY m.`at` DESC, m.`id` DESC LIMIT 20"
+        );
+        assert_eq!(
+            with("", ""),
+            "SELECT m.* FROM `posts` m WHERE m.`user_id` IN ({authors}) ORDER BY m.`id` DESC LIMIT 20"
+        );
+    }
+}
