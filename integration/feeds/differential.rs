@@ -1,8 +1,8 @@
 //! Random statements over random rows.
 
-use super::app::{App, settings};
+use super::app::{App, FEED, settings};
 use super::pair::Pair;
-use super::served::served;
+use super::served::{PATIENT, served};
 use super::statements::Drawn;
 use crate::kit::database::Database;
 use crate::kit::how_many;
@@ -28,12 +28,32 @@ const TYPES: [(&str, &str); 3] = [
 fn statements_of_feeds_are_answered_as_directly() {
     on_each_server(|server| {
         for (id, user) in TYPES {
-            compare(server, id, user);
+            let count = statements() / TYPES.len() as u64;
+            let (narrowed, counts) = compare(server, (id, user), &settings(), count, Pair::ask);
+            assert!(narrowed * 6 > count, "{counts}");
         }
     });
 }
 
-fn compare(server: &'static Server, id: &'static str, user: &'static str) {
+#[test]
+fn columns_are_described_exactly_as_directly_where_that_is_wanted() {
+    on_each_server(|server| {
+        let settings = [PATIENT, "columns = \"exact\"\n", FEED].concat();
+        let count = statements() / 5;
+        let ask = |pair: &mut Pair, _, statement: &str| pair.ask_exactly(statement);
+        let (narrowed, counts) = compare(server, TYPES[0], &settings, count, ask);
+        assert!(narrowed * 6 > count, "{counts}");
+    });
+}
+
+/// Asks so many statements on both sides, and tells how many were narrowed.
+fn compare(
+    server: &'static Server,
+    (id, user): (&'static str, &'static str),
+    settings: &str,
+    count: u64,
+    ask: impl Fn(&mut Pair, u64, &str),
+) -> (u64, String) {
     let mut random = Random(20_261_123);
     let app = App {
         id,
@@ -44,9 +64,9 @@ fn compare(server: &'static Server, id: &'static str, user: &'static str) {
     };
     let database = Database::empty(server, "feeds");
     app.make(&mut database.connect(), &mut random);
-    let proxy = served(server, &database, "home", &settings());
+    let proxy = served(server, &database, "home", settings);
     let mut pair = Pair::new(database.connect(), proxy.login(&database.login()));
-    for _ in 0..statements() / TYPES.len() as u64 {
+    for _ in 0..count {
         let template = random.below(TEMPLATES);
         let statement = Drawn {
             random: Random(template),
@@ -55,10 +75,11 @@ fn compare(server: &'static Server, id: &'static str, user: &'static str) {
             key: None,
         }
         .statement();
-        pair.ask(template, &statement.text);
+        ask(&mut pair, template, &statement.text);
     }
     let counts = proxy.counts();
     let narrowed = counts.of("feeds_narrowed");
-    println!("{counts:?}");
-    assert!(narrowed * 6 > statements(), "{counts:?}");
+    let counts = format!("{counts:?}");
+    println!("{counts}");
+    (narrowed, counts)
 }

@@ -51,6 +51,17 @@ impl Pair {
         self.compare(template, statement, direct, proxied);
     }
 
+    /// Asks on both sides: the answers are equal in all that the protocol has, key flags and status flags of the plan included.
+    #[track_caller]
+    pub(super) fn ask_exactly(&mut self, statement: &str) {
+        let direct = self.direct.query(statement);
+        let proxied = self.proxied.query(statement);
+        assert!(
+            direct == proxied,
+            "to: {statement}\n direct {direct:02x?}\nproxied {proxied:02x?}"
+        );
+    }
+
     /// The same text to both, which has no rows.
     pub(super) fn run(&mut self, text: &str) {
         self.direct.ok(text);

@@ -14,7 +14,7 @@ pub use error::ConfigError;
 use file::File;
 pub use flags::{ServeFlags, ServiceFlags};
 pub use sections::{
-    Account, FeedsSection, Log, LogFormat, LogLevel, Narrow, Network, Privileges,
+    Account, FeedColumns, FeedsSection, Log, LogFormat, LogLevel, Narrow, Network, Privileges,
     ProxyProtocolSection, Redirects, ShadowSection,
 };
 

@@ -47,6 +47,8 @@ pub struct ShadowSection {
 pub struct FeedsSection {
     /// See [`Narrow`].
     pub narrow: Narrow,
+    /// See [`FeedColumns`].
+    pub columns: FeedColumns,
     /// What is done about feeds that the settings do not name.
     pub auto: Auto,
 }
@@ -60,6 +62,17 @@ pub enum Narrow {
     Cheaper,
     /// All.
     Always,
+}
+
+/// How columns of narrowed statements are described, where that follows the server's plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FeedColumns {
+    /// As the server has described them for a statement of the same form with about as many authors.
+    #[default]
+    Learned,
+    /// As it would describe them now: it is asked for its plan each time.
+    Exact,
 }
 
 /// The PROXY protocol on either side.

@@ -19,7 +19,7 @@ use self::welcome::{TOO_MANY_CONNECTIONS, ends, refuse, serve, spoken_for};
 use crate::account::{Account, host};
 use crate::binlog::{Binlog, Inbox};
 use crate::catalogue::{Catalogue, Service};
-use crate::config::{Narrow, ProxyProtocolSection, Redirects, Settings};
+use crate::config::{FeedColumns, Narrow, ProxyProtocolSection, Redirects, Settings};
 use crate::feed::tally::Tally;
 use crate::feeds::{self, Auto, Feeds};
 use crate::link::{Link, is_path, proxy_header};
@@ -223,6 +223,7 @@ impl Server {
                 binlog,
                 feeds,
                 classic_by_default: settings.classic_by_default,
+                exact_columns: settings.narrow.columns == FeedColumns::Exact,
                 narrow_always: settings.narrow.narrow == Narrow::Always,
                 shadow,
                 accelerate: settings.accelerate,

@@ -44,6 +44,7 @@ impl Session {
             candidates: limits.candidates,
             privileges_ttl: self.shared.privileges_ttl,
             always: self.shared.narrow_always,
+            exact: self.shared.exact_columns,
         }
     }
 

@@ -32,6 +32,8 @@ pub struct Shared {
     pub feeds: Option<Arc<Feeds>>,
     /// There is the classic definition alone, as there is unasked: where its tables are nowhere, nothing is said beside feeds.
     pub classic_by_default: bool,
+    /// Columns of feeds' statements are described exactly as directly.
+    pub exact_columns: bool,
     /// Feeds' statements are narrowed whatever they cost.
     pub narrow_always: bool,
     /// The real procedure beside some of the calls, where that is wished for.

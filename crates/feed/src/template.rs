@@ -8,7 +8,7 @@ use crate::counted::Counted;
 use crate::definition::FeedId;
 use crate::query::{Condition, Query, Rows, Says, Source};
 use crate::shape::{Feed, Shape};
-use crate::variants::{Columns, Ends, Variants};
+use crate::variants::{Columns, Ends, Plan, Planned, Variants};
 
 /// A template of a feed's statements, in one database.
 #[derive(Debug)]
@@ -151,7 +151,7 @@ impl Template {
         if let Some(retired) = learned.retired {
             return Choice::Retired(retired);
         }
-        let known = learned.variants.of(crowd).is_some();
+        let known = learned.variants.of(crowd, None).is_some();
         let Some(costs) = learned.costs.get_mut(crowd.number()) else {
             return Choice::Direct;
         };
@@ -167,10 +167,23 @@ impl Template {
         }
     }
 
-    /// A direct one was answered well, in so many microseconds.
-    pub fn learn(&self, crowd: Crowd, microseconds: f64, columns: Columns, ends: Ends) {
+    /// What is known of columns under a plan of the server's.
+    #[must_use]
+    pub fn planned(&self, plan: &Plan) -> Planned {
+        self.learned().variants.planned(plan)
+    }
+
+    /// A direct one was answered well, in so many microseconds; the server went about it by that plan, where that was asked.
+    pub fn learn(
+        &self,
+        crowd: Crowd,
+        plan: Option<Plan>,
+        microseconds: f64,
+        columns: Columns,
+        ends: Ends,
+    ) {
         let mut learned = self.learned();
-        learned.variants.learn(crowd, columns, ends);
+        learned.variants.learn(crowd, plan, columns, ends);
         if let Some(costs) = learned.costs.get_mut(crowd.number()) {
             costs.took(Way::Direct, microseconds);
         }
@@ -196,10 +209,15 @@ impl Template {
     /// Has column definitions of a narrowed answer be as they are directly, and tells the flags behind the columns and at the end.
     /// `None`: that is not known, or they differ in another way, for which another form is tried, or the template is given up.
     #[must_use]
-    pub fn put_back(&self, crowd: Crowd, definitions: &mut [&mut [u8]]) -> Option<Ends> {
+    pub fn put_back(
+        &self,
+        crowd: Crowd,
+        plan: Option<&Plan>,
+        definitions: &mut [&mut [u8]],
+    ) -> Option<Ends> {
         let learned = &mut *self.learned();
-        let ends = learned.variants.of(crowd)?.ends;
-        if learned.variants.put_back(crowd, definitions) {
+        let ends = learned.variants.of(crowd, plan)?.ends;
+        if learned.variants.put_back(crowd, plan, definitions) {
             learned.misfits = 0;
             return Some(ends);
         }

@@ -3,6 +3,8 @@
 //! Key flags in column definitions depend on the plan, and the plan on the statement. So those of a narrowed answer are put back to
 //! what the server gave for the same template and about as many authors. Where anything else differs, nothing is put back.
 
+use std::collections::BTreeMap;
+
 use crate::cost::Crowd;
 
 /// NOT_NULL, BINARY and the like stay as they are; these follow the plan: PRI_KEY, UNIQUE_KEY, MULTIPLE_KEY, AUTO_INCREMENT,
@@ -42,11 +44,39 @@ pub struct Variant {
     pub ends: Ends,
 }
 
+/// How the server goes about a statement, as it says itself, without its estimates.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Plan(Vec<u8>);
+
+impl Plan {
+    /// What the server said.
+    #[must_use]
+    pub fn new(said: Vec<u8>) -> Plan {
+        Plan(said)
+    }
+}
+
+/// What is known of columns under a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planned {
+    /// How they are described.
+    Known,
+    /// Nothing.
+    Unknown,
+    /// They were described in different ways under it.
+    Differs,
+}
+
+/// More plans are not remembered of one template.
+const MOST_PLANS: usize = 64;
+
 /// What was learned of one template.
 #[derive(Clone, Debug, Default)]
 pub struct Variants {
     common: Vec<Vec<u8>>,
     of_crowd: [Option<Variant>; Crowd::COUNT],
+    /// `None`: it was not always the same.
+    of_plan: BTreeMap<Plan, Option<Variant>>,
 }
 
 /// Where the flags stand in a column definition, from its end: behind them come the decimals and two bytes of nothing.
@@ -80,21 +110,40 @@ impl Columns {
 }
 
 impl Variants {
-    /// The server has answered a direct statement so.
-    pub fn learn(&mut self, crowd: Crowd, columns: Columns, ends: Ends) {
+    /// The server has answered a direct statement so, by that plan if it was asked.
+    pub fn learn(&mut self, crowd: Crowd, plan: Option<Plan>, columns: Columns, ends: Ends) {
         if self.common != columns.common {
             // The tables have changed: what was learned before says nothing any more.
-            self.of_crowd = Default::default();
+            self.forget();
             self.common = columns.common;
         }
+        let seen = Variant {
+            flags: columns.flags,
+            ends: Ends {
+                columns: ends.columns & Ends::FLAGS,
+                last: ends.last & Ends::FLAGS,
+            },
+        };
+        if let Some(plan) = plan {
+            let has_room = self.of_plan.len() < MOST_PLANS;
+            match self.of_plan.get_mut(&plan) {
+                Some(known) if known.as_ref() != Some(&seen) => *known = None,
+                None if has_room => drop(self.of_plan.insert(plan, Some(seen.clone()))),
+                _ => {}
+            }
+        }
         if let Some(variant) = self.of_crowd.get_mut(crowd.number()) {
-            *variant = Some(Variant {
-                flags: columns.flags,
-                ends: Ends {
-                    columns: ends.columns & Ends::FLAGS,
-                    last: ends.last & Ends::FLAGS,
-                },
-            });
+            *variant = Some(seen);
+        }
+    }
+
+    /// What is known under a plan.
+    #[must_use]
+    pub fn planned(&self, plan: &Plan) -> Planned {
+        match self.of_plan.get(plan) {
+            Some(Some(_)) => Planned::Known,
+            Some(None) => Planned::Differs,
+            None => Planned::Unknown,
         }
     }
 
@@ -103,17 +152,25 @@ impl Variants {
         *self = Variants::default();
     }
 
-    /// What the server gives for so many authors, if it is known.
+    /// What the server gives by a plan, or for so many authors where none was asked for, if it is known.
     #[must_use]
-    pub fn of(&self, crowd: Crowd) -> Option<&Variant> {
-        self.of_crowd.get(crowd.number())?.as_ref()
+    pub fn of(&self, crowd: Crowd, plan: Option<&Plan>) -> Option<&Variant> {
+        match plan {
+            Some(plan) => self.of_plan.get(plan)?.as_ref(),
+            None => self.of_crowd.get(crowd.number())?.as_ref(),
+        }
     }
 
     /// Puts the key flags of column definitions to what the server gives; each is the payload of one. False, and nothing is changed:
     /// it is not known, or something else differs.
     #[must_use]
-    pub fn put_back(&self, crowd: Crowd, definitions: &mut [&mut [u8]]) -> bool {
-        let Some(variant) = self.of(crowd) else {
+    pub fn put_back(
+        &self,
+        crowd: Crowd,
+        plan: Option<&Plan>,
+        definitions: &mut [&mut [u8]],
+    ) -> bool {
+        let Some(variant) = self.of(crowd, plan) else {
             return false;
         };
         let own = Columns::read(definitions.iter().map(|definition| &**definition));
@@ -156,7 +213,7 @@ mod tests {
 
     fn put_back(variants: &Variants, crowd: Crowd, columns: &mut [Vec<u8>]) -> bool {
         let mut all: Vec<&mut [u8]> = columns.iter_mut().map(Vec::as_mut_slice).collect();
-        variants.put_back(crowd, &mut all)
+        variants.put_back(crowd, None, &mut all)
     }
 
     fn ends(last: u16) -> Ends {
@@ -171,6 +228,7 @@ mod tests {
         let mut variants = Variants::default();
         variants.learn(
             Crowd::of(MANY),
+            None,
             read(&columns([0x4203, 0x1001])),
             ends(0x22),
         );
@@ -178,11 +236,18 @@ mod tests {
         assert!(put_back(&variants, Crowd::of(MANY), &mut narrowed));
         assert_eq!(narrowed, columns([0x4203, 0x1001]));
         assert_eq!(
-            variants.of(Crowd::of(MANY)).map(|variant| variant.ends),
+            variants
+                .of(Crowd::of(MANY), None)
+                .map(|variant| variant.ends),
             Some(ends(0x20))
         );
         // And the other way round.
-        variants.learn(Crowd::of(FEW), read(&columns([0x0001, 0x1001])), ends(2));
+        variants.learn(
+            Crowd::of(FEW),
+            None,
+            read(&columns([0x0001, 0x1001])),
+            ends(2),
+        );
         assert!(put_back(&variants, Crowd::of(FEW), &mut narrowed));
         assert_eq!(narrowed, columns([0x0001, 0x1001]));
     }
@@ -192,7 +257,12 @@ mod tests {
         let mut variants = Variants::default();
         let mut own = columns([0x4203, 0x1001]);
         assert!(!put_back(&variants, Crowd::of(MANY), &mut own));
-        variants.learn(Crowd::of(MANY), read(&columns([0x4203, 0x1001])), ends(2));
+        variants.learn(
+            Crowd::of(MANY),
+            None,
+            read(&columns([0x4203, 0x1001])),
+            ends(2),
+        );
         assert!(!put_back(&variants, Crowd::of(FEW), &mut own));
         // NOT_NULL is no key flag.
         let mut nullable = columns([0x4202, 0x1001]);
@@ -206,11 +276,44 @@ mod tests {
     #[test]
     fn another_table_makes_all_be_learned_anew() {
         let mut variants = Variants::default();
-        variants.learn(Crowd::of(MANY), read(&columns([0x4203, 0x1001])), ends(2));
-        variants.learn(Crowd::of(FEW), read(&[definition("id", 0x4203)]), ends(2));
-        assert_eq!(variants.of(Crowd::of(MANY)), None);
-        assert!(variants.of(Crowd::of(FEW)).is_some());
+        variants.learn(
+            Crowd::of(MANY),
+            None,
+            read(&columns([0x4203, 0x1001])),
+            ends(2),
+        );
+        variants.learn(
+            Crowd::of(FEW),
+            None,
+            read(&[definition("id", 0x4203)]),
+            ends(2),
+        );
+        assert_eq!(variants.of(Crowd::of(MANY), None), None);
+        assert!(variants.of(Crowd::of(FEW), None).is_some());
         variants.forget();
-        assert_eq!(variants.of(Crowd::of(FEW)), None);
+        assert_eq!(variants.of(Crowd::of(FEW), None), None);
+    }
+
+    #[test]
+    fn what_a_plan_gives_is_known_until_it_gives_something_else() {
+        let (one, other) = (Plan::new(vec![1]), Plan::new(vec![2]));
+        let (keys, none) = (columns([0x4203, 0x1001]), columns([0x0001, 0x1001]));
+        let few = Crowd::of(FEW);
+        let mut variants = Variants::default();
+        variants.learn(few, Some(one.clone()), read(&keys), ends(2));
+        variants.learn(few, Some(other.clone()), read(&none), ends(2));
+        assert_eq!(variants.planned(&one), Planned::Known);
+        assert_eq!(
+            variants.of(few, Some(&one)).map(|it| &it.flags[..]),
+            Some(&[0x4202, 0][..])
+        );
+        variants.learn(few, Some(one.clone()), read(&none), ends(2));
+        assert_eq!(variants.planned(&one), Planned::Differs);
+        assert_eq!(variants.of(few, Some(&one)), None);
+        assert_eq!(variants.planned(&other), Planned::Known);
+        for number in 3..200 {
+            variants.learn(few, Some(Plan::new(vec![number])), read(&none), ends(2));
+        }
+        assert_eq!(variants.planned(&Plan::new(vec![199])), Planned::Unknown);
     }
 }

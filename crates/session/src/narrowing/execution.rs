@@ -33,7 +33,7 @@ pub struct Prepare {
 
 /// What a narrowed statement that is prepared is to be executed with.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct ToExecute {
     made: Made,
     ids: Vec<u64>,
     /// So many of the client's parameters come before the ids.
@@ -114,7 +114,7 @@ impl<K: Feeds> World<'_, K> {
         let (text, words, names) = (executed.feed.text(), &subject.words, &template.names);
         let open = template.shape.narrow_open(text, words, names, size, form);
         let open = open.ok_or(Refused::NotUnderstood)?;
-        let plan = Plan {
+        let plan = ToExecute {
             made: Made {
                 of: Arc::clone(&executed.feed),
                 template: Arc::clone(template),
@@ -143,7 +143,7 @@ impl<K: Feeds> World<'_, K> {
         subject: Subject,
         wishes: Wishes,
         candidates: Candidates,
-        plan: Plan,
+        plan: ToExecute,
         reply: Reply,
     ) -> Turn {
         let executed = self.executed.ok_or(Why::Failed)?;
@@ -176,7 +176,7 @@ impl<K: Feeds> World<'_, K> {
         subject: Subject,
         wishes: Wishes,
         candidates: Candidates,
-        plan: &Plan,
+        plan: &ToExecute,
     ) -> Turn {
         let capabilities = self.session.capabilities;
         let kind = command::Parameter::kind_of_u64(subject.template.types.id.signed, capabilities);

@@ -9,6 +9,7 @@
 //! answer is that of one moment.
 
 mod execution;
+mod explained;
 mod proofs;
 mod reply;
 mod why;
@@ -23,6 +24,7 @@ use headwater_feed::bind::{Asked, At, Statement};
 use headwater_feed::cost::Crowd;
 use headwater_feed::narrow::{Candidates as Among, Form};
 use headwater_feed::template::{Choice, Retired};
+use headwater_feed::variants::Plan;
 use headwater_feed::words::Words;
 use headwater_feed::{Refused, Template};
 use headwater_timeline::KeyType;
@@ -32,8 +34,8 @@ use headwater_wire::command;
 use headwater_wire::reply::Outcome;
 use headwater_wire::resultset::Answer;
 
-use execution::Plan;
 pub use execution::Prepare;
+use execution::ToExecute;
 use proofs::Unproved;
 pub use why::Why;
 
@@ -155,6 +157,8 @@ pub struct Policy {
     pub privileges_ttl: Duration,
     /// Whatever it costs (`feeds.narrow`).
     pub always: bool,
+    /// Columns are described exactly as directly, or the statement is relayed (`feeds.columns`).
+    pub exact: bool,
 }
 
 /// So often candidates that have changed are taken anew.
@@ -186,10 +190,12 @@ enum Stage {
     Proving(Subject, Unproved),
     /// Memory is asked.
     Looking(Subject, Wishes),
+    /// The server says how it would go about the statement.
+    Explaining(Subject, Wishes, Found, Choice),
     /// The statement itself runs, to be learned from.
-    Learning(Subject, Crowd),
+    Learning(Subject, Crowd, Option<Plan>),
     /// The narrowed one is prepared.
-    Preparing(Subject, Wishes, Candidates, Plan),
+    Preparing(Subject, Wishes, Candidates, ToExecute),
     /// The narrowed one runs.
     Running(Subject, Wishes, Candidates),
     /// It is asked whether anything has changed.
@@ -211,6 +217,8 @@ struct Wishes {
     wanted: usize,
     range: Range<Keyed>,
     anew: u32,
+    /// How the server would go about it, where that has been asked.
+    plan: Option<Plan>,
     /// Candidates did not suffice at first.
     short: bool,
 }
@@ -336,8 +344,11 @@ impl Stage {
             (Stage::Looking(subject, wishes), Input::Candidates(found)) => {
                 world.choose(subject, wishes, found?)
             }
-            (Stage::Learning(subject, crowd), Input::Reply(reply)) => {
-                world.learned(&subject, crowd, reply)
+            (Stage::Explaining(subject, wishes, found, choice), Input::Answers(answers)) => {
+                world.explained(subject, wishes, found, choice, answers)
+            }
+            (Stage::Learning(subject, crowd, plan), Input::Reply(reply)) => {
+                world.learned(&subject, crowd, plan, reply)
             }
             (Stage::Preparing(subject, wishes, candidates, plan), Input::Reply(reply)) => {
                 world.prepared(subject, wishes, candidates, plan, reply)
@@ -445,6 +456,7 @@ impl<K: Feeds> World<'_, K> {
             wanted,
             range,
             anew: 0,
+            plan: None,
             short: false,
         };
         Ok(wish(subject, wishes))
@@ -458,12 +470,30 @@ impl<K: Feeds> World<'_, K> {
         // What was missing in memory was loaded once and for all: that is no cost of this way.
         self.begun.get_or_insert(self.now);
         let crowd = Crowd::of(found.authors);
+        let choice = subject.template.choose(crowd, self.policy.always);
+        let goes_on = matches!(choice, Choice::Learn | Choice::Narrowed { .. });
+        match goes_on && self.policy.exact && wishes.plan.is_none() {
+            true => self.explain(subject, wishes, found, choice),
+            false => self.carry_out(subject, wishes, found, choice),
+        }
+    }
+
+    /// Has the server be asked in the way that was chosen.
+    fn carry_out(
+        &mut self,
+        subject: Subject,
+        wishes: Wishes,
+        found: Found,
+        choice: Choice,
+    ) -> Turn {
+        let crowd = Crowd::of(found.authors);
         let template = &subject.template;
-        let buffered = match template.choose(crowd, self.policy.always) {
+        let buffered = match choice {
             Choice::Learn => {
                 let payload = self.as_it_is();
                 *self.begun = Some(self.now);
-                return Ok((Stage::Learning(subject, crowd), Need::Run(payload)));
+                let learning = Stage::Learning(subject, crowd, wishes.plan);
+                return Ok((learning, Need::Run(payload)));
             }
             Choice::Direct => return Err(Why::Cheaper),
             Choice::Retired(retired) => return Err(Why::Retired(retired)),
@@ -502,7 +532,13 @@ impl<K: Feeds> World<'_, K> {
     }
 
     /// The server's own answer: the client is told it, and what it says of its columns is remembered.
-    fn learned(&mut self, subject: &Subject, crowd: Crowd, reply: Reply) -> Turn {
+    fn learned(
+        &mut self,
+        subject: &Subject,
+        crowd: Crowd,
+        plan: Option<Plan>,
+        reply: Reply,
+    ) -> Turn {
         let template = &subject.template;
         let Some(bytes) = reply.bytes else {
             template.retire(Retired::Long);
@@ -514,7 +550,7 @@ impl<K: Feeds> World<'_, K> {
             Outcome::Ok(ok) if ok.warnings == 0 => {
                 let took = self.microseconds();
                 if let Some((columns, ends)) = reply::read(&bytes, self.session.capabilities) {
-                    template.learn(crowd, took, columns, ends);
+                    template.learn(crowd, plan, took, columns, ends);
                 }
             }
             Outcome::Ok(_) => template.retire(Retired::Warns),
@@ -590,7 +626,8 @@ impl<K: Feeds> World<'_, K> {
         // Of other columns than those that were told of the client's own statement, the server tells it with a flag.
         let fits = |own: usize| self.executed.is_none_or(|executed| executed.columns == own);
         if !reply::put_back(&mut bytes, capabilities, |own| {
-            let known = fits(own.len()).then(|| template.put_back(crowd, own));
+            let plan = wishes.plan.as_ref();
+            let known = fits(own.len()).then(|| template.put_back(crowd, plan, own));
             known.flatten()
         }) {
             return Err(Why::Retired(Retired::Columns));

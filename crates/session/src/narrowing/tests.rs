@@ -142,6 +142,7 @@ impl Scene {
                 candidates: 32,
                 privileges_ttl: Duration::from_secs(1),
                 always: true,
+                exact: false,
             },
             now: Instant::now(),
         }

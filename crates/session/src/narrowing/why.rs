@@ -22,6 +22,8 @@ pub enum Why {
     Unchecked,
     /// What was seen of its template bars it.
     Retired(Retired),
+    /// How the server describes its columns is not certain.
+    ColumnsUnsure,
     /// The server's own way costs less.
     Cheaper,
     /// It names more authors than `limits.list_authors`, or wants rows beyond `limits.candidates`.
@@ -42,7 +44,7 @@ pub enum Why {
 
 impl Why {
     /// Every one, but for what texts and sessions say.
-    pub const OWN: [Why; 15] = [
+    pub const OWN: [Why; 16] = [
         Why::Execution,
         Why::New,
         Why::Suggested,
@@ -50,6 +52,7 @@ impl Why {
         Why::Retired(Retired::Warns),
         Why::Retired(Retired::Columns),
         Why::Retired(Retired::Long),
+        Why::ColumnsUnsure,
         Why::Cheaper,
         Why::TooMany,
         Why::NotInMemory,
@@ -129,6 +132,11 @@ impl Why {
                 "long_answer",
                 "an answer was longer than `limits.tail_bytes`",
                 "raise it, or ask for fewer rows or columns",
+            ),
+            Why::ColumnsUnsure => (
+                "columns_unsure",
+                "`feeds.columns` is `exact`, and how the server describes the columns does not follow from EXPLAIN, or it is prepared",
+                "`feeds.columns = \"learned\"`, if a client does not mind key flags",
             ),
             Why::Cheaper => (
                 "cheaper_directly",
