@@ -67,9 +67,14 @@ pub struct Costs {
     trial: u32,
     /// Statements since it was tried last.
     since: u32,
+    /// So often the other way was tried.
+    trials: u32,
 }
 
-/// The other way is tried after so many statements in any case.
+/// The other way is tried after so many statements at first, as the server may have been cold or busy when it was seen first, then after
+/// four times as many each time.
+const TRIED_FIRST: u32 = 32;
+/// And after so many in any case.
 const TRIED: u32 = 1_000;
 /// And after so many, where it seems to cost less.
 const SUSPECTED: u32 = 50;
@@ -94,6 +99,7 @@ impl Costs {
         if self.trial == 0 && self.is_due() {
             self.trial = ENOUGH;
             self.since = 0;
+            self.trials = self.trials.saturating_add(1);
             *self.other() = Mean::default();
         }
         match (self.takes_direct, self.trial > 0) {
@@ -117,7 +123,8 @@ impl Costs {
             false => (&self.narrowed, &self.direct),
         };
         let seems_better = other.mean < taken.mean * MARGIN;
-        self.since >= TRIED || self.since >= SUSPECTED && seems_better
+        let tried = TRIED_FIRST.saturating_mul(4_u32.saturating_pow(self.trials));
+        self.since >= tried.min(TRIED) || self.since >= SUSPECTED && seems_better
     }
 
     fn other(&mut self) -> &mut Mean {
@@ -251,12 +258,23 @@ mod tests {
     fn the_first_is_direct_and_the_cheaper_way_is_taken() {
         let mut costs = Costs::default();
         assert_eq!(run(&mut costs, 1, 8_000.0, 250.0), (1, 0));
-        // Three in a thousand go the dearer way.
-        let (direct, _) = run(&mut costs, 3_000, 8_000.0, 250.0);
-        assert!((6..=9).contains(&direct), "{direct}");
+        // Some more at first, then three in a thousand go the dearer way.
+        let (direct, _) = run(&mut costs, 1_000, 8_000.0, 250.0);
+        assert_eq!(direct, 9);
+        let (direct, _) = run(&mut costs, 10_000, 8_000.0, 250.0);
+        assert!((27..=30).contains(&direct), "{direct}");
         let mut costs = Costs::default();
         let (_, narrowed) = run(&mut costs, 3_000, 160.0, 250.0);
-        assert!((3..=15).contains(&narrowed), "{narrowed}");
+        assert!((3..=18).contains(&narrowed), "{narrowed}");
+    }
+
+    #[test]
+    fn a_first_one_that_was_slow_does_not_decide_for_long() {
+        let mut costs = Costs::default();
+        assert_eq!(costs.choose(), Course::Measured);
+        costs.took(Way::Direct, 5_000.0);
+        let (_, narrowed) = run(&mut costs, 1_000, 160.0, 250.0);
+        assert!(narrowed < 60, "{narrowed}");
     }
 
     #[test]

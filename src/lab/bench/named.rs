@@ -163,6 +163,7 @@ fn measure(flags: &BenchFlags, feed: &FeedDefinition, stop: &Stop) -> Result<Fig
             connections: pair.first().map_or(0, |cell| cell.connections),
             direct: of(Route::Direct),
             headwater: of(Route::Headwater),
+            target: 0.0,
             without: None,
         }
     });

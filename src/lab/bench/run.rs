@@ -85,7 +85,8 @@ pub fn run(flags: &BenchFlags, data: Data, stop: &Stop) -> Result<Report, BenchE
     };
     let shapes = match flags.shapes {
         Some(messages) => {
-            let (shapes, found) = shapes::measure(flags, messages, &account, stop)?;
+            let (shapes, found) =
+                shapes::measure(flags, messages, &account, data.server.mariadb, stop)?;
             differences.join(found);
             Some(shapes)
         }

@@ -163,7 +163,7 @@ fn feeds(shapes: &Shapes, out: &mut String) -> fmt::Result {
     writeln!(
         out,
         "\nSELECTs of feeds, in {}, made for this and dropped again: {} users, {} messages; {} s a figure\n\
-         {:<41}{:>5}{:>12}{:>12}{:>9}{:>10}{:>10}",
+         {:<41}{:>5}{:>12}{:>12}{:>9}{:>10}{:>10}{:>10}",
         shapes.database,
         thousands(shapes.users.into()),
         thousands(shapes.messages.into()),
@@ -173,6 +173,7 @@ fn feeds(shapes: &Shapes, out: &mut String) -> fmt::Result {
         "directly/s",
         "Headwater/s",
         "ratio",
+        "target",
         "p50 us",
         "p99 us"
     )?;
@@ -180,7 +181,7 @@ fn feeds(shapes: &Shapes, out: &mut String) -> fmt::Result {
         let by = shape.without.unwrap_or(shape.direct);
         writeln!(
             out,
-            "{:<41}{:>5}{:>12}{:>12}{:>9}{:>10}{:>10}",
+            "{:<41}{:>5}{:>12}{:>12}{:>9}{:>10}{:>10}{:>10}",
             shape.name,
             shape.connections,
             thousands(by.rate),
@@ -188,6 +189,10 @@ fn feeds(shapes: &Shapes, out: &mut String) -> fmt::Result {
             shape
                 .ratio()
                 .map_or("-".into(), |ratio| format!("{ratio:.2}")),
+            match shape.ratio().is_some_and(|ratio| ratio >= shape.target) {
+                true => format!(">= {}", shape.target),
+                false => format!("! >= {}", shape.target),
+            },
             thousands(shape.headwater.p50_us as f64),
             thousands(shape.headwater.p99_us as f64),
         )?;
@@ -195,7 +200,7 @@ fn feeds(shapes: &Shapes, out: &mut String) -> fmt::Result {
     let beside = &shapes.beside;
     writeln!(
         out,
-        "(the last one's first rate is that of a Headwater without feeds)\n\
+        "(! misses its target. Those that gain nothing are compared with a Headwater without feeds; the last one is the median of seven)\n\
          join beside {} inserts a second: {} a second, p50 {} us, p99 {} us; directly without inserts p50 {} us",
         thousands(beside.inserts.rate),
         thousands(beside.feeds.rate),

@@ -36,6 +36,8 @@ pub struct Shape {
     pub direct: Figures,
     /// Through Headwater.
     pub headwater: Figures,
+    /// What the ratio is to be at least; 0: anything.
+    pub target: f64,
     /// Through one that has no feeds; `None` where that was not measured.
     pub without: Option<Figures>,
 }

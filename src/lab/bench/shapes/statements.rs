@@ -22,12 +22,18 @@ pub enum Sort {
     ById(usize),
     /// So many authors, by time.
     ByTime(usize),
+    /// A join, by readers who follow few.
+    Few,
+    /// A list of one author, by id.
+    One,
+    /// A join with a filter that no message passes.
+    Nothing,
     /// A message by its id.
     NoFeed,
 }
 
 /// In the order in which they are asked for.
-pub const SHAPES: [Sort; 11] = [
+pub const SHAPES: [Sort; 14] = [
     Sort::Join,
     Sort::Select,
     Sort::Exists,
@@ -38,9 +44,14 @@ pub const SHAPES: [Sort; 11] = [
     Sort::ById(5_000),
     Sort::ByTime(500),
     Sort::ByTime(5_000),
+    Sort::Few,
+    Sort::One,
+    Sort::Nothing,
     Sort::NoFeed,
 ];
 
+/// Who follows so many at most follows few.
+const FEW: u64 = 3;
 /// Different lists of many authors.
 const LISTS: usize = 20;
 const COLUMNS: &str = "post.id, post.author, post.body";
@@ -58,7 +69,40 @@ impl Sort {
             Sort::Rare => "join, 1 of 50 passes a filter".into(),
             Sort::ById(authors) => format!("list of {authors}, by id"),
             Sort::ByTime(authors) => format!("list of {authors}, by time"),
+            Sort::Few => format!("join, by who follows {FEW} at most"),
+            Sort::One => "list of one author".into(),
+            Sort::Nothing => "join, nothing passes a filter".into(),
             Sort::NoFeed => "no feed: a message by its id".into(),
+        }
+    }
+
+    /// What the ratio is to be at least: to the direct rate, or to that of a Headwater without feeds.
+    #[must_use]
+    pub const fn target(self, mariadb: bool) -> f64 {
+        match self {
+            Sort::Join | Sort::Select | Sort::Exists => 25.0,
+            Sort::Filtered | Sort::Timed => 20.0,
+            Sort::Rare => 3.0,
+            Sort::ById(_) if mariadb => 2.0,
+            Sort::ById(_) => 1.3,
+            Sort::ByTime(_) => 40.0,
+            Sort::Few | Sort::One | Sort::Nothing => 0.95,
+            Sort::NoFeed => 0.98,
+        }
+    }
+
+    /// It gains nothing: what it loses is measured, against a Headwater without feeds.
+    #[must_use]
+    pub const fn gains_nothing(self) -> bool {
+        matches!(self, Sort::Few | Sort::One | Sort::Nothing | Sort::NoFeed)
+    }
+
+    /// How often it is measured: the median ratio counts.
+    #[must_use]
+    pub const fn times(self) -> usize {
+        match self {
+            Sort::NoFeed => 7,
+            _ => 1,
         }
     }
 
@@ -94,6 +138,14 @@ impl Sort {
             Sort::ById(authors) => return many(authors, "post.id DESC LIMIT 20"),
             Sort::ByTime(authors) => {
                 return many(authors, "post.created_at DESC, post.id DESC LIMIT 20");
+            }
+            Sort::Few => {
+                let few = client.numbers(&format!(
+                    "SELECT user_id FROM follower GROUP BY user_id HAVING COUNT(*) <= {FEW} LIMIT {}",
+                    readers.len()
+                ))?;
+                let of_one = |reader: &u64| (*reader, self.of_reader(*reader));
+                return Ok(few.iter().map(of_one).collect());
             }
             _ => {}
         }
@@ -134,7 +186,9 @@ impl Sort {
                 "EXISTS (SELECT 1 FROM follower WHERE follower.follower_id = post.author AND follower.user_id = {reader})"
             )),
             Sort::NoFeed => format!("SELECT {COLUMNS} FROM post WHERE post.id = {reader}"),
-            Sort::Join | Sort::Filtered | Sort::ById(_) | Sort::ByTime(_) => {
+            Sort::One => listed(&[reader], "", "post.id DESC LIMIT 20"),
+            Sort::Nothing => joined(" AND post.kind = 9", "post.id DESC LIMIT 20"),
+            Sort::Few | Sort::Join | Sort::Filtered | Sort::ById(_) | Sort::ByTime(_) => {
                 joined("", "post.id DESC LIMIT 20")
             }
         }
