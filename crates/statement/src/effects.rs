@@ -194,28 +194,35 @@ impl<'a> Outline<'a> {
             *place = Some(token);
         }
         self.tokens += 1;
-        self.parenthesis |= token.is_punct(b'(');
-        // A colon: `@name := 1`.
-        self.acts |= token.is_punct(b':') || ACTS.iter().any(|word| token.is_word(word));
-        if token.is_punct(b'(')
-            && let Some(name) = self.last.filter(|last| last.unquoted().is_some())
-        {
-            self.acts |= !HARMLESS.contains(&name.text.to_ascii_uppercase().as_slice());
+        match token.kind {
+            // A colon: `@name := 1`.
+            Kind::Punct(b':') => self.acts = true,
+            Kind::Punct(b'(') => self.opens(),
+            Kind::Word => self.add_word(&token),
+            _ => {}
+        }
+        // What is quoted can be a variable's name (@@`warning_count`) or a function's (`row_count`()).
+        if let Some(name) = token.unquoted() {
+            self.transaction |= is_one_of(name, TRANSACTION);
+            self.diagnostics |= is_one_of(name, DIAGNOSTICS);
         }
         self.last = Some(token);
+    }
+
+    /// A parenthesis: what stands in front of it may be called.
+    fn opens(&mut self) {
+        self.parenthesis = true;
+        if let Some(name) = self.last.filter(|last| last.unquoted().is_some()) {
+            self.acts |= !HARMLESS.contains(&name.text.to_ascii_uppercase().as_slice());
+        }
+    }
+
+    fn add_word(&mut self, token: &Token<'_>) {
+        self.acts |= is_one_of(token.text, ACTS);
         // MySQL reads a whole table by TABLE as well: SELECT 1 UNION TABLE t.
         self.from |= token.is_word("FROM") || token.is_word("TABLE");
         self.temporary |= token.is_word("TEMPORARY");
         self.statement |= token.is_word("STATEMENT");
-        // What is quoted can be a variable's name (@@`warning_count`) or a function's (`row_count`()).
-        if let Some(name) = token.unquoted() {
-            self.transaction |= TRANSACTION
-                .iter()
-                .any(|word| name.eq_ignore_ascii_case(word.as_bytes()));
-            self.diagnostics |= DIAGNOSTICS
-                .iter()
-                .any(|word| name.eq_ignore_ascii_case(word.as_bytes()));
-        }
     }
 
     fn word(&self, at: usize, words: &[&str]) -> bool {
@@ -302,6 +309,11 @@ impl<'a> Outline<'a> {
             ..Effects::STORED_CODE
         }
     }
+}
+
+fn is_one_of(name: &[u8], words: &[&str]) -> bool {
+    let mut words = words.iter();
+    words.any(|word| name.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 #[derive(Clone, Copy)]
