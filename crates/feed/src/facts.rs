@@ -179,6 +179,7 @@ impl TableFacts {
             name: cell(row, 1),
             class: class(&sql),
             is_virtual: extra.contains("VIRTUAL"),
+            is_zoned: split(&sql).0 == "timestamp",
         });
         self.types.push(sql);
         self.nullable.push(cell(row, 3) != "NO");

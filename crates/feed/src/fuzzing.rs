@@ -34,6 +34,7 @@ fn table(columns: &[(&str, Class)], unique: &[usize]) -> Table {
         name: (*name).to_owned(),
         class: *class,
         is_virtual: false,
+        is_zoned: false,
     };
     Table {
         columns: columns.iter().map(column).collect(),

@@ -1,6 +1,6 @@
 //! Nothing in a statement may fail, warn or act: its operands are of one class each, and its literals plain.
 
-use crate::query::{Condition, Item, List, Literal, Operand, Rows, Says};
+use crate::query::{Column, Condition, Item, List, Literal, Operand, Rows, Says};
 use crate::refused::Refused;
 use crate::schema::{Class, Schema};
 use crate::scope::Scope;
@@ -23,6 +23,8 @@ pub struct Plain<'a> {
     pub schema: &'a dyn Schema,
     /// What is left to be looked at in each statement.
     pub looks: Vec<Look>,
+    /// A TIMESTAMP is compared: by row and by index it may come out otherwise in an hour that comes twice.
+    pub zoned: bool,
 }
 
 /// What an operand is.
@@ -77,13 +79,13 @@ impl<'a> Plain<'a> {
                 self.compare(operand, from, scope)?;
                 self.compare(operand, to, scope)
             }
-            Says::Like(operand, pattern, _) => match self.operand(operand, scope)? {
+            Says::Like(operand, pattern, _) => match self.compared(operand, scope)? {
                 Kind::Of(Class::Text) => self.fits(*pattern, Class::Text),
                 _ => Err(Refused::Types),
             },
             Says::In(operand, list, _) => self.list(operand, list, scope),
             Says::InRows(operand, rows, _) => {
-                let left = self.operand(operand, scope)?;
+                let left = self.compared(operand, scope)?;
                 let right = self.rows(rows, scope)?;
                 match (left, right) {
                     (Kind::Of(left), Some(right)) if left.compares_with(right) => Ok(()),
@@ -110,11 +112,13 @@ impl<'a> Plain<'a> {
             self.condition(filter, &inner)?;
         }
         let of = rows.column.as_ref().map(|column| inner.resolve(column));
-        Ok(of.transpose()?.map(|of| inner.class(of)))
+        let of = of.transpose()?;
+        self.zoned |= of.is_some_and(|of| inner.is_zoned(of));
+        Ok(of.map(|of| inner.class(of)))
     }
 
     fn list(&mut self, operand: &Operand, list: &List, scope: &Scope<'_>) -> Result<(), Refused> {
-        let Kind::Of(class) = self.operand(operand, scope)? else {
+        let Kind::Of(class) = self.compared(operand, scope)? else {
             return Err(Refused::Types);
         };
         match list {
@@ -136,13 +140,20 @@ impl<'a> Plain<'a> {
         right: &Operand,
         scope: &Scope<'_>,
     ) -> Result<(), Refused> {
-        match (self.operand(left, scope)?, self.operand(right, scope)?) {
+        match (self.compared(left, scope)?, self.compared(right, scope)?) {
             (Kind::Of(left), Kind::Of(right)) if left.compares_with(right) => Ok(()),
             (Kind::Of(class), Kind::Literal(literal))
             | (Kind::Literal(literal), Kind::Of(class)) => self.fits(literal, class),
             (Kind::Literal(Literal::Number(_)), Kind::Literal(Literal::Number(_))) => Ok(()),
             _ => Err(Refused::Types),
         }
+    }
+
+    /// An operand that is compared.
+    fn compared(&mut self, operand: &Operand, scope: &Scope<'_>) -> Result<Kind, Refused> {
+        let zoned = |column: &&Column| scope.resolve(column).is_ok_and(|of| scope.is_zoned(of));
+        self.zoned |= operand.columns().iter().any(zoned);
+        self.operand(operand, scope)
     }
 
     fn operand(&mut self, operand: &Operand, scope: &Scope<'_>) -> Result<Kind, Refused> {

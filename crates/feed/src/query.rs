@@ -91,6 +91,18 @@ pub enum Operand {
     Now,
 }
 
+impl Operand {
+    /// Every column in it.
+    #[must_use]
+    pub fn columns(&self) -> Vec<&Column> {
+        match self {
+            Operand::Column(column) => vec![column],
+            Operand::Coalesce(all) => all.iter().flat_map(Operand::columns).collect(),
+            Operand::Literal(_) | Operand::Now => Vec::new(),
+        }
+    }
+}
+
 /// A literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Literal {

@@ -25,6 +25,8 @@ pub struct ColumnFacts {
     pub class: Class,
     /// It is computed whenever it is read, which may fail.
     pub is_virtual: bool,
+    /// A TIMESTAMP: it is told, and compared by row, in the session's time zone, but by index in UTC.
+    pub is_zoned: bool,
 }
 
 /// What may be compared without an error or a warning.

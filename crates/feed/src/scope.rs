@@ -101,6 +101,12 @@ impl<'a> Scope<'a> {
         self.facts(of).map_or(Class::Other, |facts| facts.class)
     }
 
+    /// Whether it is a TIMESTAMP.
+    #[must_use]
+    pub fn is_zoned(&self, of: Of) -> bool {
+        self.facts(of).is_some_and(|facts| facts.is_zoned)
+    }
+
     /// Which column a name means: of the innermost SELECT that has one.
     ///
     /// # Errors

@@ -53,6 +53,8 @@ pub struct Shape {
     pub ties: bool,
     /// Values that have to be looked at.
     pub looks: Vec<Look>,
+    /// A TIMESTAMP is compared.
+    pub zoned: bool,
 }
 
 /// Finds the shape of a SELECT that reads a feed.
@@ -85,6 +87,7 @@ pub fn shape(
         words,
         schema,
         looks: Vec::new(),
+        zoned: false,
     };
     for item in &query.items {
         plain.item(item, &scope)?;
@@ -128,6 +131,7 @@ pub fn shape(
         filter_end: query.filter_end,
         ties,
         looks: plain.looks,
+        zoned: plain.zoned,
     })
 }
 
@@ -198,7 +202,7 @@ fn one_row_a_message(
             .is_ok_and(|of| single.contains(&of.table))
     };
     let of_single = |item: &Item| match item {
-        Item::Operand(operand, _) => columns(operand).into_iter().all(only),
+        Item::Operand(operand, _) => operand.columns().into_iter().all(only),
         Item::All | Item::AllOf(_) => scope.shown(item).all(|seen| single.contains(&seen.number)),
     };
     if !query.group.is_empty() {
@@ -228,14 +232,6 @@ fn one_row_a_message(
     match single.len() == scope.own().len() {
         true => Ok(()),
         false => Err(Refused::Joins),
-    }
-}
-
-fn columns(operand: &Operand) -> Vec<&Column> {
-    match operand {
-        Operand::Column(column) => vec![column],
-        Operand::Coalesce(all) => all.iter().flat_map(columns).collect(),
-        Operand::Literal(_) | Operand::Now => Vec::new(),
     }
 }
 

@@ -32,6 +32,7 @@ fn table(columns: &[(&str, Class)], unique: &[&[usize]]) -> Table {
                 name: (*name).to_owned(),
                 class: *class,
                 is_virtual: *name == "computed",
+                is_zoned: *name == "deleted_at",
             })
             .collect(),
         unique: unique.iter().map(|key| key.to_vec()).collect(),

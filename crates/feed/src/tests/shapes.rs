@@ -305,3 +305,30 @@ fn bounds_are_found_in_every_form() {
         assert_eq!(bounds(none, false), [], "{none}");
     }
 }
+
+#[test]
+fn a_timestamp_that_is_compared_is_noted() {
+    let zoned = |condition: &str| {
+        let shape = shaped(
+            &format!(
+                "SELECT id, deleted_at FROM message WHERE user_id = 1 AND {condition} ORDER BY id DESC LIMIT 5"
+            ),
+            false,
+        );
+        shape.unwrap().zoned
+    };
+    for compared in [
+        "deleted_at < '2026-10-25 02:30:00'",
+        "NOT (deleted_at > NOW())",
+        "COALESCE(deleted_at, created_at) = created_at",
+        "(hidden = 1 OR created_at BETWEEN deleted_at AND '2026-10-25')",
+        "(deleted_at, id) < ('2026-10-25', 5)",
+        "EXISTS (SELECT 1 FROM message m WHERE m.deleted_at = message.created_at)",
+        "created_at IN (SELECT deleted_at FROM message m)",
+    ] {
+        assert!(zoned(compared), "{compared}");
+    }
+    for other in ["deleted_at IS NULL", "created_at < '2026-10-25 02:30:00'"] {
+        assert!(!zoned(other), "{other}");
+    }
+}

@@ -48,6 +48,7 @@ fn table<const N: usize>(columns: [&str; N], unique: &[usize]) -> Table {
         name: name.to_owned(),
         class: Class::Integer,
         is_virtual: false,
+        is_zoned: false,
     };
     Table {
         columns: columns.map(column).to_vec(),

@@ -30,7 +30,7 @@ pub enum Why {
     TooMany,
     /// Memory has not got its authors' messages, or not in time.
     NotInMemory,
-    /// Its feed is ordered by a TIMESTAMP, and the session's time zone is no offset.
+    /// Its feed is ordered by a TIMESTAMP, or it compares one, and the session's time zone is no offset.
     TimeZone,
     /// Messages of its page share a key, and nothing else orders them.
     Ties,
@@ -155,7 +155,7 @@ impl Why {
             ),
             Why::TimeZone => (
                 "time_zone",
-                "its feed is ordered by a TIMESTAMP, and the session's time zone has an hour that comes twice: what comes first in it is the server's choice",
+                "its feed is ordered by a TIMESTAMP, or it compares one, and the session's time zone has an hour that comes twice: what comes first in it, or passes, is the server's choice",
                 "`SET time_zone = '+00:00'`, or another offset, or order by a DATETIME",
             ),
             Why::Ties => (
