@@ -8,7 +8,7 @@ use crate::counted::Counted;
 use crate::definition::FeedId;
 use crate::query::{Condition, Query, Rows, Says, Source};
 use crate::shape::{Feed, Shape};
-use crate::variants::{Columns, Ends, Plan, Planned, Variants};
+use crate::variants::{self, Columns, Ends, Plan, Planned, Under, Variants};
 
 /// A template of a feed's statements, in one database.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub struct Named {
 struct Learned {
     costs: [Costs; Crowd::COUNT],
     need: Need,
-    variants: Variants,
+    variants: variants::Learned,
     /// Its columns are described as they are directly where they come through a temporary table.
     buffered: bool,
     retired: Option<Retired>,
@@ -144,14 +144,15 @@ impl Template {
         (candidates < most).then(|| candidates.saturating_mul(WIDER).min(most))
     }
 
-    /// How the next statement of so many authors is to be asked; `always`: narrowed, whatever that costs.
+    /// How the next statement of so many authors is to be asked, under these settings; `always`: narrowed, whatever that costs.
     #[must_use]
-    pub fn choose(&self, crowd: Crowd, always: bool) -> Choice {
+    pub fn choose(&self, crowd: Crowd, under: Under, always: bool) -> Choice {
         let learned = &mut *self.learned();
         if let Some(retired) = learned.retired {
             return Choice::Retired(retired);
         }
-        let known = learned.variants.of(crowd, None).is_some();
+        let variants = learned.variants.under(under);
+        let known = variants.is_some_and(|variants| variants.of(crowd, None).is_some());
         let Some(costs) = learned.costs.get_mut(crowd.number()) else {
             return Choice::Direct;
         };
@@ -169,21 +170,24 @@ impl Template {
 
     /// What is known of columns under a plan of the server's.
     #[must_use]
-    pub fn planned(&self, plan: &Plan) -> Planned {
-        self.learned().variants.planned(plan)
+    pub fn planned(&self, under: Under, plan: &Plan) -> Planned {
+        let learned = self.learned();
+        let variants = learned.variants.under(under);
+        variants.map_or(Planned::Unknown, |variants| variants.planned(plan))
     }
 
     /// A direct one was answered well, in so many microseconds; the server went about it by that plan, where that was asked.
     pub fn learn(
         &self,
-        crowd: Crowd,
+        (crowd, under): (Crowd, Under),
         plan: Option<Plan>,
         microseconds: f64,
         columns: Columns,
         ends: Ends,
     ) {
         let mut learned = self.learned();
-        learned.variants.learn(crowd, plan, columns, ends);
+        let learn = |variants: &mut Variants| variants.learn(crowd, plan, columns, ends);
+        learned.variants.change(under, learn);
         if let Some(costs) = learned.costs.get_mut(crowd.number()) {
             costs.took(Way::Direct, microseconds);
         }
@@ -212,19 +216,21 @@ impl Template {
     pub fn put_back(
         &self,
         crowd: Crowd,
+        under: Under,
         plan: Option<&Plan>,
         definitions: &mut [&mut [u8]],
     ) -> Option<Ends> {
         let learned = &mut *self.learned();
-        let ends = learned.variants.of(crowd, plan)?.ends;
-        if learned.variants.put_back(crowd, plan, definitions) {
+        let variants = learned.variants.under(under)?;
+        let ends = variants.of(crowd, plan)?.ends;
+        if variants.put_back(crowd, plan, definitions) {
             learned.misfits = 0;
             return Some(ends);
         }
         learned.misfits += 1;
         match learned.misfits {
-            // They may have been learned from a session with another character set.
-            1 => learned.variants.forget(),
+            // The tables may have changed since.
+            1 => learned.variants.change(under, Variants::forget),
             _ if learned.buffered => learned.retired = Some(Retired::Columns),
             _ => learned.buffered = true,
         }

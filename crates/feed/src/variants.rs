@@ -11,6 +11,10 @@ use crate::cost::Crowd;
 /// TIMESTAMP, ON_UPDATE_NOW, PART_KEY.
 pub const KEY_FLAGS: u16 = 0x660e;
 
+/// What else descriptions of columns follow: the session's settings and what its client can read, as one number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Under(pub u64);
+
 /// The columns of one answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
@@ -77,6 +81,35 @@ pub struct Variants {
     of_crowd: [Option<Variant>; Crowd::COUNT],
     /// `None`: it was not always the same.
     of_plan: BTreeMap<Plan, Option<Variant>>,
+}
+
+/// What was learned of one template under each of the settings that sessions have: the latest last, and no more than
+/// [`Self::MOST`].
+#[derive(Clone, Debug, Default)]
+pub struct Learned(Vec<(Under, Variants)>);
+
+impl Learned {
+    /// Under so many settings something is remembered.
+    pub const MOST: usize = 4;
+
+    /// What was learned under these.
+    #[must_use]
+    pub fn under(&self, under: Under) -> Option<&Variants> {
+        let own = self.0.iter().find(|(own, _)| *own == under);
+        own.map(|(_, variants)| variants)
+    }
+
+    /// Changes that. Where there is nothing yet, what was changed longest ago makes room.
+    pub fn change<T>(&mut self, under: Under, change: impl FnOnce(&mut Variants) -> T) -> T {
+        let own = self.0.iter().position(|(own, _)| *own == under);
+        let mut variants = own.map(|at| self.0.remove(at).1).unwrap_or_default();
+        let changed = change(&mut variants);
+        if self.0.len() == Self::MOST {
+            self.0.remove(0);
+        }
+        self.0.push((under, variants));
+        changed
+    }
 }
 
 /// Where the flags stand in a column definition, from its end: behind them come the decimals and two bytes of nothing.
@@ -271,6 +304,24 @@ mod tests {
         let mut fewer = vec![definition("id", 0x4203)];
         assert!(!put_back(&variants, Crowd::of(MANY), &mut fewer));
         assert_eq!(Columns::read([&b"abc"[..]]), None);
+    }
+
+    #[test]
+    fn what_is_learned_under_some_settings_says_nothing_of_others() {
+        let mut learned = Learned::default();
+        let learn = |variants: &mut Variants| {
+            variants.learn(Crowd::of(MANY), read(&columns([0x4203, 0x1001])), ends(2));
+        };
+        for settings in 1..=4 {
+            learned.change(Under(settings), learn);
+        }
+        assert!(learned.under(Under(1)).is_some() && learned.under(Under(5)).is_none());
+        // The latest four.
+        learned.change(Under(1), |_| ());
+        learned.change(Under(5), learn);
+        let known = |settings: &u64| learned.under(Under(*settings)).is_some();
+        let known: Vec<u64> = (0..=9).filter(known).collect();
+        assert_eq!(known, [1, 3, 4, 5]);
     }
 
     #[test]

@@ -22,8 +22,12 @@ const READS_LOCK: usize = 3;
 /// The columns behind that: its time zone, and the one that SYSTEM stands for.
 const TIME_ZONE: usize = 4;
 const SYSTEM_TIME_ZONE: usize = 5;
+/// The columns behind these: a number that stands for all settings which plans and descriptions of columns follow, and whether those
+/// of plans are as in any other session.
+const PLANS: usize = 6;
+const PLANS_AS_ALL: usize = 7;
 /// Where the variables begin.
-const FIRST: usize = 6;
+const FIRST: usize = 8;
 /// The variables.
 const VARIABLES: [Variable; 10] = [
     ("sql_mode", is_no_oracle),
@@ -71,6 +75,26 @@ const MYSQL: [Variable; 7] = [
         value.eq_ignore_ascii_case(b"AUTOMATIC")
     }),
 ];
+/// What a plan follows, beside the tables: under other values the server may describe the columns of a feed's statement otherwise, or
+/// warn of one. All of them are known to every release.
+const STEERING: [&str; 8] = [
+    "optimizer_switch",
+    "optimizer_prune_level",
+    "optimizer_search_depth",
+    "eq_range_index_dive_limit",
+    "max_seeks_for_key",
+    "max_join_size",
+    "join_buffer_size",
+    "sort_buffer_size",
+];
+const STEERING_MARIADB: [&str; 5] = [
+    "optimizer_use_condition_selectivity",
+    "optimizer_selectivity_sampling_limit",
+    "use_stat_tables",
+    "join_cache_level",
+    "in_predicate_conversion_threshold",
+];
+const STEERING_MYSQL: [&str; 2] = ["range_optimizer_max_mem_size", "tmp_table_size"];
 /// So many ids in a list are a table of its own to MariaDB, unless it is told otherwise.
 pub const LONG_LIST: u16 = 1_000;
 /// By far more than a call needs.
@@ -104,11 +128,27 @@ pub fn settings_query(mariadb: bool) -> String {
         "@@time_zone".to_owned(),
         "@@system_time_zone".to_owned(),
     ];
+    let [own, of_all] = ["@@", "@@global."].map(|scope| steering(mariadb, scope));
+    columns.push(format!(
+        "CRC32(CONCAT_WS(0x2f,IFNULL(@@character_set_results,0x2d),{own}))"
+    ));
+    columns.push(format!("CONCAT_WS(0x2f,{own})=CONCAT_WS(0x2f,{of_all})"));
     columns.extend(variables(mariadb).map(|(name, _)| format!("@@{name}")));
     if !mariadb {
         columns.push("@@optimizer_switch<>@@global.optimizer_switch".into());
     }
     format!("SELECT {}", columns.join(","))
+}
+
+/// What plans follow, as a list of SQL expressions.
+fn steering(mariadb: bool, scope: &str) -> String {
+    let own: &[&str] = match mariadb {
+        true => &STEERING_MARIADB,
+        false => &STEERING_MYSQL,
+    };
+    let names = STEERING.iter().chain(own);
+    let names: Vec<String> = names.map(|name| format!("{scope}{name}")).collect();
+    names.join(",")
 }
 
 /// The variables of [`settings_query`], in the order of its columns from `FIRST` on.
@@ -141,6 +181,10 @@ pub struct Settings {
     pub reads_lock: bool,
     /// How far its time zone is ahead of UTC, in microseconds, if that is always the same.
     pub ahead: Option<i64>,
+    /// Plans, and what is said of columns, follow settings: this is another number where one of them is another.
+    pub plans: u32,
+    /// Settings that plans follow are not as in any other session.
+    pub steers: bool,
 }
 
 /// Judges the flags behind the row that [`settings_query`] returns.
@@ -182,6 +226,10 @@ pub fn judge_settings(mariadb: bool, rows: &Rows) -> Result<Settings, Reason> {
             b"SYSTEM" => text(SYSTEM_TIME_ZONE),
             zone => zone,
         }),
+        plans: number(text(PLANS))
+            .and_then(|sum| u32::try_from(sum).ok())
+            .unwrap_or_default(),
+        steers: text(PLANS_AS_ALL) != b"1",
     })
 }
 

@@ -376,6 +376,13 @@ impl Standing {
         self.settings.last()?.ahead
     }
 
+    /// A number that stands for the settings which plans follow.
+    #[must_use]
+    pub fn plans(&self) -> u32 {
+        let settings = self.settings.last();
+        settings.map_or(0, |settings| settings.plans)
+    }
+
     /// The right to execute that was seen last.
     #[must_use]
     pub fn may_execute(&self) -> Option<&ExecuteRight> {
@@ -432,7 +439,8 @@ impl Standing {
     pub fn feed_obstacle(&self) -> Option<Reason> {
         let settings = self.settings.proven();
         // A session that reads what is not committed has no server that memory could be of.
-        if settings.is_some_and(|settings| settings.server.is_empty()) {
+        // Of one that steers the server's plans nothing was learned.
+        if settings.is_some_and(|settings| settings.server.is_empty() || settings.steers) {
             return Some(Reason::Settings);
         }
         let locks = settings.is_some_and(|settings| settings.reads_lock);
@@ -487,6 +495,8 @@ mod tests {
             wait_timeout: Duration::from_secs(9),
             reads_lock: false,
             ahead: None,
+            plans: 7,
+            steers: false,
         });
     }
 

@@ -45,7 +45,7 @@ impl<K: Feeds> World<'_, K> {
         };
         self.session.standing.observe(rows.end());
         let plan = plan(rows).ok_or(Why::ColumnsUnsure)?;
-        let choice = match subject.template.planned(&plan) {
+        let choice = match subject.template.planned(self.under(), &plan) {
             Planned::Known => choice,
             Planned::Unknown => Choice::Learn,
             Planned::Differs => return Err(Why::ColumnsUnsure),

@@ -24,7 +24,7 @@ use headwater_feed::bind::{Asked, At, Statement};
 use headwater_feed::cost::Crowd;
 use headwater_feed::narrow::{Candidates as Among, Form};
 use headwater_feed::template::{Choice, Retired};
-use headwater_feed::variants::Plan;
+use headwater_feed::variants::{Plan, Under};
 use headwater_feed::words::Words;
 use headwater_feed::{Refused, Template};
 use headwater_timeline::KeyType;
@@ -473,7 +473,9 @@ impl<K: Feeds> World<'_, K> {
         // What was missing in memory was loaded once and for all: that is no cost of this way.
         self.begun.get_or_insert(self.now);
         let crowd = Crowd::of(found.authors);
-        let choice = subject.template.choose(crowd, self.policy.always);
+        let choice = subject
+            .template
+            .choose(crowd, self.under(), self.policy.always);
         let goes_on = matches!(choice, Choice::Learn | Choice::Narrowed { .. });
         match goes_on && self.policy.exact && wishes.plan.is_none() {
             true => self.explain(subject, wishes, found, choice),
@@ -553,7 +555,7 @@ impl<K: Feeds> World<'_, K> {
             Outcome::Ok(ok) if ok.warnings == 0 => {
                 let took = self.microseconds();
                 if let Some((columns, ends)) = reply::read(&bytes, self.session.capabilities) {
-                    template.learn(crowd, plan, took, columns, ends);
+                    template.learn((crowd, self.under()), plan, took, columns, ends);
                 }
             }
             Outcome::Ok(_) => template.retire(Retired::Warns),
@@ -625,12 +627,12 @@ impl<K: Feeds> World<'_, K> {
             ));
         }
         let crowd = candidates.crowd;
-        let capabilities = self.session.capabilities;
+        let (capabilities, under) = (self.session.capabilities, self.under());
         // Of other columns than those that were told of the client's own statement, the server tells it with a flag.
         let fits = |own: usize| self.executed.is_none_or(|executed| executed.columns == own);
         if !reply::put_back(&mut bytes, capabilities, |own| {
             let plan = wishes.plan.as_ref();
-            let known = fits(own.len()).then(|| template.put_back(crowd, plan, own));
+            let known = fits(own.len()).then(|| template.put_back(crowd, under, plan, own));
             known.flatten()
         }) {
             return Err(Why::Retired(Retired::Columns));
@@ -670,6 +672,20 @@ impl<K: Feeds> World<'_, K> {
             template.sufficed();
         }
         Ok((Stage::Ended, Need::Tell(told)))
+    }
+
+    /// What the server's descriptions of columns follow in this session.
+    fn under(&self) -> Under {
+        const READ: [Capabilities; 3] = [
+            Capabilities::DEPRECATE_EOF,
+            Capabilities::OPTIONAL_RESULTSET_METADATA,
+            Capabilities::MARIADB_EXTENDED_METADATA,
+        ];
+        let plans = u64::from(self.session.standing.plans());
+        let read = READ.iter().fold(0, |read, one| {
+            read << 1 | u64::from(self.session.capabilities.contains(*one))
+        });
+        Under(plans << READ.len() | read)
     }
 
     #[allow(clippy::cast_precision_loss, reason = "a mean of times")]

@@ -121,6 +121,8 @@ fn settings() -> Settings {
         wait_timeout: Duration::MAX,
         reads_lock: false,
         ahead: Some(0),
+        plans: 7,
+        steers: false,
     }
 }
 
@@ -515,7 +517,7 @@ fn in_a_transaction_candidates_that_have_changed_are_not_taken_anew() {
 
 #[test]
 fn a_level_that_is_told_only_now_is_heeded() {
-    let values = "tl one 100 LOCKS SYSTEM UTC - ROW 16777216 18446744073709551615 1 0 0 0 OFF 0 0 - 9223372036854775807 1000";
+    let values = "tl one 100 LOCKS SYSTEM UTC 7 1 - ROW 16777216 18446744073709551615 1 0 0 0 OFF 0 0 - 9223372036854775807 1000";
     let row = |locks: &str| {
         let values = values.replace("LOCKS", locks);
         let cell = |value: &str| (value != "-").then(|| value.to_owned());
@@ -599,6 +601,28 @@ fn a_statement_whose_tables_are_proved_leaves_nothing_behind_where_it_is_relayed
         assert!(matches!(need, Need::Candidates(_) | Need::Relay(_)));
         assert_eq!(decision.is_plain(), plain);
     }
+}
+
+#[test]
+fn a_session_that_steers_plans_is_the_servers_and_one_of_other_settings_learns_its_own() {
+    let mut scene = Scene::learned(JOINED);
+    let narrowed = |needs: &[String]| needs.last().unwrap().starts_with("run ");
+    let asked = || vec![named(&[9, 8], false)];
+    let needs = scene.play(JOINED, asked());
+    assert!(needs.last().unwrap().contains(" IN (9,8)"), "{needs:?}");
+    scene.session.standing.settings_proved(Settings {
+        steers: true,
+        ..settings()
+    });
+    assert_eq!(scene.play(JOINED, vec![]), ["relay session_settings"]);
+    // Not learned under these: as it is.
+    scene.session.standing.settings_proved(Settings {
+        plans: 8,
+        ..settings()
+    });
+    let needs = scene.play(JOINED, asked());
+    assert!(narrowed(&needs), "{needs:?}");
+    assert!(!needs.last().unwrap().contains(" IN (9,8)"), "{needs:?}");
 }
 
 #[test]

@@ -269,6 +269,8 @@ pub(super) fn settings_for(wait_timeout: Duration) -> Settings {
         wait_timeout,
         reads_lock: false,
         ahead: None,
+        plans: 7,
+        steers: false,
     }
 }
 
@@ -324,10 +326,14 @@ pub(super) fn settings(database: Option<&str>) -> Answer {
 /// The same with other values of some.
 pub(super) fn settings_with(database: Option<&str>, other: &[(&str, &str)]) -> Answer {
     let query = crate::probe::settings_query(true);
-    // The identity's own expression has commas and variables in it.
-    let names = query
-        .split(",@@")
-        .skip_while(|name| *name != "wait_timeout");
+    // The identity's own expression has commas and variables in it, and so have the two that stand for what plans follow.
+    let (front, _) = query.split_once(",CRC32(").unwrap();
+    let (_, back) = query.split_once(",@@sql_mode").unwrap();
+    let front = front.split(",@@");
+    let names = front
+        .skip_while(|name| *name != "wait_timeout")
+        .chain(["plans", "plans_as_all", "sql_mode"])
+        .chain(back.split(",@@").skip(1));
     let values = names.map(|name| {
         let changed = other.iter().find(|(changed, _)| *changed == name);
         changed.map_or_else(|| default_of(name), |(_, value)| value)
@@ -345,7 +351,7 @@ fn default_of(name: &str) -> &'static str {
         "binlog_format" => "ROW",
         "max_heap_table_size" | "max_session_mem_used" => "67108864",
         "sql_select_limit" => "18446744073709551615",
-        "sql_big_selects" => "1",
+        "sql_big_selects" | "plans_as_all" => "1",
         "enforce_storage_engine" => "MEMORY",
         "in_predicate_conversion_threshold" => "1000",
         _ => "0",
