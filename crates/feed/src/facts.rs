@@ -180,6 +180,7 @@ impl TableFacts {
             class: class(&sql),
             is_virtual: extra.contains("VIRTUAL"),
             is_zoned: split(&sql).0 == "timestamp",
+            is_hidden: extra.contains("INVISIBLE"),
         });
         self.types.push(sql);
         self.nullable.push(cell(row, 3) != "NO");

@@ -27,6 +27,8 @@ pub struct ColumnFacts {
     pub is_virtual: bool,
     /// A TIMESTAMP: it is told, and compared by row, in the session's time zone, but by index in UTC.
     pub is_zoned: bool,
+    /// `*` does not show it.
+    pub is_hidden: bool,
 }
 
 /// What may be compared without an error or a warning.

@@ -221,7 +221,10 @@ fn one_row_a_message(
     if query.distinct {
         let is_id = |item: &Item| match item {
             Item::Operand(Operand::Column(column), _) => scope.resolve(column) == Ok(id),
-            _ => scope.shown(item).any(|seen| seen.number == id.table),
+            _ => {
+                let hidden = scope.facts(id).is_none_or(|facts| facts.is_hidden);
+                !hidden && scope.shown(item).any(|seen| seen.number == id.table)
+            }
         };
         let distinct = query.items.iter().any(is_id) && query.items.iter().all(of_single);
         return match distinct {

@@ -33,6 +33,7 @@ fn table(columns: &[(&str, Class)], unique: &[&[usize]]) -> Table {
                 class: *class,
                 is_virtual: *name == "computed",
                 is_zoned: *name == "deleted_at",
+                is_hidden: false,
             })
             .collect(),
         unique: unique.iter().map(|key| key.to_vec()).collect(),

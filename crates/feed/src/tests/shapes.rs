@@ -1,8 +1,9 @@
 //! Which statements are of a feed, and whose messages they ask for.
 
-use super::{read, shaped};
+use super::{app, feed, read, shaped};
 use crate::query::{List, Literal};
 use crate::refused::Refused;
+use crate::shape::shape;
 
 type Found = (Vec<String>, Vec<String>, Vec<String>);
 
@@ -331,4 +332,22 @@ fn a_timestamp_that_is_compared_is_noted() {
     for other in ["deleted_at IS NULL", "created_at < '2026-10-25 02:30:00'"] {
         assert!(!zoned(other), "{other}");
     }
+}
+
+#[test]
+fn a_star_does_not_show_an_id_that_is_hidden() {
+    let read_with = |is_hidden: bool, columns: &str| {
+        let text = format!(
+            "SELECT DISTINCT {columns} FROM message m WHERE user_id = 1 ORDER BY m.id DESC LIMIT 5"
+        );
+        let (words, query) = read(&text);
+        let mut app = app();
+        app.0[0].1.columns[0].is_hidden = is_hidden;
+        shape(&query.unwrap(), &words, &feed(false), &app).err()
+    };
+    for columns in ["*", "m.*"] {
+        assert_eq!(read_with(false, columns), None);
+        assert_eq!(read_with(true, columns), Some(Refused::Joins));
+    }
+    assert_eq!(read_with(true, "m.id, m.body"), None);
 }

@@ -49,6 +49,7 @@ fn table<const N: usize>(columns: [&str; N], unique: &[usize]) -> Table {
         class: Class::Integer,
         is_virtual: false,
         is_zoned: false,
+        is_hidden: false,
     };
     Table {
         columns: columns.map(column).to_vec(),

@@ -35,6 +35,7 @@ fn table(columns: &[(&str, Class)], unique: &[usize]) -> Table {
         class: *class,
         is_virtual: false,
         is_zoned: false,
+        is_hidden: false,
     };
     Table {
         columns: columns.iter().map(column).collect(),
