@@ -18,7 +18,11 @@ echo "fuzz: $(echo "$targets" | wc -l) targets, $seconds s each, $(nproc) at a t
 run() {
     target=$1
     mkdir -p "corpus/$target" "artifacts/$target"
-    if "target/$host/release/$target" "corpus/$target" "-max_total_time=$seconds" -rss_limit_mb=1024 -timeout=10 \
+    # What is found goes into the first folder; seeds are read from the second one.
+    seeds=
+    if [ -d "seeds/$target" ]; then seeds="seeds/$target"; fi
+    # shellcheck disable=SC2086
+    if "target/$host/release/$target" "corpus/$target" $seeds "-max_total_time=$seconds" -rss_limit_mb=1024 -timeout=10 \
         "-artifact_prefix=artifacts/$target/" >"artifacts/$target.log" 2>&1; then
         # Such as: Done 1234567 runs in 601 second(s)
         echo "fuzz: $target: $(tail -n 1 "artifacts/$target.log")"

@@ -146,7 +146,7 @@ impl Shape {
     }
 
     /// The message's id, as the text may name it.
-    fn column(&self, text: &[u8], words: &Words, feed: &Feed) -> Option<String> {
+    pub(crate) fn column(&self, text: &[u8], words: &Words, feed: &Feed) -> Option<String> {
         let qualifier = std::str::from_utf8(words.text(self.qualifier, text)).ok()?;
         Some(format!("{qualifier}.{}", quoted(&feed.id)))
     }

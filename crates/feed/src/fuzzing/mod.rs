@@ -1,5 +1,7 @@
 //! Body of the fuzz target `feed`: takes any bytes and fails by an assertion.
 
+mod second;
+
 use crate::authors::Follow;
 use crate::narrow::{Candidates, Form};
 use crate::parse::parse;
@@ -110,6 +112,8 @@ fn narrows(text: &[u8]) {
         return;
     };
     let (ids, oldest) = (Candidates::Ids(&[9u64, 7]), Candidates::From(7));
+    let original = second::read(text);
+    let column = own.column(text, &words, &feed).unwrap_or_default();
     let one = Candidates::Ids(&[9, 9]);
     assert_eq!(own.narrow(text, &words, &feed, one, Form::PLAIN), None);
     for (form, candidates) in Form::ALL
@@ -121,6 +125,13 @@ fn narrows(text: &[u8]) {
             assert!(form.replaces_list && (own.list.is_none() || candidates == oldest));
             continue;
         };
+        if let Some(original) = &original {
+            let condition = match candidates {
+                Candidates::Ids(_) => format!("{column} IN (9, 7)"),
+                Candidates::From(_) => format!("{column} >= 7"),
+            };
+            second::judge(original, &narrowed, form, &condition);
+        }
         let plain = match form.buffered {
             true => without_buffer(&narrowed),
             false => narrowed,
@@ -233,6 +244,7 @@ mod tests {
                 shape(&query, &words, &feed(), &app()).ok()
             });
             assert!(shaped.is_some(), "{statement}");
+            assert!(second::read(text).is_some(), "{statement}");
             narrows(text);
         }
     }

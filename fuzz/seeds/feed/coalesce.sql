@@ -1,0 +1,1 @@
+ SELECT COALESCE(m.body, 'none') AS body, m.id AS number FROM message m WHERE m.user_id IN (-1, 2) AND IFNULL(m.hidden, 0) <> 1 ORDER BY m.id DESC LIMIT 20

@@ -1,0 +1,1 @@
+ SELECT m.id FROM message m, follower f WHERE f.author = m.user_id AND f.reader = 7 AND NOT (m.hidden = 1 OR m.body IS NULL) ORDER BY m.id DESC LIMIT 20

@@ -1,0 +1,1 @@
+ SELECT `message`.* FROM `message` WHERE EXISTS (SELECT 1 FROM follower WHERE author = message.user_id AND reader = 7 LIMIT 1) ORDER BY `message`.`id` DESC LIMIT 20 OFFSET 0

@@ -1,0 +1,1 @@
+ SELECT DISTINCT m.id, m.body FROM message AS m JOIN follower f ON f.author = m.user_id AND f.reader = ? WHERE m.id < ? ORDER BY m.id DESC LIMIT ?

@@ -1,0 +1,1 @@
+ SELECT id FROM message WHERE (user_id IN (1, 2) OR user_id = 7) ORDER BY id DESC LIMIT 20

@@ -1,0 +1,1 @@
+ SELECT * FROM message WHERE user_id IN (1, 2, 3) AND hidden = 0 ORDER BY id DESC LIMIT 20

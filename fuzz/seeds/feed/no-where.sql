@@ -1,0 +1,1 @@
+ SELECT m.id FROM message m INNER JOIN follower f ON m.user_id = f.author AND f.reader = 7 GROUP BY m.id ORDER BY m.id DESC LIMIT 20

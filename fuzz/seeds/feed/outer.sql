@@ -1,0 +1,1 @@
+ SELECT m.id, u.name FROM message m LEFT JOIN users u ON u.id = m.user_id WHERE m.user_id = 3 ORDER BY m.id DESC LIMIT 20

@@ -1,0 +1,1 @@
+ SELECT m.id FROM message m WHERE m.user_id IN (SELECT author FROM follower WHERE reader = 7) AND m.body LIKE '%x%' ORDER BY m.id DESC LIMIT 5, 20

@@ -1,0 +1,1 @@
+ SELECT m.id FROM message m WHERE m.user_id IN (1, 2) AND (m.hidden IN (9, 7) AND m.body IN ('a', 'b')) ORDER BY m.id DESC LIMIT 20
