@@ -155,6 +155,13 @@ impl Costs {
     }
 }
 
+impl Costs {
+    /// A narrowed statement took so many microseconds and came to nothing: it is asked directly behind that.
+    pub fn took_in_vain(&mut self, microseconds: f64) {
+        self.took(Way::Narrowed, microseconds + self.direct.mean);
+    }
+}
+
 /// A mean in which the latest count most.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Mean {
@@ -287,6 +294,17 @@ mod tests {
         // And was cleaned up.
         let (direct, _) = run(&mut costs, 10_000, 100.0, 250.0);
         assert!(direct > 8_500, "{direct}");
+    }
+
+    #[test]
+    fn what_comes_to_nothing_costs_the_direct_way_as_well() {
+        let mut costs = Costs::default();
+        costs.took(Way::Direct, 34_000.0);
+        for _ in 0..ENOUGH {
+            assert_eq!(costs.choose(), Course::Narrowed);
+            costs.took_in_vain(17_000.0);
+        }
+        assert_eq!(costs.choose(), Course::Direct);
     }
 
     #[test]

@@ -193,7 +193,14 @@ impl Template {
         }
     }
 
-    /// A narrowed one took so many microseconds, whatever came of it.
+    /// A narrowed one took so many microseconds and came to nothing: the direct one comes behind it.
+    pub fn took_in_vain(&self, crowd: Crowd, microseconds: f64) {
+        if let Some(costs) = self.learned().costs.get_mut(crowd.number()) {
+            costs.took_in_vain(microseconds);
+        }
+    }
+
+    /// A narrowed one was answered in so many microseconds.
     pub fn took(&self, crowd: Crowd, microseconds: f64) {
         if let Some(costs) = self.learned().costs.get_mut(crowd.number()) {
             costs.took(Way::Narrowed, microseconds);

@@ -310,7 +310,12 @@ mod tests {
     fn what_is_learned_under_some_settings_says_nothing_of_others() {
         let mut learned = Learned::default();
         let learn = |variants: &mut Variants| {
-            variants.learn(Crowd::of(MANY), read(&columns([0x4203, 0x1001])), ends(2));
+            variants.learn(
+                Crowd::of(MANY),
+                None,
+                read(&columns([0x4203, 0x1001])),
+                ends(2),
+            );
         };
         for settings in 1..=4 {
             learned.change(Under(settings), learn);

@@ -604,12 +604,12 @@ impl<K: Feeds> World<'_, K> {
         if rows < limit && !candidates.all {
             template.fell_short(candidates.count, wishes.passed(rows));
             if candidates.tied {
-                template.took(candidates.crowd, self.microseconds());
+                template.took_in_vain(candidates.crowd, self.microseconds());
                 return Err(Why::Ties);
             }
             let wider = Template::wider(candidates.count, self.policy.candidates);
             let Some(most) = wider else {
-                template.took(candidates.crowd, self.microseconds());
+                template.took_in_vain(candidates.crowd, self.microseconds());
                 return Err(Why::Filtered);
             };
             let range = Range {
@@ -658,7 +658,7 @@ impl<K: Feeds> World<'_, K> {
         if !unchanged {
             // What a snapshot does not show stays hidden however often it is asked.
             if wishes.anew == TAKEN_ANEW || self.session.standing.reads_a_snapshot() {
-                template.took(candidates.crowd, self.microseconds());
+                template.took_in_vain(candidates.crowd, self.microseconds());
                 return Err(Why::Changed);
             }
             let anew = wishes.anew + 1;
