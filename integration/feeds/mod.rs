@@ -13,5 +13,6 @@ mod pair;
 mod prepared;
 mod rules;
 mod served;
+mod several;
 mod statements;
 mod transactions;

@@ -62,6 +62,20 @@ impl Pair {
         );
     }
 
+    /// Asks for several statements in one command, each of its own template.
+    #[track_caller]
+    pub(super) fn ask_several(&mut self, statements: &[(u64, String)]) {
+        let texts: Vec<&str> = statements.iter().map(|(_, text)| &**text).collect();
+        let text = texts.join(";");
+        let direct = self.direct.query(&text);
+        let proxied = self.proxied.query(&text);
+        assert_eq!(direct.len(), proxied.len(), "answers to: {text}");
+        let answers = direct.into_iter().zip(proxied);
+        for ((template, _), (direct, proxied)) in statements.iter().zip(answers) {
+            self.compare(*template, &text, vec![direct], vec![proxied]);
+        }
+    }
+
     /// The same text to both, which has no rows.
     pub(super) fn run(&mut self, text: &str) {
         self.direct.ok(text);

@@ -144,6 +144,7 @@ impl Session {
                 }
                 ClientStep::Call(asked) => self.call(*asked).await?,
                 ClientStep::Tail(length, tail) => self.tail(length, &tail).await?,
+                ClientStep::Batch(part) => self.batch(*part).await?,
                 ClientStep::Feed(length, effects) => self.feed(length, effects).await?,
                 ClientStep::Execution(length, effects, executed) => {
                     self.execution(length, effects, executed).await?;

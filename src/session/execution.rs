@@ -1,5 +1,6 @@
 //! An execution of a feed's statement: as its text, but for what was prepared.
 
+use super::feed::Waits;
 use super::narrowing::{Narrowing, Prepare, Reply};
 use super::prepared::Executed;
 use super::state::{Ended, Session};
@@ -18,7 +19,7 @@ impl Session {
         let payload = packet.unwrap_or_default().to_vec();
         let policy = self.narrowing_policy();
         let decision = Narrowing::of_execution(payload, executed, policy);
-        self.narrow(length, effects, decision).await
+        self.narrow(Waits::alone(length, effects), decision).await
     }
 
     /// Prepares a statement of Headwater's own.

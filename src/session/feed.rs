@@ -4,16 +4,49 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::counts::Event;
+use super::machine::Part;
 use super::narrowing::{Feeds, Found, Input, Known, Narrowing, Need, Policy, Reply, Told, Want};
 use super::shared::Shared;
 use super::state::{Ended, NamedFor, Session};
 use super::who::log_in;
 use crate::binlog::Wish;
+use crate::feed::template::Retired;
 use crate::feed::words::Words;
 use crate::feeds::Met;
 use crate::session::narrowing::Why;
 use crate::statement::Effects;
 use crate::wire::frame::HEADER_BYTES;
+
+/// The packet that waits.
+#[derive(Clone, Copy)]
+pub(super) struct Waits {
+    /// Its bytes, header included.
+    pub(super) length: usize,
+    /// What it may do where it is relayed.
+    pub(super) effects: Effects,
+    /// It has more statements than the one that is decided about.
+    pub(super) part: Option<Part>,
+}
+
+impl Waits {
+    /// A packet with one statement.
+    pub(super) fn alone(length: usize, effects: Effects) -> Waits {
+        Waits {
+            length,
+            effects,
+            part: None,
+        }
+    }
+}
+
+impl From<Part> for Waits {
+    fn from(part: Part) -> Waits {
+        Waits {
+            part: Some(part),
+            ..Waits::alone(part.length, part.effects)
+        }
+    }
+}
 
 /// What all sessions know of feeds.
 struct SharedFeeds<'a>(&'a Shared);
@@ -33,7 +66,7 @@ impl Session {
         let packet = self.client_in.get(HEADER_BYTES..length);
         let payload = packet.unwrap_or_default().to_vec();
         let decision = Narrowing::new(payload, self.narrowing_policy());
-        self.narrow(length, effects, decision).await
+        self.narrow(Waits::alone(length, effects), decision).await
     }
 
     pub(super) fn narrowing_policy(&self) -> Policy {
@@ -51,12 +84,11 @@ impl Session {
     /// Carries out what a decision about the packet that waits needs.
     pub(super) async fn narrow(
         &mut self,
-        length: usize,
-        effects: Effects,
+        waits: Waits,
         mut decision: Narrowing,
     ) -> Result<(), Ended> {
         if let Some(met) = self.meet(&decision) {
-            return self.relay_feed(length, effects, met, &decision);
+            return self.relay_feed(waits, met, Some(&decision));
         }
         let mut input = Input::Begin;
         if let Some(commands) = self.machine.commands() {
@@ -66,7 +98,7 @@ impl Session {
         loop {
             let need = {
                 let Some(commands) = self.machine.commands() else {
-                    return self.pass_client(length);
+                    return self.pass_client(waits.length);
                 };
                 decision.next(input, commands, &SharedFeeds(&self.shared), Instant::now())
             };
@@ -76,13 +108,14 @@ impl Session {
                 Need::Run(payload) => Input::Reply(self.run_in_place(&payload).await?),
                 Need::Prepare(prepare) => Input::Reply(self.prepare_own(&prepare).await?),
                 Need::Unchanged => Input::Unchanged(self.are_unchanged().await),
-                Need::Tell(told) => return self.tell(length, told, &decision),
+                Need::Tell(told) => return self.tell(waits, told, &decision),
                 Need::Relay(why) => {
-                    let effects = match decision.is_plain() {
+                    let effects = match decision.is_plain() && waits.part.is_none() {
                         true => Effects::NONE,
-                        false => effects,
+                        false => waits.effects,
                     };
-                    return self.relay_feed(length, effects, Some(why), &decision);
+                    let waits = Waits { effects, ..waits };
+                    return self.relay_feed(waits, Some(why), Some(&decision));
                 }
             };
         }
@@ -192,13 +225,22 @@ impl Session {
         binlog.unchanged(&place, mark, &readers, &authors).await
     }
 
-    fn tell(&mut self, length: usize, told: Told, decision: &Narrowing) -> Result<(), Ended> {
+    fn tell(&mut self, waits: Waits, told: Told, decision: &Narrowing) -> Result<(), Ended> {
         let Told {
             mut bytes,
             outcome,
             narrowed,
         } = told;
-        self.client_in.drain(..length);
+        let promised = match waits.part {
+            None => None,
+            Some(part) => match self.promise(&mut bytes, &outcome) {
+                Some(packets) => Some((part, packets)),
+                None => {
+                    let long = Why::Retired(Retired::Long);
+                    return self.relay_feed(waits, Some(long), Some(decision));
+                }
+            },
+        };
         let (event, what) = match narrowed {
             true => (Event::FeedNarrowed, "narrowed"),
             false => (Event::FeedLearned, "learned"),
@@ -207,19 +249,25 @@ impl Session {
         if let Some(template) = decision.template() {
             template.count(what);
         }
+        if let Some((part, packets)) = promised {
+            return self.tell_first(part, &mut bytes, &outcome, packets);
+        }
+        self.client_in.drain(..waits.length);
         self.tell_in_place(&mut bytes, Some(&outcome))
     }
 
-    fn relay_feed(
+    pub(super) fn relay_feed(
         &mut self,
-        length: usize,
-        effects: Effects,
+        waits: Waits,
         why: Option<Why>,
-        decision: &Narrowing,
+        decision: Option<&Narrowing>,
     ) -> Result<(), Ended> {
+        let Waits {
+            length, effects, ..
+        } = waits;
         if let Some(why) = why {
             self.shared.counts.feed_relayed(why);
-            if let Some(template) = decision.template() {
+            if let Some(template) = decision.and_then(Narrowing::template) {
                 template.count(why.label());
             }
             log_in!(
@@ -229,7 +277,7 @@ impl Session {
                 "a feed's statement is relayed"
             );
         }
-        if let Some(statement) = decision.statement() {
+        if let Some(statement) = decision.and_then(Narrowing::statement) {
             return self.relay_execution(length, effects, statement);
         }
         if let Some(commands) = self.machine.commands() {

@@ -1,5 +1,6 @@
 //! What moves the bytes of one client's session; its protocol state is `headwater_session`.
 pub mod advice;
+mod batch;
 pub mod counts;
 mod cut;
 mod driver;

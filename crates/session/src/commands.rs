@@ -1,5 +1,6 @@
 //! The command phase: what each command may see and change, and which replies are in flight.
 
+mod batches;
 mod calls;
 mod executions;
 mod in_flight;
@@ -56,8 +57,8 @@ pub struct Commands {
     prepared: Statements,
     /// Several statements in one command are taken; `None`: not known.
     multi_statements: Option<bool>,
-    /// So many packets of the reply to the waiting command have gone to the client: it is the rest of one.
-    told: u8,
+    /// So many packets of the reply to the waiting command, modulo 256, have gone to the client: it is the rest of one.
+    told: Option<u8>,
     /// The name that the client logged in by.
     pub account: Vec<u8>,
     /// Whose accounts are not for this session's client.
@@ -93,7 +94,7 @@ impl Commands {
             passing: None,
             prepared: Statements::new(limits.prepared_statements, limits.statement_bytes, mariadb),
             multi_statements: Some(capabilities.contains(Capabilities::MULTI_STATEMENTS)),
-            told: 0,
+            told: None,
             account: Vec::new(),
             own_user: None,
             quit: false,
@@ -113,7 +114,7 @@ impl Commands {
     /// True between commands, outside transactions.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        self.is_idle() && self.told == 0 && self.standing.transaction() == Transaction::None
+        self.is_idle() && self.told.is_none() && self.standing.transaction() == Transaction::None
     }
 
     /// True when the client has said good bye, and all that it asked for before is answered.
@@ -270,11 +271,11 @@ impl Commands {
             Class::Tail(_) => self.text(length, Effects::STORED_CODE, None),
             Class::Unbound(_) => self.text(length, Effects::ALL, Some(payload)),
             Class::Feed(_) if !self.is_idle() => ClientStep::Hold,
-            Class::Feed(effects) if self.told > 0 => self.text(length, effects, Some(payload)),
             Class::Feed(effects) => match self.settle_first(effects, Some(payload)) {
                 Some(step) => step,
                 None => ClientStep::Feed(length, effects),
             },
+            Class::Batch(batch) => self.batch(length, from, batch, payload),
             Class::Other(effects) => self.text(length, effects, Some(payload)),
         }
     }
@@ -439,7 +440,7 @@ impl Commands {
     fn begin(&mut self, command: Command, after: After) {
         self.quit = command == Command::Quit;
         if Reply::expects_reply(command) {
-            let continues = self.told > 0;
+            let continues = self.told.is_some();
             let renumber = self.reply_numbers();
             let authenticates = command == Command::ChangeUser;
             let answers = authenticates.then(|| Answers::new(self.renumbered));

@@ -22,7 +22,7 @@ use super::dump::Dump;
 use super::frames::Frames;
 use super::login::{Cut, LoggingIn, Next, Ways};
 use super::peer::OwnUser;
-pub use super::step::{ClientStep, Limits, Server, ServerStep};
+pub use super::step::{ClientStep, Limits, Part, Server, ServerStep};
 use headwater_statement::Class;
 use headwater_wire::command::Command;
 use headwater_wire::frame::{HEADER_BYTES, Header};

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use headwater_statement::{Effects, Tail};
+use headwater_statement::{Effects, First, Tail};
 
 use super::asked::Asked;
 use super::prepared::Executed;
@@ -61,6 +61,8 @@ pub enum ClientStep {
     Tail(usize, Arc<Tail>),
     /// A whole packet of so many bytes: a SELECT that may be a feed's, and what it may do where it is relayed.
     Feed(usize, Effects),
+    /// A whole packet with several statements, of which one may be a feed's.
+    Batch(Box<Part>),
     /// A whole packet of so many bytes: an execution of such a SELECT, and what it may do where it is relayed.
     Execution(usize, Effects, Executed),
     /// The pending ids must be on the server before the next packet may go on.
@@ -68,6 +70,21 @@ pub enum ClientStep {
         /// The command asks for what the real call leaves behind besides its tables (warnings, counts).
         diagnostics: bool,
     },
+}
+
+/// The first of several statements, whose packet waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Bytes of the packet, header included.
+    pub length: usize,
+    /// What the first statement is.
+    pub first: First,
+    /// Where it ends in the payload.
+    pub end: usize,
+    /// Where the others begin.
+    pub rest: usize,
+    /// What all of them may do.
+    pub effects: Effects,
 }
 
 /// What to do with the bytes that wait from the server: given out once, as a [`ClientStep`] is.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::batch::Batch;
 use super::call::{Argument, Call, CallStatement};
 use super::dynamic::Dynamic;
 use super::effects::Effects;
@@ -26,6 +27,8 @@ pub enum Class {
     Tail(Arc<Tail>),
     /// A SELECT that may be a feed's: it names a table of messages, and has an order and a limit. What it may do where it is relayed.
     Feed(Effects),
+    /// Several statements, of which one may be a feed's.
+    Batch(Batch),
     /// Any other text, and what it may do to the session.
     Other(Effects),
 }
@@ -78,7 +81,12 @@ pub(super) fn may_be_feed(text: &[u8], messages: &[Box<[u8]>], other: bool) -> b
         && Lexer::new(text)
             .next()
             .is_some_and(|verb| verb.is_word("SELECT"))
-        && holds(text, "LIMIT")
+        && names_feed(text, messages, other)
+}
+
+/// True for a text that has the words of a feed's SELECT somewhere.
+pub(super) fn names_feed(text: &[u8], messages: &[Box<[u8]>], other: bool) -> bool {
+    holds(text, "LIMIT")
         && holds(text, "ORDER")
         && (messages.iter().any(|table| contains(text, table)) || other && holds(text, "DESC"))
 }

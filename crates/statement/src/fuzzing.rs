@@ -75,7 +75,7 @@ fn means_what_it_says(data: &[u8], definitions: &[Definition], no_functions: boo
                 Class::Call(_) | Class::Unbound(_) | Class::Other(_)
             ));
         }
-        Class::Feed(_) => unreachable!("no table is a feed's"),
+        Class::Feed(_) | Class::Batch(_) => unreachable!("no table is a feed's"),
         Class::Unbound(statement) => {
             let unknown = statement.expressions().count() + statement.parameters();
             assert!((1..=2).contains(&unknown));

@@ -2,6 +2,7 @@
 //!
 //! No IO: a text and definitions in, a class out.
 
+pub mod batch;
 pub mod call;
 pub mod classify;
 pub mod dynamic;
@@ -16,6 +17,7 @@ pub mod tail;
 #[cfg(test)]
 mod tests;
 
+pub use batch::{Batch, First};
 pub use call::{Argument, Call, CallStatement};
 pub use classify::{Class, classify};
 pub use dynamic::Dynamic;

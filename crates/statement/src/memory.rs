@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 
+use super::batch::Batch;
 use super::classify::{Class, may_be_feed, names_a_result, of_call, other};
 use super::effects::Effects;
 use super::tail::{MAX_TEXT_BYTES, Tail};
@@ -79,7 +80,14 @@ impl Classes {
     }
 
     fn other(&self, text: &[u8], no_functions: bool) -> Class {
-        match other(text, &self.definitions, no_functions) {
+        let definitions = &self.definitions;
+        if !self.messages.is_empty()
+            && text.contains(&b';')
+            && let Some(batch) = Batch::parse(text, &self.messages, definitions, no_functions)
+        {
+            return Class::Batch(batch);
+        }
+        match other(text, definitions, no_functions) {
             Class::Other(effects) if may_be_feed(text, &self.messages, self.any_messages) => {
                 Class::Feed(effects)
             }

@@ -167,10 +167,10 @@ impl Commands {
 
     /// Notes that a call was answered; returns the number of the packet that says so.
     pub fn owned_call(&mut self, dress: &Dress) -> u8 {
-        let told = std::mem::take(&mut self.told).wrapping_add(1);
+        let told = self.told.take().unwrap_or(0).wrapping_add(1);
         match dress {
             Dress::Prepared(id) => self.prepared.owned(*id),
-            Dress::First { .. } => self.told = told,
+            Dress::First { .. } => self.told = Some(told),
             Dress::Text | Dress::Indirect => {}
         }
         told

@@ -163,10 +163,10 @@ impl Commands {
 
     /// The numbers that the reply to the next command gets; `None`: its own.
     pub(super) fn reply_numbers(&mut self) -> Option<Renumber> {
-        let told = std::mem::take(&mut self.told);
+        let told = self.told.take();
         match self.renumbered {
-            Renumbered::Servers => Some(Renumber::from(told.wrapping_add(1))),
-            _ => (told > 0).then(|| Renumber::plus(told)),
+            Renumbered::Servers => Some(Renumber::from(told.unwrap_or(0).wrapping_add(1))),
+            _ => told.map(Renumber::plus),
         }
     }
 

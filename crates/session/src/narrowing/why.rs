@@ -14,6 +14,8 @@ pub enum Why {
     Session(Reason),
     /// How it is executed.
     Execution,
+    /// It is one of several statements that cannot be told apart, or one before it acts.
+    Several,
     /// Its template was not met before: its tables are looked at.
     New,
     /// It is one of a feed that the settings do not name.
@@ -44,8 +46,9 @@ pub enum Why {
 
 impl Why {
     /// Every one, but for what texts and sessions say.
-    pub const OWN: [Why; 16] = [
+    pub const OWN: [Why; 17] = [
         Why::Execution,
+        Why::Several,
         Why::New,
         Why::Suggested,
         Why::Unchecked,
@@ -102,6 +105,11 @@ impl Why {
                 "execution",
                 "it is executed with a cursor, long data or attributes, or its client leaves out columns that it knows",
                 "nothing",
+            ),
+            Why::Several => (
+                "several",
+                "it is one of several statements in a command, and one before it does more than read; or the command has attributes, or is compressed",
+                "send it first, or by itself",
             ),
             Why::New => (
                 "new_template",

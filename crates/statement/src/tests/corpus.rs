@@ -84,6 +84,7 @@ fn named(class: &Class, with_effects: bool) -> String {
         }
         Class::Several(several, _) => format!("several {}", several.rest),
         Class::Feed(_) => "feed".into(),
+        Class::Batch(batch) => format!("batch {}", batch.rest),
         Class::Dynamic(Dynamic::Prepare { call, .. }) => match call {
             Some(_) => "prepare call".into(),
             None => "prepare".into(),

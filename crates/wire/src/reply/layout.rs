@@ -5,9 +5,12 @@ use std::ops::Range;
 use crate::capability::Capabilities;
 use crate::cursor::Cursor;
 use crate::frame::{HEADER_BYTES, Header, MAX_BODY};
+use crate::status;
 
 /// What an EOF begins with, and an OK that stands in its place.
 const EOF: u8 = 0xfe;
+/// What an OK begins with.
+const OK: u8 = 0x00;
 
 /// The places of a reply of one result set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +45,7 @@ impl Layout {
         };
         let last = packets.last()?;
         let last = match deprecates {
-            true => status_of_ok(reply, last)?,
+            true => status_of_ok(reply, last, EOF)?,
             false => status_of_eof(reply, last)?,
         };
         Some(Layout {
@@ -51,6 +54,27 @@ impl Layout {
             last,
         })
     }
+}
+
+/// Has a whole reply that ended well say that another one follows it; returns how many packets it has. `None`: its places are not
+/// known.
+#[must_use]
+pub fn promise_more(reply: &mut [u8], capabilities: Capabilities) -> Option<usize> {
+    let mut packets = Packets { reply, at: 0 };
+    let first = packets.next()?;
+    let is_ok = reply.get(first.start) == Some(&OK) && first.end == reply.len();
+    let (columns_end, last) = match is_ok {
+        true => (None, status_of_ok(reply, first, OK)?),
+        false => {
+            let layout = Layout::read(reply, capabilities)?;
+            (layout.columns_end, layout.last)
+        }
+    };
+    let count = Packets { reply, at: 0 }.count()?;
+    for at in columns_end.into_iter().chain([last]) {
+        put(reply, at, status::MORE_RESULTS, status::MORE_RESULTS);
+    }
+    Some(count)
 }
 
 /// The status flags at a place.
@@ -77,9 +101,9 @@ fn status_of_eof(reply: &[u8], packet: Range<usize>) -> Option<usize> {
 }
 
 /// Rows, the last id, status, warnings.
-fn status_of_ok(reply: &[u8], packet: Range<usize>) -> Option<usize> {
+fn status_of_ok(reply: &[u8], packet: Range<usize>, begins: u8) -> Option<usize> {
     let mut payload = Cursor::new(reply.get(packet.clone())?);
-    (payload.u8().ok()? == EOF).then_some(())?;
+    (payload.u8().ok()? == begins).then_some(())?;
     payload.lenenc_int().ok()?;
     payload.lenenc_int().ok()?;
     let behind = payload.rest().len();
@@ -102,6 +126,15 @@ impl Packets<'_> {
             self.at = end;
             start..end
         })
+    }
+
+    fn count(&mut self) -> Option<usize> {
+        let mut count = 0;
+        while self.at < self.reply.len() {
+            self.next()?;
+            count += 1;
+        }
+        Some(count)
     }
 
     fn last(&mut self) -> Option<Range<usize>> {
@@ -160,6 +193,39 @@ mod tests {
         assert_eq!(flags(&new, layout.last), Some(0x22));
         let told = reply(&[b"\x01\x01", b"one", &[EOF, 0, 0, 2, 0, 0, 0]]);
         assert!(Layout::read(&told, NEW).is_some());
+    }
+
+    #[test]
+    fn every_end_of_a_reply_says_that_another_follows() {
+        let old = [
+            &b"\x01"[..],
+            b"one",
+            &[EOF, 0, 0, 2, 0],
+            b"row",
+            &[EOF, 0, 0, 2, 0],
+        ];
+        let told = [
+            &b"\x01"[..],
+            b"one",
+            &[EOF, 0, 0, 10, 0],
+            b"row",
+            &[EOF, 0, 0, 10, 0],
+        ];
+        let new = [&b"\x01"[..], b"one", b"row", &[EOF, 0, 0, 2, 0, 0, 0]];
+        let told_new = [&b"\x01"[..], b"one", b"row", &[EOF, 0, 0, 10, 0, 0, 0]];
+        let ok = [&[OK, 1, 0, 2, 0, 0, 0][..]];
+        let told_ok = [&[OK, 1, 0, 10, 0, 0, 0][..]];
+        for (packets, told, capabilities) in [
+            (&old[..], &told[..], Capabilities::NONE),
+            (&new, &told_new, NEW),
+            (&ok, &told_ok, NEW),
+        ] {
+            let mut bytes = reply(packets);
+            assert_eq!(promise_more(&mut bytes, capabilities), Some(packets.len()));
+            assert_eq!(bytes, reply(told));
+        }
+        let mut error = reply(&[b"\xff\x28\x04"]);
+        assert_eq!(promise_more(&mut error, NEW), None);
     }
 
     #[test]
