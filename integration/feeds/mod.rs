@@ -2,8 +2,11 @@
 
 mod app;
 mod auto;
+mod checked;
 mod differential;
 mod discover;
+mod grammar;
+mod hostile;
 mod keys;
 mod linear;
 mod moved;
@@ -13,6 +16,7 @@ mod pair;
 mod prepared;
 mod rules;
 mod served;
+mod settings;
 mod several;
 mod statements;
 mod transactions;

@@ -1,8 +1,9 @@
-//! Waiting until a statement is narrowed.
+//! Waiting until a statement is narrowed, or relayed for a reason.
 
 use std::time::{Duration, Instant};
 
 use crate::kit::proxy::Proxy;
+use crate::kit::twin::Twin;
 use crate::kit::wire_client::WireClient;
 
 /// Asks until it is narrowed: what other stories change on this server may have it looked at again any time.
@@ -30,4 +31,42 @@ pub(super) fn narrowed_where(proxy: &Proxy, statement: &str, mut ask: impl FnMut
             "never narrowed: {statement}: {counts:?}\n{log}"
         );
     }
+}
+
+/// Asks on both sides, where answers have to be equal, until it is relayed for this reason: it never may be narrowed.
+#[track_caller]
+pub(super) fn relayed(proxy: &Proxy, twin: &mut Twin, statement: &str, why: &str) {
+    let before = proxy.counts().of("feeds_narrowed");
+    relayed_beside(proxy, twin, statement, why);
+    let after = proxy.counts().of("feeds_narrowed");
+    assert_eq!(after, before, "narrowed: {statement}");
+}
+
+/// The same while others ask for pages of their own.
+#[track_caller]
+pub(super) fn relayed_beside(proxy: &Proxy, twin: &mut Twin, statement: &str, why: &str) {
+    let name = format!("feeds_relayed[{why}]");
+    let before = proxy.counts();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        twin.run(statement);
+        twin.run("SHOW WARNINGS");
+        let counts = proxy.counts();
+        if counts.of(&name) > before.of(&name) {
+            return;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "never relayed for {why}: {statement}: {counts:?}\n{}",
+            proxy.log()
+        );
+    }
+}
+
+/// Asks on both sides, where answers have to be equal, until it is narrowed.
+#[track_caller]
+pub(super) fn equal(proxy: &Proxy, twin: &mut Twin, statement: &str) {
+    narrowed_where(proxy, statement, |statement| {
+        twin.run(statement);
+    });
 }

@@ -163,6 +163,9 @@ impl Pair {
             self.ask(template, statement);
             return;
         }
+        // Headwater may learn from this one what the server says of columns.
+        let (_, variant) = plain(self.direct.query(statement));
+        self.said.entry(template).or_default().extend(variant);
         let before = narrowed();
         self.proxied.query(statement);
         assert_eq!(narrowed(), before, "narrowed with ties: {statement}");

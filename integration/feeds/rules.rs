@@ -9,7 +9,7 @@ use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_server};
 use crate::kit::twin::Twin;
 
-const LISTED: &str =
+pub(super) const LISTED: &str =
     "SELECT id FROM statuses WHERE profile_id IN (1, 2, 3, 4, 5) ORDER BY id DESC LIMIT 5";
 
 /// What asks for what the statement before left.
@@ -21,7 +21,7 @@ pub(super) const BEHIND: [&str; 5] = [
     "SELECT LAST_INSERT_ID()",
 ];
 
-fn app(server: &'static Server, story: &str) -> (Database, Proxy) {
+pub(super) fn app(server: &'static Server, story: &str) -> (Database, Proxy) {
     let database = Database::empty(server, story);
     let app = App {
         id: "INT",

@@ -33,6 +33,9 @@ pub(super) fn judge(original: &Query, narrowed: &[u8], form: Form, condition: &s
     let (Some(before), Some(after)) = (select(&mut original), select(&mut narrowed)) else {
         unreachable!("it is no SELECT: {lossy}");
     };
+    // What that parser takes for hints are comments to both servers; those in `/*+` are never narrowed.
+    before.optimizer_hints.clear();
+    after.optimizer_hints.clear();
     let buffered = |select: &mut Select| {
         let modifiers = select.select_modifiers.take();
         modifiers.is_some_and(|modifiers| modifiers.sql_buffer_result)
