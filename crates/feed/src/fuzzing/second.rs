@@ -23,9 +23,18 @@ pub(super) fn read(text: &[u8]) -> Option<Query> {
     }
 }
 
+/// What a condition is read as, however its names are quoted.
+fn condition(text: &str) -> Option<Expr> {
+    let parser = Parser::new(&MySqlDialect {}).try_with_sql(text);
+    parser.ok()?.parse_expr().ok()
+}
+
 /// Fails unless a narrowed text is what it has to be. `condition`: what was added, as it is written.
 pub(super) fn judge(original: &Query, narrowed: &[u8], form: Form, condition: &str) {
     let lossy = String::from_utf8_lossy(narrowed);
+    let Some(condition) = self::condition(condition) else {
+        unreachable!("what was added is no condition to another parser: {lossy}");
+    };
     let Some(mut narrowed) = read(narrowed) else {
         unreachable!("a narrowed text is none to another parser: {lossy}");
     };
@@ -47,9 +56,9 @@ pub(super) fn judge(original: &Query, narrowed: &[u8], form: Form, condition: &s
         unreachable!("it has no condition: {lossy}");
     };
     match (form.replaces_list, before) {
-        (true, Some(before)) => replaced(&before, &after, condition, &lossy),
+        (true, Some(before)) => replaced(&before, &after, &condition, &lossy),
         (true, None) => unreachable!("a list is replaced where there was none: {lossy}"),
-        (false, before) => added(before, after, condition, &lossy),
+        (false, before) => added(before, after, &condition, &lossy),
     }
     // Everything else is as it was.
     assert_eq!(original, narrowed, "{lossy}");
@@ -63,7 +72,7 @@ fn select(query: &mut Query) -> Option<&mut Select> {
 }
 
 /// `(what stood there) AND condition`, or the condition alone.
-fn added(before: Option<Expr>, after: Expr, condition: &str, lossy: &str) {
+fn added(before: Option<Expr>, after: Expr, condition: &Expr, lossy: &str) {
     let (rest, last) = match after {
         Expr::BinaryOp {
             left,
@@ -72,13 +81,13 @@ fn added(before: Option<Expr>, after: Expr, condition: &str, lossy: &str) {
         } if before.is_some() => (Some(*left), *right),
         alone => (None, alone),
     };
-    assert_eq!(last.to_string(), condition, "{lossy}");
+    assert_eq!(last, *condition, "{lossy}");
     let before = before.map(|before| Expr::Nested(Box::new(before)));
     assert_eq!(rest, before, "{lossy}");
 }
 
 /// One of the conditions between the outermost ANDs has gone for the other, and was a list of literals.
-fn replaced(before: &Expr, after: &Expr, condition: &str, lossy: &str) {
+fn replaced(before: &Expr, after: &Expr, condition: &Expr, lossy: &str) {
     let (mut gone, mut come) = (Vec::new(), Vec::new());
     conjuncts(before, &mut gone);
     conjuncts(after, &mut come);
@@ -89,13 +98,10 @@ fn replaced(before: &Expr, after: &Expr, condition: &str, lossy: &str) {
             let is_list = matches!(bare(list), Expr::InList { expr, list, negated: false }
                 if is_author(expr) && list.iter().all(is_literal));
             assert!(is_list, "{list} is no list of authors: {lossy}");
-            assert_eq!(other.to_string(), condition, "{lossy}");
+            assert_eq!(**other, condition, "{lossy}");
         }
         // The list was the same as what came for it: of another column it could not be.
-        [] => assert!(
-            come.iter().any(|one| one.to_string() == condition),
-            "{lossy}"
-        ),
+        [] => assert!(come.contains(&condition), "{lossy}"),
         _ => unreachable!("more than one condition has changed: {lossy}"),
     }
 }
