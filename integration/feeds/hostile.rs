@@ -157,12 +157,17 @@ fn conditions_within_conditions_are_answered_as_directly() {
     on_each_server(|server| {
         let (database, proxy) = bounded(server, "feeddeep");
         let mut twin = Twin::new(server, &proxy, &database.login());
+        let deep = |depth: usize, open: &str, inner: &str, close: &str| {
+            with(&[&open.repeat(depth), inner, &close.repeat(depth)].concat())
+        };
+        let either = |count: usize| {
+            let all: Vec<String> = (0..count).map(|n| format!("likes = {n}")).collect();
+            with(&format!("({})", all.join(" OR ")))
+        };
+        equal(&proxy, &mut twin, &deep(8, "(", "likes > 3", ")"));
+        equal(&proxy, &mut twin, &deep(8, "NOT (", "likes > 3", ")"));
+        equal(&proxy, &mut twin, &either(150));
         beside(&database, &proxy, || {
-            let deep = |depth: usize, open: &str, inner: &str, close: &str| {
-                with(&[&open.repeat(depth), inner, &close.repeat(depth)].concat())
-            };
-            equal(&proxy, &mut twin, &deep(8, "(", "likes > 3", ")"));
-            equal(&proxy, &mut twin, &deep(8, "NOT (", "likes > 3", ")"));
             for depth in [40, 400, 900, 4_000] {
                 for statement in [
                     deep(depth, "(", "likes > 3", ")"),
@@ -180,15 +185,8 @@ fn conditions_within_conditions_are_answered_as_directly() {
                     }
                 }
             }
-            let either: Vec<String> = (0..150).map(|n| format!("likes = {n}")).collect();
-            equal(
-                &proxy,
-                &mut twin,
-                &with(&format!("({})", either.join(" OR "))),
-            );
-            let either: Vec<String> = (0..9_000).map(|n| format!("likes = {n}")).collect();
             for _ in 0..2 {
-                twin.run(&with(&format!("({})", either.join(" OR "))));
+                twin.run(&either(9_000));
             }
         });
     });
