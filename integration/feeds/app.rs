@@ -18,6 +18,15 @@ pub(super) struct App {
     pub(super) follows: u64,
 }
 
+/// One whose pages are told at once.
+pub(super) const SMALL: App = App {
+    id: "INT",
+    user: "INT",
+    users: 30,
+    messages: 3_000,
+    follows: 200,
+};
+
 /// Its feed.
 pub(super) const FEED: &str = "
 [[feed]]

@@ -1,7 +1,7 @@
 //! Statements that look like a feed's and mean something else, or leave something to the server's choice.
 
 use super::app::settings;
-use super::narrowed::{equal, relayed};
+use super::narrowed::{equal, relayed, same};
 use super::rules::app;
 use super::served::served;
 use crate::kit::servers::on_each_server;
@@ -35,10 +35,7 @@ fn literals_that_are_not_plain_bound_nothing() {
             "@@port, 2",
         ] {
             let statement = with(&format!("profile_id IN ({list})"));
-            for _ in 0..3 {
-                twin.run(&statement);
-                twin.run("SHOW WARNINGS");
-            }
+            same(&mut twin, &statement, 3);
         }
         let counts = proxy.counts();
         assert_eq!(counts.of("feeds_narrowed"), 0, "{counts:?}");
@@ -74,10 +71,7 @@ fn literals_that_are_not_plain_bound_nothing() {
             "id < 900 IS TRUE",
         ] {
             let statement = with(&format!("profile_id IN (1, 2, 3) AND {bound}"));
-            for _ in 0..3 {
-                twin.run(&statement);
-                twin.run("SHOW WARNINGS");
-            }
+            same(&mut twin, &statement, 3);
         }
     });
 }
@@ -128,16 +122,10 @@ fn what_modes_and_servers_read_otherwise_is_the_servers_to_read() {
         for mode in MODES {
             twin.ok(&format!("SET sql_mode = {mode}"));
             for condition in WHERE {
-                for _ in 0..2 {
-                    twin.run(&with(condition));
-                    twin.run("SHOW WARNINGS");
-                }
+                same(&mut twin, &with(condition), 2);
             }
             for statement in WHOLE {
-                for _ in 0..2 {
-                    twin.run(statement);
-                    twin.run("SHOW WARNINGS");
-                }
+                same(&mut twin, statement, 2);
             }
         }
         let counts = proxy.counts();

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use super::app::{App, settings};
+use super::app::{SMALL, settings};
 use super::narrowed::{equal, narrowed, relayed_beside};
 use super::rules::LISTED;
 use super::served::served;
@@ -20,14 +20,7 @@ const STATEMENT_BYTES: usize = 256 * 1024;
 
 fn bounded(server: &'static Server, story: &str) -> (Database, Proxy) {
     let database = Database::empty(server, story);
-    let app = App {
-        id: "INT",
-        user: "INT",
-        users: 30,
-        messages: 3_000,
-        follows: 200,
-    };
-    app.make(&mut database.connect(), &mut Random(5));
+    SMALL.make(&mut database.connect(), &mut Random(5));
     let limits = "[limits]\ntemplates = 100\ncandidates = 500\n";
     let proxy = served(server, &database, "home", &[limits, &settings()].concat());
     (database, proxy)

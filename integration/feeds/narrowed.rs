@@ -33,6 +33,15 @@ pub(super) fn narrowed_where(proxy: &Proxy, statement: &str, mut ask: impl FnMut
     }
 }
 
+/// Asks so often on both sides, where answers and warnings have to be equal, whatever becomes of it.
+#[track_caller]
+pub(super) fn same(twin: &mut Twin, statement: &str, times: u32) {
+    for _ in 0..times {
+        twin.run(statement);
+        twin.run("SHOW WARNINGS");
+    }
+}
+
 /// Asks on both sides, where answers have to be equal, until it is relayed for this reason: it never may be narrowed.
 #[track_caller]
 pub(super) fn relayed(proxy: &Proxy, twin: &mut Twin, statement: &str, why: &str) {
@@ -49,8 +58,7 @@ pub(super) fn relayed_beside(proxy: &Proxy, twin: &mut Twin, statement: &str, wh
     let before = proxy.counts();
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
-        twin.run(statement);
-        twin.run("SHOW WARNINGS");
+        same(twin, statement, 1);
         let counts = proxy.counts();
         if counts.of(&name) > before.of(&name) {
             return;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::app::{App, settings};
+use super::app::{App, SMALL, settings};
 use super::opened::Opened;
 use super::pair::Pair;
 use super::rules::BEHIND;
@@ -127,14 +127,6 @@ fn story(server: &'static Server, app: &App, random: &mut Random) -> (Database, 
     let proxy = served(server, &database, "home", &settings);
     (database, proxy)
 }
-
-const SMALL: App = App {
-    id: "INT",
-    user: "INT",
-    users: 30,
-    messages: 3_000,
-    follows: 200,
-};
 
 fn small(server: &'static Server) -> (Database, Proxy) {
     story(server, &SMALL, &mut Random(5))

@@ -1,9 +1,9 @@
 //! Several statements in one command, of which some are feeds': each is answered as directly.
 
-use super::app::{App, settings};
+use super::app::{App, SMALL, settings};
 use super::narrowed::narrowed;
 use super::pair::Pair;
-use super::rules::BEHIND;
+use super::rules::{BEHIND, LISTED};
 use super::served::served;
 use super::statements::Drawn;
 use crate::kit::database::Database;
@@ -37,17 +37,6 @@ const BESIDE: [&str; 12] = [
     "SET SESSION sql_notes = DEFAULT",
     "SELECT 1 / 0 AS warned",
 ];
-
-const LISTED: &str =
-    "SELECT id FROM statuses WHERE profile_id IN (1, 2, 3, 4, 5) ORDER BY id DESC LIMIT 5";
-
-const SMALL: App = App {
-    id: "INT",
-    user: "INT",
-    users: 30,
-    messages: 3_000,
-    follows: 200,
-};
 
 fn app(server: &'static Server, app: &App) -> (Database, Proxy) {
     let database = Database::empty(server, "feedseveral");

@@ -99,13 +99,8 @@ pub(super) async fn checked(
         if feed.databases.len() == 1 {
             feed.definition.database = feed.databases.first().cloned();
         }
-        let stem = feed.definition.name.clone();
-        let numbered = (2..).map(|number| format!("{stem}_{number}"));
-        let mut names = std::iter::once(stem.clone()).chain(numbered);
-        if let Some(name) = names.find(|name| !taken.contains(name)) {
-            taken.insert(name.clone());
-            feed.definition.name = name;
-        }
+        feed.definition.call_free(|name| !taken.contains(name));
+        taken.insert(feed.definition.name.clone());
     }
     feeds
 }

@@ -74,7 +74,8 @@ impl Feeds {
                 if state.feeds.iter().filter(|feed| feed.found).count() == MOST {
                     return false;
                 }
-                own.name = name(definition, &state.feeds);
+                let feeds = state.feeds.iter();
+                own.call_free(|name| feeds.clone().all(|feed| feed.definition.name != name));
                 let (messages, feed) = (table_of(&own), Feed::named(own));
                 state.feeds.push(Feed {
                     found: true,
@@ -90,15 +91,6 @@ impl Feeds {
         }
         true
     }
-}
-
-/// A name that no other feed has.
-fn name(definition: &FeedDefinition, feeds: &[Feed]) -> String {
-    let stem = &definition.name;
-    let numbered = (2..).map(|number| format!("{stem}_{number}"));
-    let mut names = std::iter::once(stem.clone()).chain(numbered);
-    let is_free = |name: &String| feeds.iter().all(|feed| feed.definition.name != *name);
-    names.find(is_free).unwrap_or_default()
 }
 
 /// Names it in the log, with the section to paste.

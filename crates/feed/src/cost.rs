@@ -153,9 +153,7 @@ impl Costs {
             };
         }
     }
-}
 
-impl Costs {
     /// A narrowed statement took so many microseconds and came to nothing: it is asked directly behind that.
     pub fn took_in_vain(&mut self, microseconds: f64) {
         self.took(Way::Narrowed, microseconds + self.direct.mean);

@@ -97,6 +97,15 @@ impl FeedDefinition {
         same && follows && self.database.as_deref().is_none_or(|own| own == database)
     }
 
+    /// Calls it as it is called, or with a number behind: the first name that is free.
+    pub fn call_free(&mut self, is_free: impl Fn(&str) -> bool) {
+        let numbered = (2..).map(|number| format!("{}_{number}", self.name));
+        let mut names = std::iter::once(self.name.clone()).chain(numbered);
+        if let Some(name) = names.find(|name| is_free(name)) {
+            self.name = name;
+        }
+    }
+
     /// Its section of the settings file.
     #[must_use]
     pub fn section(&self) -> String {
@@ -272,6 +281,15 @@ mod tests {
             ..home.clone()
         };
         assert!(!elsewhere.serves(&home, "app") && elsewhere.serves(&home, "b"));
+    }
+
+    #[test]
+    fn a_name_that_is_taken_gets_a_number() {
+        let mut home = read(HOME);
+        home.call_free(|name| name != "a");
+        assert_eq!(home.name, "home");
+        home.call_free(|name| !["home", "home_2"].contains(&name));
+        assert_eq!(home.name, "home_3");
     }
 
     #[test]

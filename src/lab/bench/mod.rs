@@ -28,6 +28,7 @@ pub mod shapes;
 pub mod slice;
 pub mod table;
 pub mod targets;
+pub mod warm;
 pub mod way;
 pub mod work;
 pub mod writes;

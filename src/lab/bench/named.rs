@@ -1,7 +1,7 @@
 //! `--feed NAME`: a feed of the settings file, as it is asked for directly and through Headwater.
 
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -14,6 +14,7 @@ use super::depth::Depth;
 use super::flags::BenchFlags;
 use super::login::Account;
 use super::shapes::Shape;
+use super::warm::warm;
 use super::way::{Form, Route, Way};
 use super::work::Work;
 use super::{BenchError, Stop};
@@ -29,9 +30,7 @@ const WAYS: [Way; 2] = [
 const AUTHORS: usize = 50;
 /// More readers or authors are not looked at.
 const MOST: usize = 100_000;
-/// The pages are asked for so often beforehand, as long as there is time: Headwater learns what both ways cost, and fills its memory.
-const BEFORE: usize = 6;
-/// So long at most.
+/// They are asked for beforehand for so long at most.
 const WARMING: Duration = Duration::from_secs(15);
 /// The check of a feed may take so long.
 const CHECKED: Duration = Duration::from_secs(20);
@@ -143,7 +142,8 @@ fn measure(flags: &BenchFlags, feed: &FeedDefinition, stop: &Stop) -> Result<Fig
     for (reader, statement) in &statements {
         works.push(Work::own(*reader, statement, &mut crew.direct).map_err(&at)?);
     }
-    let warmed = warm(flags, &mut crew, &works, stop)?;
+    eprintln!("warming");
+    let warmed = warm(&mut crew, &works, WARMING, stop)?;
     let turns = WAYS.len() * flags.connections.len();
     let mut course = Course::new(turns, rounds(flags), stop);
     for connections in &flags.connections {
@@ -153,20 +153,8 @@ fn measure(flags: &BenchFlags, feed: &FeedDefinition, stop: &Stop) -> Result<Fig
     let (cells, differences) = course.finish();
     let Differences { answers, .. } = differences;
     let Said { counts, .. } = crew.dismiss();
-    let shapes = cells.chunks(WAYS.len()).map(|pair| {
-        let of = |route| {
-            let cell = pair.iter().find(|cell| cell.way.route == route);
-            cell.map(|cell| cell.figures).unwrap_or_default()
-        };
-        Shape {
-            name: feed.name.clone(),
-            connections: pair.first().map_or(0, |cell| cell.connections),
-            direct: of(Route::Direct),
-            headwater: of(Route::Headwater),
-            target: 0.0,
-            without: None,
-        }
-    });
+    let shapes = cells.chunks(WAYS.len());
+    let shapes = shapes.map(|pair| Shape::of(feed.name.clone(), pair));
     Ok(Figures {
         feed: feed.name.clone(),
         database: flags.database.clone(),
@@ -181,38 +169,6 @@ fn measure(flags: &BenchFlags, feed: &FeedDefinition, stop: &Stop) -> Result<Fig
         differences: answers,
         counts,
     })
-}
-
-/// Asks through Headwater beforehand, and tells how long that took.
-fn warm(
-    flags: &BenchFlags,
-    crew: &mut Crew,
-    works: &[Work],
-    stop: &Stop,
-) -> Result<Duration, BenchError> {
-    eprintln!("warming");
-    let begun = Instant::now();
-    let address = crew.address(Route::Headwater).to_owned();
-    let (clients, _) = crew.clients(Route::Headwater, 1);
-    let mut rows = Vec::new();
-    for work in (0..BEFORE).flat_map(|_| works) {
-        let Some(client) = clients.first_mut().filter(|_| begun.elapsed() < WARMING) else {
-            break;
-        };
-        if stop.asked() {
-            return Err(BenchError::Stopped);
-        }
-        let asked = work.ask(Form::Own, client, &mut rows);
-        asked.map_err(BenchError::at(&address))?;
-    }
-    if flags.reconnect {
-        // Nobody's session lives on.
-        clients
-            .iter_mut()
-            .try_for_each(Client::again)
-            .map_err(BenchError::at(&address))?;
-    }
-    Ok(begun.elapsed())
 }
 
 /// What is asked for, and for whom.

@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
+use crate::lab::bench::cell::Cell;
 use crate::lab::bench::figures::Figures;
+use crate::lab::bench::way::Route;
 
 /// Feeds in every shape.
 #[derive(Clone, Debug, Serialize)]
@@ -43,6 +45,23 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// What these ways of asking came to, with one number of connections.
+    #[must_use]
+    pub fn of(name: String, cells: &[Cell]) -> Shape {
+        let figures = |route| {
+            let cell = cells.iter().find(|cell| cell.way.route == route);
+            cell.map(|cell| cell.figures)
+        };
+        Shape {
+            name,
+            connections: cells.first().map_or(0, |cell| cell.connections),
+            direct: figures(Route::Direct).unwrap_or_default(),
+            headwater: figures(Route::Headwater).unwrap_or_default(),
+            target: 0.0,
+            without: figures(Route::NoFeeds),
+        }
+    }
+
     /// Headwater's rate by the other's: the server's own, or that of a Headwater without feeds.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {

@@ -9,7 +9,7 @@ pub mod statements;
 
 pub use figures::{Shape, Shapes};
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use database::DATABASE;
 use statements::{SHAPES, Sort};
@@ -23,6 +23,7 @@ use super::depth::Depth;
 use super::flags::BenchFlags;
 use super::login::Account;
 use super::own_database::OwnDatabase;
+use super::warm::warm;
 use super::way::{Form, Route, Way};
 use super::work::Work;
 use super::{BenchError, Stop};
@@ -35,9 +36,7 @@ const WAYS: [Way; 3] = [
     Way::new(Route::Headwater, Form::Own),
     Way::new(Route::NoFeeds, Form::Own),
 ];
-/// Each statement is asked so often beforehand, as long as there is time: Headwater learns what both ways cost, and fills its memory.
-const BEFORE: usize = 6;
-/// So long at most.
+/// Each shape's statements are asked beforehand for so long at most.
 const WARMING: Duration = Duration::from_secs(10);
 
 /// Makes the database, measures, and drops it, whatever happens.
@@ -92,13 +91,12 @@ fn compare(
         if works.is_empty() {
             continue;
         }
+        eprintln!("{}", sort.name());
+        warm(&mut crew, &works, WARMING, stop)?;
         let mut measured = Vec::new();
         for _ in 0..sort.times() {
-            let (shape, found) = one(flags, sort, &mut works, &mut crew, stop)?;
-            measured.push(Shape {
-                target: sort.target(mariadb),
-                ..shape
-            });
+            let (shape, found) = one(flags, (sort, mariadb), &mut works, &mut crew, stop)?;
+            measured.push(shape);
             differences.join(found);
         }
         measured.sort_by(|a, b| {
@@ -127,22 +125,11 @@ fn compare(
 
 fn one(
     flags: &BenchFlags,
-    sort: Sort,
+    (sort, mariadb): (Sort, bool),
     works: &mut [Work],
     crew: &mut Crew,
     stop: &Stop,
 ) -> Result<(Shape, Differences), BenchError> {
-    eprintln!("{}", sort.name());
-    let begun = Instant::now();
-    let (clients, _) = crew.clients(Route::Headwater, 1);
-    let mut rows = Vec::new();
-    for work in (0..BEFORE).flat_map(|_| &*works) {
-        let Some(client) = clients.first_mut().filter(|_| begun.elapsed() < WARMING) else {
-            break;
-        };
-        work.ask(Form::Own, client, &mut rows)
-            .map_err(BenchError::at(&flags.upstream))?;
-    }
     let connections = sort.connections();
     let ways: &[Way] = match sort.gains_nothing() {
         true => &WAYS,
@@ -151,17 +138,9 @@ fn one(
     let mut course = Course::new(ways.len(), rounds(flags), stop);
     course.cells(Depth::NEWEST, ways, connections, crew, works)?;
     let (cells, differences) = course.finish();
-    let figures = |route| {
-        let cell = cells.iter().find(|cell| cell.way.route == route);
-        cell.map(|cell| cell.figures).unwrap_or_default()
-    };
     let shape = Shape {
-        name: sort.name(),
-        connections,
-        direct: figures(Route::Direct),
-        headwater: figures(Route::Headwater),
-        target: 0.0,
-        without: sort.gains_nothing().then(|| figures(Route::NoFeeds)),
+        target: sort.target(mariadb),
+        ..Shape::of(sort.name(), &cells)
     };
     Ok((shape, differences))
 }
