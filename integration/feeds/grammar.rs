@@ -19,6 +19,9 @@ fn literals_that_are_not_plain_bound_nothing() {
         let mut twin = Twin::new(server, &proxy, &database.login());
         for list in [
             "'2x'",
+            "'1', '2x'",
+            "'1', '02'",
+            "'1', ''",
             "1, '2'",
             "x'31', 2",
             "0x31, 2",
@@ -54,6 +57,8 @@ fn literals_that_are_not_plain_bound_nothing() {
             "id < 900 AND id < 800",
             "(id < 900 OR id = 2999)",
             "id IN (1, 2, 2999)",
+            "id < '900'",
+            "likes < '20'",
         ] {
             equal(
                 &proxy,
@@ -64,7 +69,9 @@ fn literals_that_are_not_plain_bound_nothing() {
         for bound in [
             "id <= -1",
             "id < 0",
-            "id < '900'",
+            "id < '0900'",
+            "id < ' 900'",
+            "likes < '20x'",
             "id < 900.5",
             "id < 9e2",
             "id < NULL",

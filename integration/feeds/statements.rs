@@ -38,8 +38,16 @@ impl Drawn<'_> {
             2 => 10 + self.values.below(40),
             _ => 2 + self.values.below(20),
         };
-        let users: Vec<String> = (0..count).map(|_| self.user().to_string()).collect();
+        let quote = self.quote();
+        let users: Vec<String> = (0..count)
+            .map(|_| format!("{quote}{}{quote}", self.user()))
+            .collect();
         format!("({})", users.join(self.pick(&[",", ", "])))
+    }
+
+    /// Some write numbers as strings.
+    fn quote(&mut self) -> &'static str {
+        self.pick(&["", "", "", "", "'"])
     }
 
     fn pick(&mut self, from: &[&'static str]) -> &'static str {
@@ -61,7 +69,8 @@ impl Drawn<'_> {
         let statuses = name("statuses");
         let me = alias.map_or_else(|| statuses.clone(), name);
         let column = |column: &str| format!("{me}.{}", name(column));
-        let reader = self.user();
+        let quote = self.quote();
+        let reader = format!("{quote}{}{quote}", self.user());
         let mut from = match alias {
             Some(alias) => format!("{statuses}{}{}", self.pick(&[" ", " AS "]), name(alias)),
             None => statuses.clone(),
@@ -69,7 +78,7 @@ impl Drawn<'_> {
         let mut conditions = Vec::new();
         let author = column("profile_id");
         let mut distinct = false;
-        let shape = self.random.below(7);
+        let shape = self.random.below(11);
         match shape {
             0 | 1 => conditions.push(format!("{author} IN {}", self.list())),
             2 => conditions.push(format!(
@@ -90,13 +99,30 @@ impl Drawn<'_> {
                 "EXISTS (SELECT {} FROM followers WHERE followers.following_id = {author} AND followers.profile_id = {reader})",
                 self.pick(&["1", "*"])
             )),
+            // As ORMs write them.
             5 => conditions.push(format!(
+                "{author} IN (SELECT U0.`id` FROM `profiles` U0 INNER JOIN `followers` U1 ON (U0.`id` = U1.`following_id`) WHERE U1.`profile_id` = {reader})"
+            )),
+            6 => conditions.push(format!(
+                "EXISTS(SELECT 1 AS `a` FROM followers U0 WHERE (U0.following_id = ({author}) AND U0.profile_id IN ({reader})) LIMIT 1)"
+            )),
+            7 => conditions.push(format!(
+                "(EXISTS (SELECT 1 FROM profiles WHERE profiles.id = {author} AND (EXISTS (SELECT 1 FROM profiles AS p_1, followers AS f_1 \
+                 WHERE profiles.id = f_1.following_id AND p_1.id = f_1.profile_id AND p_1.id = {reader}))))"
+            )),
+            8 => conditions.push(format!(
+                "{author} IN (SELECT f2_.following_id AS sclr_7 FROM followers f2_ WHERE f2_.profile_id IN ({reader}, {reader}))"
+            )),
+            9 => conditions.push(format!(
                 "({author} IN (SELECT following_id FROM followers WHERE profile_id = {reader}) OR {author} = {reader})"
             )),
             _ => conditions.push(format!("{author} = {reader}")),
         }
         if self.random.one_in(3) {
-            from = format!("{from} JOIN profiles p ON p.id = {author}");
+            from = match self.random.one_in(3) {
+                true => format!("({from} INNER JOIN profiles p ON (p.id = {author}))"),
+                false => format!("{from} JOIN profiles p ON p.id = {author}"),
+            };
             if self.random.one_in(2) {
                 conditions.push("p.private = 0".into());
             }
@@ -128,7 +154,13 @@ impl Drawn<'_> {
             None => self.id_cursor(&id),
         });
         self.random.shuffle(&mut conditions);
-        let columns = match self.random.below(5) {
+        let mut called = None;
+        let columns = match self.random.below(6) {
+            5 => {
+                let first = self.key.map_or_else(|| id.clone(), |key| column(key.name));
+                called = Some("sorted_by");
+                format!("{id}, {first} AS sorted_by, {}", column("caption"))
+            }
             0 => format!("{me}.*"),
             1 if from == statuses => "*".to_owned(),
             2 => {
@@ -158,12 +190,13 @@ impl Drawn<'_> {
             false => self.pick(&["SELECT", "select"]),
         };
         let order = match self.key {
-            None => format!("{id} DESC"),
+            None => format!("{} DESC", called.unwrap_or(&id)),
             Some(key) => {
                 let behind = self
                     .pick(&["", ", id"])
                     .replace("id", &format!("{id} DESC"));
-                format!("{} DESC{behind}", column(key.name))
+                let own = column(key.name);
+                format!("{} DESC{behind}", called.unwrap_or(&own))
             }
         };
         let ordered = |order: &str| {

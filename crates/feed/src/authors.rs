@@ -5,14 +5,14 @@
 
 use crate::equal::{Equal, certain, conjuncts};
 use crate::query::{Condition, List, Literal, Operand, Rows, Says};
-use crate::schema::Schema;
+use crate::schema::{Class, Schema};
 use crate::scope::{Of, Scope};
 
 /// Who may have written the messages of an answer: all of these together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Authors {
-    /// Whom these readers follow.
-    pub readers: Vec<Literal>,
+    /// Whom the readers in these lists follow.
+    pub readers: Vec<List>,
     /// These themselves.
     pub single: Vec<Literal>,
     /// Those in these lists.
@@ -55,7 +55,7 @@ impl<'a> Search<'a> {
             return Some(Authors::one(literal));
         }
         let said = holds.iter().find_map(|one| self.of(one, scope, equal));
-        said.or_else(|| self.joined(scope, equal).map(Authors::followed))
+        said.or_else(|| self.joined(scope, equal))
     }
 
     /// Whose messages a condition lets pass; `None`: anybody's.
@@ -111,43 +111,60 @@ impl<'a> Search<'a> {
         let mut equal = equal.clone();
         equal.learn(&all, scope);
         self.follows_in(of.table, scope, &equal)
-            .map(Authors::followed)
     }
 
-    /// `author IN (SELECT followed FROM follow WHERE reader = ...)`.
+    /// `author IN (SELECT followed FROM follow WHERE reader = ...)`: the author is what the SELECT's column is.
     fn followed(&self, rows: &'a Rows, scope: &Scope<'a>, equal: &Equal) -> Option<Authors> {
-        let inner = scope.within(&rows.sources, self.schema).ok()?;
-        let mut equal = equal.clone();
-        equal.learn(&certain(&rows.sources, rows.filter.as_ref()), &inner);
-        let of = inner.resolve(rows.column.as_ref()?).ok()?;
-        let is_edge = self.edge(of.table, &inner)?;
-        let author = equal.are_equal(of, is_edge.1);
-        let reader = author.then(|| equal.literal(is_edge.0)).flatten()?;
-        Some(Authors::followed(reader))
+        self.of_row(rows, scope, equal, |inner, equal| {
+            let of = inner.resolve(rows.columns.first()?).ok()?;
+            let comparable = inner.class(of) == Class::Integer;
+            comparable.then(|| equal.join(of, self.author))
+        })
     }
 
     /// `EXISTS (SELECT ... FROM follow WHERE followed = author AND reader = ...)`.
     fn exists(&self, rows: &'a Rows, scope: &Scope<'a>, equal: &Equal) -> Option<Authors> {
-        let inner = scope.within(&rows.sources, self.schema).ok()?;
-        let mut equal = equal.clone();
-        equal.learn(&certain(&rows.sources, rows.filter.as_ref()), &inner);
-        self.joined(&inner, &equal).map(Authors::followed)
+        self.of_row(rows, scope, equal, |_, _| Some(()))
     }
 
-    /// A table of who follows whom is joined: the reader whose edges they are.
-    fn joined(&self, scope: &Scope<'a>, equal: &Equal) -> Option<Literal> {
-        let inner = scope.own().iter().filter(|seen| !seen.source.outer);
+    /// What follows from there being a row of a SELECT within a condition, of which this is known beside its own conditions.
+    fn of_row(
+        &self,
+        rows: &'a Rows,
+        scope: &Scope<'a>,
+        equal: &Equal,
+        known: impl FnOnce(&Scope<'a>, &mut Equal) -> Option<()>,
+    ) -> Option<Authors> {
+        let inner = scope.within(&rows.sources, self.schema).ok()?;
+        let holds = certain(&rows.sources, rows.filter.as_ref());
+        let mut equal = equal.clone();
+        equal.learn(&holds, &inner);
+        known(&inner, &mut equal)?;
+        self.of_rows(&holds, &inner, &equal)
+    }
+
+    /// A table of who follows whom is joined, here or in a SELECT around: whose edges they are.
+    fn joined(&self, scope: &Scope<'a>, equal: &Equal) -> Option<Authors> {
+        let inner = scope.all().filter(|seen| !seen.source.outer);
         inner
             .into_iter()
             .find_map(|seen| self.follows_in(seen.number, scope, equal))
     }
 
-    fn follows_in(&self, table: usize, scope: &Scope<'a>, equal: &Equal) -> Option<Literal> {
+    fn follows_in(&self, table: usize, scope: &Scope<'a>, equal: &Equal) -> Option<Authors> {
         let (reader, author) = self.edge(table, scope)?;
-        equal
-            .are_equal(author, self.author)
-            .then(|| equal.literal(reader))
-            .flatten()
+        let is_author = equal.are_equal(author, self.author);
+        if !is_author {
+            return None;
+        }
+        let readers = match equal.literal(reader) {
+            Some(one) => List::Each(vec![one]),
+            None => equal.list(reader)?.clone(),
+        };
+        Some(Authors {
+            readers: vec![readers],
+            ..Authors::default()
+        })
     }
 
     /// The columns of reader and author, if it is the table of who follows whom.
@@ -172,13 +189,6 @@ impl Authors {
     fn one(literal: Literal) -> Authors {
         Authors {
             single: vec![literal],
-            ..Authors::default()
-        }
-    }
-
-    fn followed(reader: Literal) -> Authors {
-        Authors {
-            readers: vec![reader],
             ..Authors::default()
         }
     }

@@ -88,8 +88,11 @@ impl Shape {
             return Err(Refused::Types);
         }
         let number = |literal: &Literal| of.integer(*literal, types.author).ok_or(Refused::Types);
-        let readers = self.authors.readers.iter().map(number);
-        let mut readers: Vec<u64> = readers.collect::<Result<_, _>>()?;
+        let mut readers = Vec::new();
+        for list in &self.authors.readers {
+            of.list(list, types.author, &mut readers)
+                .ok_or(Refused::Types)?;
+        }
         let single = self.authors.single.iter().map(number);
         let mut authors: Vec<u64> = single.collect::<Result<_, _>>()?;
         for list in &self.authors.lists {
@@ -128,8 +131,7 @@ impl Parameter {
     fn integer(&self, of: Integer) -> Option<u64> {
         match self {
             Parameter::Integer(value) | Parameter::Whole(value) => of.of(*value),
-            // Servers may compare it as a double, in which longer ones fall together.
-            Parameter::Text(text) => of.read(digits(text, EXACT_DIGITS)?, false),
+            Parameter::Text(text) => exact(text, of),
             _ => None,
         }
     }
@@ -140,10 +142,20 @@ const EXACT_DIGITS: usize = 15;
 /// So many fit an integer of either sign.
 const INTEGER_DIGITS: usize = 18;
 
+/// A string that is a whole number: servers may compare it as a double, in which longer ones fall together.
+fn exact(text: &[u8], of: Integer) -> Option<u64> {
+    of.read(digits(text, EXACT_DIGITS)?, false)
+}
+
 /// A string that is a number as servers write it: at most so many digits, without a zero in front.
 fn digits(text: &[u8], most: usize) -> Option<&[u8]> {
     let plain = (1..=most).contains(&text.len()) && text.iter().all(u8::is_ascii_digit);
     (plain && (text.len() == 1 || text.first() != Some(&b'0'))).then_some(text)
+}
+
+/// What stands between a string's quotes.
+fn unquoted(text: &[u8]) -> Option<&[u8]> {
+    text.get(1..text.len().checked_sub(1)?)
 }
 
 impl Statement<'_> {
@@ -160,8 +172,7 @@ impl Statement<'_> {
 
     /// What stands in a string's quotes.
     fn string(&self, at: usize) -> Option<&[u8]> {
-        let quoted = self.words.text(at, self.text);
-        quoted.get(1..quoted.len().checked_sub(1)?)
+        unquoted(self.words.text(at, self.text))
     }
 
     /// A plain integer that its type holds.
@@ -169,6 +180,7 @@ impl Statement<'_> {
         match literal {
             Literal::Number(at) => of.read(self.words.text(at, self.text), false),
             Literal::Negative(at) => of.read(self.words.text(at, self.text), true),
+            Literal::Text(at) => exact(self.string(at)?, of),
             Literal::Parameter(at) => self.parameter(at)?.integer(of),
             _ => None,
         }
@@ -206,6 +218,11 @@ impl Statement<'_> {
                     found.push(of.read(number.text, false)?);
                 }
             }
+            Is::List(Members::Texts) => {
+                for text in self.words.literals(at, self.text) {
+                    found.push(exact(unquoted(text.text)?, of)?);
+                }
+            }
             Is::List(Members::Parameters) => {
                 for value in self.parameters(at)? {
                     found.push(value.integer(of)?);
@@ -221,7 +238,12 @@ impl Statement<'_> {
         let text =
             |text: &[u8]| Moment::read(text, DIGITS).is_some_and(|read| read.days().is_some());
         match look.literal {
-            Literal::Text(at) => self.string(at).is_some_and(text),
+            Literal::Text(at) => self.words.literals(at, self.text).all(|one| {
+                unquoted(one.text).is_some_and(|value| match look.with {
+                    Class::Integer => digits(value, EXACT_DIGITS).is_some(),
+                    _ => text(value),
+                })
+            }),
             Literal::Parameter(at) => self.parameters(at).is_some_and(|values| {
                 values.iter().all(|value| match (value, look.with) {
                     (Parameter::Null, _)

@@ -1,8 +1,8 @@
-//! Which columns are equal in every row of a SELECT, and to which literals.
+//! Which columns are equal in every row of a SELECT, and to which literals, or to one of which list.
 
 use std::collections::BTreeMap;
 
-use crate::query::{Comparison, Condition, Literal, Operand, Says, Source};
+use crate::query::{Comparison, Condition, List, Literal, Operand, Says, Source};
 use crate::schema::Class;
 use crate::scope::{Of, Scope};
 
@@ -13,6 +13,8 @@ pub struct Equal {
     leads_to: BTreeMap<Of, Of>,
     /// What a class is equal to.
     literals: BTreeMap<Of, Literal>,
+    /// Of what it is one.
+    lists: BTreeMap<Of, List>,
 }
 
 /// The conditions that hold in every row: WHERE and each ON of an inner join, taken apart at AND.
@@ -37,8 +39,16 @@ impl Equal {
     /// With what these conditions say; names were resolved before, so one that cannot be says nothing.
     pub fn learn(&mut self, conditions: &[&Condition], scope: &Scope<'_>) {
         for condition in conditions {
-            let Says::Compare(left, Comparison::Equal, right) = &condition.is else {
-                continue;
+            let (left, right) = match &condition.is {
+                Says::Compare(left, Comparison::Equal, right) => (left, right),
+                Says::In(Operand::Column(column), list, true) => {
+                    if let Ok(of) = scope.resolve(column) {
+                        let of = self.stands_for(of);
+                        self.lists.entry(of).or_insert_with(|| list.clone());
+                    }
+                    continue;
+                }
+                _ => continue,
             };
             match (left, right) {
                 (Operand::Column(left), Operand::Column(right)) => {
@@ -61,7 +71,8 @@ impl Equal {
         }
     }
 
-    fn join(&mut self, left: Of, right: Of) {
+    /// These two are equal.
+    pub fn join(&mut self, left: Of, right: Of) {
         let (left, right) = (self.stands_for(left), self.stands_for(right));
         if left == right {
             return;
@@ -69,6 +80,9 @@ impl Equal {
         self.leads_to.insert(right, left);
         if let Some(literal) = self.literals.remove(&right) {
             self.literals.entry(left).or_insert(literal);
+        }
+        if let Some(list) = self.lists.remove(&right) {
+            self.lists.entry(left).or_insert(list);
         }
     }
 
@@ -89,6 +103,12 @@ impl Equal {
     #[must_use]
     pub fn literal(&self, of: Of) -> Option<Literal> {
         self.literals.get(&self.stands_for(of)).copied()
+    }
+
+    /// The list that a column is one of in every row.
+    #[must_use]
+    pub fn list(&self, of: Of) -> Option<&List> {
+        self.lists.get(&self.stands_for(of))
     }
 
     /// The columns that this one is known to be equal to.

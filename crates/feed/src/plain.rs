@@ -100,7 +100,7 @@ impl<'a> Plain<'a> {
         }
     }
 
-    /// A SELECT within a condition; returns what its column is.
+    /// A SELECT within a condition; returns what its first column is.
     fn rows(&mut self, rows: &'a Rows, scope: &Scope<'a>) -> Result<Option<Class>, Refused> {
         let inner = scope.within(&rows.sources, self.schema)?;
         for source in &rows.sources {
@@ -111,8 +111,8 @@ impl<'a> Plain<'a> {
         if let Some(filter) = &rows.filter {
             self.condition(filter, &inner)?;
         }
-        let of = rows.column.as_ref().map(|column| inner.resolve(column));
-        let of = of.transpose()?;
+        let columns = rows.columns.iter().map(|column| inner.resolve(column));
+        let of = columns.collect::<Result<Vec<_>, _>>()?.first().copied();
         self.zoned |= of.is_some_and(|of| inner.is_zoned(of));
         Ok(of.map(|of| inner.class(of)))
     }
@@ -128,9 +128,16 @@ impl<'a> Plain<'a> {
                 (Some(Is::List(Members::Parameters)), _) => {
                     self.fits(Literal::Parameter(*at), class)
                 }
+                (Some(Is::List(Members::Texts)), Class::Integer) => {
+                    self.fits(Literal::Text(*at), class)
+                }
                 _ => Err(Refused::Types),
             },
-            List::Each(all) => all.iter().try_for_each(|one| self.fits(*one, class)),
+            List::Each(all) => all.iter().try_for_each(|one| match (one, class) {
+                // Numbers and strings side by side.
+                (Literal::Text(_), Class::Integer) => Err(Refused::Types),
+                _ => self.fits(*one, class),
+            }),
         }
     }
 
@@ -167,6 +174,10 @@ impl<'a> Plain<'a> {
                     match (self.operand(one, scope)?, class) {
                         (Kind::Of(own), None) => class = Some(own),
                         (Kind::Of(own), Some(other)) if own.compares_with(other) => {}
+                        // All of it would be a string.
+                        (Kind::Literal(Literal::Text(_)), Some(Class::Integer)) => {
+                            return Err(Refused::Types);
+                        }
                         (Kind::Literal(literal), Some(class)) => self.fits(literal, class)?,
                         _ => return Err(Refused::Types),
                     }
@@ -184,7 +195,7 @@ impl<'a> Plain<'a> {
             Literal::Number(_) | Literal::Negative(_) | Literal::Truth(_) if number => Ok(()),
             Literal::Decimal if with == Class::Number => Ok(()),
             Literal::Text(_) if with == Class::Text => Ok(()),
-            Literal::Text(_) if matches!(with, Class::Moment(_)) => {
+            Literal::Text(_) if matches!(with, Class::Moment(_) | Class::Integer) => {
                 self.looks.push(Look { literal, with });
                 Ok(())
             }

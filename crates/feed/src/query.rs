@@ -189,8 +189,8 @@ pub enum List {
 /// A SELECT within a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rows {
-    /// Its one column; `None`: literals or `*`, where it is asked only whether there is a row.
-    pub column: Option<Column>,
+    /// Its columns: one, or any where it is asked only whether there is a row; literals and `*` are none then.
+    pub columns: Vec<Column>,
     /// FROM.
     pub sources: Vec<Source>,
     /// WHERE.

@@ -74,6 +74,11 @@ impl<'a> Scope<'a> {
         })
     }
 
+    /// The tables of all SELECTs.
+    pub fn all(&self) -> impl Iterator<Item = &Seen<'a>> {
+        self.levels.iter().flatten()
+    }
+
     /// The tables of the innermost SELECT.
     #[must_use]
     pub fn own(&self) -> &[Seen<'a>] {
@@ -83,10 +88,7 @@ impl<'a> Scope<'a> {
     /// A table by its number.
     #[must_use]
     pub fn seen(&self, number: usize) -> Option<&Seen<'a>> {
-        self.levels
-            .iter()
-            .flatten()
-            .find(|seen| seen.number == number)
+        self.all().find(|seen| seen.number == number)
     }
 
     /// What is known of a column.

@@ -169,23 +169,33 @@ fn ordered(query: &Query, scope: &Scope<'_>, key: Option<Of>, id: Of) -> Result<
 
 /// What ORDER BY sorts by: a name without a table may be one that a column of the answer is given.
 fn sorted_by(key: &Key, query: &Query, scope: &Scope<'_>) -> Result<Of, Refused> {
-    let of = scope.resolve(&key.column)?;
+    let name = &key.column.name.text;
     if !key.column.qualifier.is_empty() {
-        return Ok(of);
+        return scope.resolve(&key.column);
     }
-    for item in &query.items {
-        let Item::Operand(operand, Some(alias)) = item else {
-            continue;
-        };
-        if !alias.text.eq_ignore_ascii_case(&key.column.name.text) {
-            continue;
+    let called = query.items.iter().filter_map(|item| match item {
+        Item::Operand(operand, Some(alias)) if alias.text.eq_ignore_ascii_case(name) => {
+            Some(operand)
         }
-        let same = matches!(operand, Operand::Column(column) if scope.resolve(column) == Ok(of));
-        if !same {
+        _ => None,
+    });
+    // A column of a table that has the name has to be the one that is given it.
+    let is_column = scope
+        .own()
+        .iter()
+        .any(|seen| seen.table.place(name).is_some());
+    let mut found = is_column.then(|| scope.resolve(&key.column)).transpose()?;
+    for operand in called {
+        let Operand::Column(column) = operand else {
+            return Err(Refused::Order);
+        };
+        let of = scope.resolve(column)?;
+        if found.is_some_and(|found| found != of) {
             return Err(Refused::Order);
         }
+        found = Some(of);
     }
-    Ok(of)
+    found.ok_or(Refused::Names)
 }
 
 /// A message has one row at most: by the keys of what is joined, or by DISTINCT or GROUP BY over columns of such tables.

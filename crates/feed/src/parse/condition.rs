@@ -1,7 +1,7 @@
 //! Conditions and operands.
 
 use super::words::Reader;
-use crate::query::{Comparison, Condition, List, Literal, Operand, Rows, Says};
+use crate::query::{Column, Comparison, Condition, List, Literal, Operand, Rows, Says};
 use crate::refused::Refused;
 use crate::words::Is;
 
@@ -132,7 +132,7 @@ impl Reader<'_> {
             if self.is_next("ALL") || self.is_next("ANY") || self.is_next("SOME") {
                 return Err(Refused::NotPlain);
             }
-            return Ok(Says::Compare(left, comparison, self.operand()?));
+            return Ok(Says::Compare(left, comparison, self.right()?));
         }
         if self.takes("IS") {
             let is = !self.takes("NOT");
@@ -183,10 +183,9 @@ impl Reader<'_> {
             if !reader.takes("DISTINCT") {
                 reader.takes("ALL");
             }
-            let column = if exists && (reader.takes_punct(b'*') || reader.literal()?.is_some()) {
-                None
-            } else {
-                Some(reader.column()?)
+            let columns = match exists {
+                true => reader.separated(Reader::looked_for)?,
+                false => vec![Some(reader.named_column()?)],
             };
             reader.keyword("FROM")?;
             let sources = reader.sources()?;
@@ -204,13 +203,31 @@ impl Reader<'_> {
             }
             match reader.is_next_punct(b')') {
                 true => Ok(Rows {
-                    column,
+                    columns: columns.into_iter().flatten().collect(),
                     sources,
                     filter,
                 }),
                 false => Err(reader.astray()),
             }
         })
+    }
+
+    /// A column of a SELECT that is asked only whether it has a row.
+    fn looked_for(&mut self) -> Result<Option<Column>, Refused> {
+        if self.takes_punct(b'*') || self.all_of().is_some() {
+            return Ok(None);
+        }
+        match self.literal()? {
+            Some(_) => self.named().map(|_| None),
+            None => self.named_column().map(Some),
+        }
+    }
+
+    /// A column, and a name that nothing can call it by here.
+    fn named_column(&mut self) -> Result<Column, Refused> {
+        let column = self.column()?;
+        self.named()?;
+        Ok(column)
     }
 
     /// Behind a predicate no further operator may follow: `a = b = c`, `a BETWEEN 0 AND b IN (1)`.
@@ -258,6 +275,16 @@ impl Reader<'_> {
             }
         }
         None
+    }
+
+    /// An operand behind a comparison: a column may have parentheses of its own.
+    fn right(&mut self) -> Result<Operand, Refused> {
+        if !self.takes_punct(b'(') {
+            return self.operand();
+        }
+        let column = self.column()?;
+        self.punct(b')')?;
+        Ok(Operand::Column(column))
     }
 
     /// A column, a literal, or one of the functions that neither fail nor warn.

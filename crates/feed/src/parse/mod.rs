@@ -94,11 +94,15 @@ impl Reader<'_> {
             return Ok(Item::AllOf(qualifier));
         }
         let operand = self.operand()?;
-        let alias = match self.takes("AS") {
-            true => Some(self.name()?),
-            false => self.alias(),
-        };
-        Ok(Item::Operand(operand, alias))
+        Ok(Item::Operand(operand, self.named()?))
+    }
+
+    /// The name that a column or a table is given, with AS or without.
+    fn named(&mut self) -> Result<Option<Name>, Refused> {
+        match self.takes("AS") {
+            true => self.name().map(Some),
+            false => Ok(self.alias()),
+        }
     }
 
     /// `t.*` or `db.t.*`.
@@ -122,12 +126,26 @@ impl Reader<'_> {
     }
 
     fn sources(&mut self) -> Result<Vec<Source>, Refused> {
-        let mut sources = vec![self.source(false)?];
-        loop {
-            if self.takes_punct(b',') {
-                sources.push(self.source(false)?);
-                continue;
+        let mut sources = Vec::new();
+        self.joined(&mut sources)?;
+        while self.takes_punct(b',') {
+            self.joined(&mut sources)?;
+        }
+        Ok(sources)
+    }
+
+    /// A table, and what is joined to it. Parentheses around the first ones of a chain of joins change nothing.
+    fn joined(&mut self, sources: &mut Vec<Source>) -> Result<(), Refused> {
+        if self.takes_punct(b'(') {
+            if self.is_next("SELECT") || self.is_next("WITH") || self.is_next("VALUES") {
+                return Err(Refused::Structure);
             }
+            self.deeper(|reader| reader.joined(sources))?;
+            self.punct(b')')?;
+        } else {
+            sources.push(self.source(false)?);
+        }
+        loop {
             let cross = self.takes("CROSS");
             let inner = !cross && self.takes("INNER");
             let outer = !cross && !inner && self.takes("LEFT");
@@ -137,7 +155,7 @@ impl Reader<'_> {
             if !self.takes("JOIN") {
                 return match cross || inner || outer {
                     true => Err(Refused::NotUnderstood),
-                    false => Ok(sources),
+                    false => Ok(()),
                 };
             }
             let mut source = self.source(outer)?;
@@ -163,14 +181,10 @@ impl Reader<'_> {
         if self.is_next_punct(b'(') {
             return Err(Refused::Structure);
         }
-        let alias = match self.takes("AS") {
-            true => Some(self.name()?),
-            false => self.alias(),
-        };
         Ok(Source {
             database,
             table,
-            alias,
+            alias: self.named()?,
             outer,
             on: None,
         })

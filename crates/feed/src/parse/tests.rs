@@ -28,6 +28,11 @@ fn what_real_apps_send_is_read() {
         "SELECT DISTINCT m.id FROM m LEFT JOIN f ON f.b = m.a AND f.r = 3 WHERE f.r IS NOT NULL OR m.a = 3 ORDER BY m.id DESC LIMIT 10",
         "SELECT id FROM m WHERE a IN (1) AND (k, id) < ('2020-01-01', 5) ORDER BY k DESC, id DESC LIMIT 10",
         "SELECT id FROM m WHERE a = 1 AND k > NOW() - INTERVAL 7 DAY ORDER BY k DESC LIMIT ?",
+        "SELECT m.id FROM ((m INNER JOIN u ON (m.a = u.id)) LEFT OUTER JOIN v ON (v.id = u.b)) WHERE m.a IN (1) ORDER BY m.id DESC LIMIT 5",
+        "SELECT m.id FROM (m), (f JOIN u ON f.b = u.id) WHERE f.b = m.a AND f.r = 5 ORDER BY m.id DESC LIMIT 5",
+        "SELECT m.id FROM m WHERE EXISTS(SELECT 1 AS `a` FROM f U0 WHERE (U0.b = (m.a) AND U0.r IN (5)) LIMIT 1) ORDER BY m.id DESC LIMIT 5",
+        "SELECT m.id FROM m WHERE EXISTS (SELECT f.*, 1 AS x, `f`.`b` FROM f WHERE f.b = m.a AND f.r = 5) ORDER BY m.id DESC LIMIT 5",
+        "SELECT m.id FROM m WHERE m.a IN (SELECT U0.id AS b FROM u U0 INNER JOIN f U1 ON (U0.id = U1.b) WHERE U1.r = 5) ORDER BY m.id DESC LIMIT 5",
         "SELECT id FROM m, f WHERE f.b = m.a AND f.r = 5 GROUP BY m.id ORDER BY m.id DESC LIMIT 5",
     ] {
         assert!(read(text).is_ok(), "{text}: {:?}", read(text));
@@ -53,8 +58,16 @@ fn what_could_mean_two_things_is_not() {
         "a XOR b",
         "a = ALL (SELECT b FROM c)",
         "a = (SELECT b FROM c)",
+        "a = (b, c)",
+        "a = (b + c)",
+        "a = ((b))",
+        "a = (b) + c",
         "a MEMBER OF (b)",
         "a IN (SELECT b FROM c LIMIT 1)",
+        "a IN (SELECT b, d FROM c)",
+        "a IN (SELECT * FROM c)",
+        "EXISTS (SELECT MAX(b) FROM c)",
+        "EXISTS (SELECT COUNT(*) FROM c)",
         "a = 1e3",
         "a = 0x31",
         "a = 1.5.5",
@@ -101,6 +114,22 @@ fn each_refusal_has_its_reason() {
         (
             "SELECT a FROM (SELECT 1) m ORDER BY a DESC LIMIT 5",
             Refused::Structure,
+        ),
+        (
+            "SELECT a FROM ((SELECT 1)) m ORDER BY a DESC LIMIT 5",
+            Refused::Structure,
+        ),
+        (
+            "SELECT a FROM m JOIN (n JOIN o ON o.a = n.a) ON n.a = m.a ORDER BY a DESC LIMIT 5",
+            Refused::Structure,
+        ),
+        (
+            "SELECT a FROM (m, n) ORDER BY a DESC LIMIT 5",
+            Refused::NotUnderstood,
+        ),
+        (
+            "SELECT a FROM (m) n ORDER BY a DESC LIMIT 5",
+            Refused::NotUnderstood,
         ),
         (
             "SELECT a FROM m HAVING a ORDER BY a DESC LIMIT 5",

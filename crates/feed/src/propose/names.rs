@@ -49,7 +49,7 @@ impl Names {
             Says::InRows(Operand::Column(column), rows, true) => {
                 self.listed.insert(lower(column));
                 self.compared.insert(lower(column));
-                self.compared.extend(rows.column.as_ref().map(lower));
+                self.compared.extend(rows.columns.first().map(lower));
                 self.rows(rows);
             }
             Says::Exists(rows) => {

@@ -211,7 +211,7 @@ fn what_resembles_a_feed_and_is_none_is_refused_by_its_reason() {
             Refused::Types,
         ),
         (
-            "SELECT s.id FROM statuses s WHERE s.profile_id IN (SELECT p.id FROM profiles p, followers f WHERE f.following_id = p.id AND f.accepted = p.private AND f.profile_id = 7) ORDER BY s.id DESC LIMIT 20",
+            "SELECT s.id FROM statuses s WHERE s.profile_id IN (SELECT p.id FROM profiles p, followers f WHERE f.following_id = p.id AND f.accepted = p.private AND f.profile_id > 7) ORDER BY s.id DESC LIMIT 20",
             Refused::Authors,
         ),
     ] {

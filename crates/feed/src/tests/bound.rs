@@ -69,6 +69,45 @@ fn authors_and_readers_are_read() {
 }
 
 #[test]
+fn strings_of_plain_digits_are_numbers() {
+    let found = with("user_id IN ('3', '1') AND id < '12' AND hidden = '0'", &[]).unwrap();
+    assert_eq!((found.authors, found.upper), (vec![1, 3], id(11)));
+    let found = with(
+        "user_id IN (SELECT author FROM follower WHERE reader IN ('7', '8')) OR user_id = '7'",
+        &[],
+    );
+    assert_eq!(
+        found.map(|found| (found.readers, found.authors)),
+        Ok((vec![7, 8], vec![7]))
+    );
+    for wrong in [
+        "'02'",
+        "' 2'",
+        "'2 '",
+        "'2x'",
+        "''",
+        "'-2'",
+        "'+2'",
+        "'1e1'",
+        "'0x2'",
+        "'1.0'",
+        "'1234567890123456'",
+        "'1''2'",
+    ] {
+        for condition in [
+            format!("user_id = {wrong}"),
+            format!("user_id IN ('1', {wrong})"),
+            format!("user_id = 1 AND hidden = {wrong}"),
+            format!("user_id = 1 AND hidden IN ({wrong}, '2')"),
+            format!("user_id = 1 AND id < {wrong}"),
+            format!("user_id IN (SELECT author FROM follower WHERE reader = {wrong})"),
+        ] {
+            assert_eq!(with(&condition, &[]), Err(Refused::Types), "{condition}");
+        }
+    }
+}
+
+#[test]
 fn what_is_not_plain_is_refused_where_it_matters() {
     for (condition, parameters) in [
         ("user_id IN (1, 4294967296)", vec![]),

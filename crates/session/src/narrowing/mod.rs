@@ -444,7 +444,8 @@ impl<K: Feeds> World<'_, K> {
         let asked = template.shape.bind(statement, template.types)?;
         let rows = asked.limit.saturating_add(asked.offset);
         let wanted = usize::try_from(rows).unwrap_or(usize::MAX);
-        if wanted > self.policy.candidates || asked.authors.len() > self.policy.list_authors {
+        let named = asked.authors.len() + asked.readers.len();
+        if wanted > self.policy.candidates || named > self.policy.list_authors {
             return Err(Why::TooMany);
         }
         let most = template.candidates(wanted, self.policy.candidates);
