@@ -1,5 +1,5 @@
 #!/bin/sh
-# Gets the drivers whose programs integration/drivers holds: from the distribution's packages,
+# Gets the drivers and ORMs whose programs integration/drivers holds: from the distribution's packages,
 # and from PyPI, npm and the crates in the versions that the lock files there name. And MariaDB 11.8,
 # whose clients log in as no older ones do.
 #
@@ -20,10 +20,11 @@ built=$here/../target/drivers
 mariadb11=${HEADWATER_MARIADB11_PREFIX:-$HOME/.cache/headwater/mariadb-11.8}
 
 lacks() { ! "$run" --has "$1"; }
+all="$("$run" --names) $("$run" --orms)"
 installed() { dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null | grep -q '^ii'; }
 
 if [ "${1:-}" = --list ]; then
-    for driver in $("$run" --names); do
+    for driver in $all; do
         lacks "$driver" || echo "$driver"
     done
     exit 0
@@ -43,6 +44,11 @@ wanted() {
     lacks dbd_mariadb && packages="$packages libdbd-mariadb-perl"
     lacks ruby_mysql2 && packages="$packages ruby-mysql2"
     lacks connector_j && packages="$packages libmariadb-java"
+    lacks orm_active_record && packages="$packages ruby-activerecord ruby-mysql2"
+    lacks orm_eloquent && packages="$packages php-illuminate-database php-illuminate-pagination php-mysql"
+    lacks orm_doctrine && packages="$packages php-doctrine-orm php-symfony-cache php-mysql"
+    lacks orm_django && packages="$packages python3-mysqldb python3-venv"
+    lacks orm_diesel && packages="$packages libmariadb-dev"
     lacks go && packages="$packages golang-github-go-sql-driver-mysql-dev"
     have java && have javac || packages="$packages default-jdk-headless"
     have go || packages="$packages golang-go"
@@ -80,7 +86,7 @@ build_go() {
 
 # Cargo itself knows whether there is anything to do.
 build_rust() {
-    "${CARGO:-cargo}" build --quiet --locked --manifest-path "$programs/rust/Cargo.toml" --target-dir "$built"
+    "${CARGO:-cargo}" build --quiet --locked --manifest-path "$programs/rust/Cargo.toml" --target-dir "$built" "$@"
 }
 
 packages=$(wanted)
@@ -98,20 +104,20 @@ if lacks go || [ -n "$(find "$programs/go" -name '*.go' -newer "$built/go")" ]; 
     say "building the Go driver's program"
     build_go
 fi || say "the Go driver's program could not be built"
-if lacks sqlx || lacks mysql_async; then
-    say "building the Rust drivers' programs (about a minute, once)"
+if lacks sqlx || lacks mysql_async || lacks orm_diesel; then
+    say "building the Rust drivers' programs (one to two minutes, once)"
 fi
-build_rust || say "the Rust drivers' programs could not be built"
+build_rust --features diesel || build_rust || say "the Rust drivers' programs could not be built"
 
 missing=
 "$here/mariadb11.sh" "$mariadb11" || missing=" MariaDB 11.8"
-for driver in $("$run" --names); do
+for driver in $all; do
     lacks "$driver" && missing="$missing $driver"
 done
 if [ -n "$missing" ]; then
     if [ "${CI:-}" = true ]; then
-        say "these drivers could not be had, and CI needs them all:$missing"
+        say "these drivers and ORMs could not be had, and CI needs them all:$missing"
         exit 1
     fi
-    say "these drivers could not be had, their stories are left out:$missing"
+    say "these drivers and ORMs could not be had, their stories are left out:$missing"
 fi

@@ -1,6 +1,7 @@
 //! Drivers of many languages see through Headwater what they see directly. Each has a program that tells a script and
 //! prints all it can see; it is run plain and with TLS, directly and through Headwater.
 
+mod orms;
 mod program;
 mod stage;
 

@@ -17,9 +17,14 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const RUN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/integration/drivers/run.sh");
 const SETUP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/setup/drivers.sh");
 
-/// All that have a program.
+/// All drivers that have a program.
 pub(super) fn names() -> Vec<String> {
     words(Command::new(RUN).arg("--names"))
+}
+
+/// All ORMs that have one.
+pub(super) fn orms() -> Vec<String> {
+    words(Command::new(RUN).arg("--orms"))
 }
 
 /// Whether `make drivers` has it. On CI (`CI=true`) a driver that is not here is a failure.

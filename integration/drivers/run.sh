@@ -1,10 +1,12 @@
 #!/bin/sh
-# Starts one driver's program. It knows where each driver is, and nothing of the stories.
+# Starts the program of a driver or of an ORM. It knows where each of them is, and nothing of the stories.
 #
 # Usage: integration/drivers/run.sh DRIVER HOST PORT USER PASSWORD DATABASE TLS CA
 #            TLS is 0 or 1, CA a file with the certificate that the other side's is signed by.
-#        integration/drivers/run.sh --has DRIVER      succeeds if this machine has it
-#        integration/drivers/run.sh --names           all of them
+#        integration/drivers/run.sh ORM HOST PORT DATABASE     as root without a password
+#        integration/drivers/run.sh --has DRIVER|ORM  succeeds if this machine has it
+#        integration/drivers/run.sh --names           all drivers
+#        integration/drivers/run.sh --orms            all ORMs
 # Environment: HEADWATER_DRIVERS        the folder of setup/drivers.sh (default: ~/.cache/headwater/drivers)
 #              HEADWATER_MYSQL_PREFIX   the folder of MySQL (default: ~/.cache/headwater/mysql-9.7)
 set -eu
@@ -17,6 +19,8 @@ python=$private/python/bin/python
 jar=/usr/share/java/mariadb-java-client.jar
 names="mariadb mysql pymysql connector_python mysqlclient odbc node_mysql2 node_mariadb mysqli pdo
 dbd_mysql dbd_mariadb ruby_mysql2 connector_j go sqlx mysql_async"
+orms="orm_django orm_sqlalchemy orm_active_record orm_eloquent orm_doctrine orm_sequelize orm_typeorm orm_knex
+orm_diesel"
 
 quietly() { "$@" >/dev/null 2>&1; }
 have() { quietly command -v "$1"; }
@@ -41,7 +45,16 @@ has() {
         ruby_mysql2) quietly ruby -rmysql2 -e1 ;;
         connector_j) have java && have javac && [ -e $jar ] ;;
         go) [ -x "$built/go" ] ;;
-        sqlx | mysql_async) [ -x "$built/debug/$1" ] ;;
+        sqlx | mysql_async | orm_diesel) [ -x "$built/debug/$1" ] ;;
+        orm_django) has_python django,MySQLdb ;;
+        orm_sqlalchemy) has_python sqlalchemy,pymysql ;;
+        orm_active_record) quietly ruby -rmysql2 -ractive_record -e1 ;;
+        orm_eloquent) has_php pdo_mysql && [ -e /usr/share/php/Illuminate/Pagination/autoload.php ] ;;
+        orm_doctrine)
+            has_php pdo_mysql && [ -e /usr/share/php/Doctrine/ORM/autoload.php ] &&
+                [ -e /usr/share/php/Symfony/Component/Cache/autoload.php ]
+            ;;
+        orm_sequelize | orm_typeorm | orm_knex) has_node "${1#orm_}" && has_node mysql2 ;;
         *) return 1 ;;
     esac
 }
@@ -55,6 +68,7 @@ tell() {
 
 case $1 in
     --names) echo $names && exit ;;
+    --orms) echo $orms && exit ;;
     --has) if has "$2"; then exit 0; else exit 1; fi ;;
 esac
 
@@ -86,9 +100,15 @@ case $driver in
     ruby_mysql2) exec ruby "$here/ruby/mysql2.rb" "$@" ;;
     connector_j) exec java -cp $jar "$here/java/Timeline.java" "$@" ;;
     go) exec "$built/go" "$@" ;;
-    sqlx | mysql_async) exec "$built/debug/$driver" "$@" ;;
+    sqlx | mysql_async | orm_diesel) exec "$built/debug/$driver" "$@" ;;
+    orm_django | orm_sqlalchemy) exec "$python" -B "$here/python/$driver.py" "$@" ;;
+    orm_active_record) exec ruby "$here/ruby/$driver.rb" "$@" ;;
+    orm_eloquent | orm_doctrine) exec php "$here/php/$driver.php" "$@" ;;
+    orm_sequelize | orm_typeorm | orm_knex)
+        NODE_PATH=$private/node/node_modules exec node "$here/node/$driver.cjs" "$@"
+        ;;
     *)
-        echo "no driver $driver: one of" $names >&2
+        echo "no driver or ORM $driver: one of" $names $orms >&2
         exit 2
         ;;
 esac

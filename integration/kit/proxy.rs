@@ -345,6 +345,16 @@ impl Counts {
         self.0.get(name).copied().unwrap_or(0)
     }
 
+    /// What rose since then, and by how much.
+    pub(crate) fn since(&self, before: &Counts) -> impl Iterator<Item = (&str, u64)> {
+        let then = |name| before.0.get(name).copied().unwrap_or(0);
+        let rose = self
+            .0
+            .iter()
+            .map(move |(name, value)| (&**name, value - then(name)));
+        rose.filter(|(_, rose)| *rose > 0)
+    }
+
     /// Calls that the server's procedure answered, for whatever reason.
     pub(crate) fn relayed(&self) -> u64 {
         let relayed = self

@@ -1,0 +1,156 @@
+//! ORMs of many languages read an app's home feed by their own idioms: pages by cursor and by offset, with the author of each post, by a list
+//! of authors, a subquery, a join, EXISTS, in transactions and outside. Each has a program that prints what it reads; it is run directly and
+//! through Headwater.
+
+use std::net::SocketAddr;
+
+use headwater::lab::private_server::Kind;
+
+use super::program::{self, is_here};
+use crate::kit::database::run;
+use crate::kit::proxy::{Counts, Proxy, ROOT_SERVICE};
+use crate::kit::servers::on_servers_of_its_own;
+use crate::kit::wire_client::WireClient;
+
+/// So often a program is run at most, until all its statements are known.
+const RUNS: usize = 6;
+
+const TABLES: &str = include_str!("feed.sql");
+
+/// The same posts in two orders. On a busy machine memory takes its time, and what it says then is to be checked as well.
+const SETTINGS: &str = r#"
+[freshness]
+wait_ms = 10000
+[index]
+wait_ms = 10000
+[feeds]
+narrow = "always"
+[[feed]]
+name = "home"
+database = "app"
+[feed.message]
+table = "posts"
+id = "id"
+author = "user_id"
+order = ["id"]
+[feed.follow]
+table = "follows"
+reader = "follower_id"
+author = "followed_id"
+[[feed]]
+name = "by_time"
+database = "app"
+[feed.message]
+table = "posts"
+id = "id"
+author = "user_id"
+order = ["created_at", "id"]
+[feed.follow]
+table = "follows"
+reader = "follower_id"
+author = "followed_id"
+"#;
+
+/// What becomes of each ORM's feeds once every form of them is known, on MariaDB and on MySQL: how many are narrowed, and how many are
+/// relayed for which reasons.
+const SHARES: &[(&str, &str, &str)] = &[
+    ("orm_django", "narrowed=154", "narrowed=154"),
+    ("orm_sqlalchemy", "narrowed=218", "narrowed=218"),
+    ("orm_active_record", "narrowed=189", "narrowed=189"),
+    ("orm_eloquent", "narrowed=294", "narrowed=294"),
+    ("orm_doctrine", "narrowed=196", "narrowed=196"),
+    // Tables of many rows that are loaded with the posts.
+    (
+        "orm_sequelize",
+        "narrowed=112 relayed[structure]=21",
+        "narrowed=112 relayed[structure]=21",
+    ),
+    // `take` beside joins asks for ids by a table in FROM.
+    (
+        "orm_typeorm",
+        "narrowed=112 relayed[structure]=49",
+        "narrowed=112 relayed[structure]=49",
+    ),
+    ("orm_knex", "narrowed=168", "narrowed=168"),
+    // MariaDB's own client knows the columns from when it prepared them.
+    ("orm_diesel", "relayed[execution]=217", "narrowed=217"),
+];
+
+/// Servers of their own: what other stories make on one has the feeds' tables looked at again.
+#[test]
+fn feeds_of_orms_are_read_as_they_are_directly() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let orms: Vec<_> = SHARES.iter().filter(|(orm, ..)| is_here(orm)).collect();
+            for (orm, ..) in &orms {
+                make(server.addr(), orm);
+            }
+            for (orm, mariadb, mysql) in orms {
+                let share = match server.kind() {
+                    Kind::Mariadb => mariadb,
+                    Kind::Mysql => mysql,
+                };
+                reads_the_same(server.addr(), orm, share);
+            }
+        },
+    );
+}
+
+#[track_caller]
+fn make(server: SocketAddr, orm: &str) {
+    let mut root = WireClient::connect(server);
+    root.ok(&format!("CREATE DATABASE {orm}"));
+    root.ok(&format!("USE {orm}"));
+    run(&mut root, TABLES);
+    root.query("ANALYZE TABLE users, follows, posts");
+}
+
+#[track_caller]
+fn reads_the_same(server: SocketAddr, orm: &str, share: &str) {
+    let settings = SETTINGS.replace("\"app\"", &format!("\"{orm}\""));
+    let proxy = Proxy::configured(server, &settings, ROOT_SERVICE);
+    for feed in ["home", "by_time"] {
+        proxy.wait_for_log(&format!("feed {feed} in database {orm}: served"));
+    }
+    let tell = |addr: SocketAddr| {
+        let (host, port) = (addr.ip().to_string(), addr.port().to_string());
+        program::run(&[orm, &host, &port, orm])
+    };
+    let direct = tell(server).unwrap_or_else(|why| panic!("{orm}, directly: {why}"));
+    assert!(direct.lines().count() > 500, "{orm}: {direct}");
+    let mut found = String::new();
+    // The first times its statements are learned.
+    for _ in 0..RUNS {
+        let before = proxy.counts();
+        let through = tell(proxy.addr())
+            .unwrap_or_else(|why| panic!("{orm}, through Headwater: {why}{}", proxy.log()));
+        if let Some(difference) = super::difference(&direct, &through) {
+            panic!("{orm} reads something else:\n{difference}");
+        }
+        found = feeds(&before, &proxy.counts());
+        if found == share {
+            return;
+        }
+    }
+    panic!("{orm}: {found}, not {share}\n{}", proxy.log());
+}
+
+/// What became of feeds in between.
+fn feeds(before: &Counts, after: &Counts) -> String {
+    let rose = after.since(before);
+    let feeds = rose.filter_map(|(name, count)| {
+        let what = name.strip_prefix("feeds_")?;
+        (what == "narrowed" || what.starts_with("relayed[")).then(|| format!("{what}={count}"))
+    });
+    feeds.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn every_orm_has_its_share() {
+    let mut names: Vec<_> = SHARES.iter().map(|(orm, ..)| *orm).collect();
+    let mut orms = program::orms();
+    names.sort_unstable();
+    orms.sort_unstable();
+    assert_eq!(orms, names);
+}
