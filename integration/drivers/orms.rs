@@ -65,12 +65,7 @@ const SHARES: &[(&str, &str, &str)] = &[
         "narrowed=112 relayed[structure]=21",
         "narrowed=112 relayed[structure]=21",
     ),
-    // `take` beside joins asks for ids by a table in FROM.
-    (
-        "orm_typeorm",
-        "narrowed=112 relayed[structure]=49",
-        "narrowed=112 relayed[structure]=49",
-    ),
+    ("orm_typeorm", "narrowed=161", "narrowed=161"),
     ("orm_knex", "narrowed=168", "narrowed=168"),
     // MariaDB's own client knows the columns from when it prepared them.
     ("orm_diesel", "relayed[execution]=217", "narrowed=217"),

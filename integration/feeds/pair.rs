@@ -148,19 +148,34 @@ impl Pair {
         );
     }
 
-    /// The same of one that leaves the order of some rows to the server, who may choose anew each time: `either` asks for them in both
+    /// The same of one that leaves the order of some rows to the server, who may choose anew each time: `either` asks for them in several
     /// orders. Where these differ, `narrowed` must not count it.
     #[track_caller]
     pub(super) fn ask_untied(
         &mut self,
         template: u64,
         statement: &str,
-        either: &[String; 2],
+        either: &[String; 4],
         narrowed: impl Fn() -> u64,
     ) {
-        let [one, other] = either.each_ref().map(|text| rows(self.direct.query(text)));
-        if one == other {
-            self.ask(template, statement);
+        let [first, others @ ..] = either;
+        let first = rows(self.direct.query(first));
+        let [second, rest @ ..] = others;
+        if rows(self.direct.query(second)) == first {
+            let before = narrowed();
+            let proxied = self.proxied.query(statement);
+            let is_narrowed = narrowed() > before;
+            let direct = self.direct.query(statement);
+            let as_first = [&direct, &proxied].map(|answers| rows(answers.clone()) == first);
+            // The one in the middle of several with one key.
+            let is_free = as_first != [true; 2]
+                && rest
+                    .iter()
+                    .any(|order| rows(self.direct.query(order)) != first);
+            assert!(!(is_free && is_narrowed), "narrowed with ties: {statement}");
+            if !is_free {
+                self.compare(template, statement, direct, proxied);
+            }
             return;
         }
         // Headwater may learn from this one what the server says of columns.

@@ -7,8 +7,9 @@ use crate::kit::random::Random;
 /// A statement.
 pub(super) struct Statement {
     pub(super) text: String,
-    /// Where the key alone orders: the same with messages of one key in either order.
-    pub(super) either: Option<[String; 2]>,
+    /// Where the key alone orders: the same with messages of one key in several orders. Of three of them that in the middle is the same
+    /// by ascending and by descending ids.
+    pub(super) either: Option<[String; 4]>,
 }
 
 /// Draws statements: how each is written, and its values.
@@ -189,24 +190,43 @@ impl Drawn<'_> {
             true => "SELECT DISTINCT",
             false => self.pick(&["SELECT", "select"]),
         };
+        // The ids of a page, as ORMs ask for them that load more than one row for each.
+        let derived = called.is_none() && !distinct && self.random.one_in(8);
+        let own = self.key.map_or_else(|| id.clone(), |key| column(key.name));
+        let inner = format!(
+            "SELECT {id} AS d_id, {own} AS d_key, {} AS d_caption FROM {from}{filter}",
+            column("caption")
+        );
+        let (first, id) = match derived {
+            true => ("d.d_key", "d.d_id"),
+            false => (called.unwrap_or(&own), &*id),
+        };
         let order = match self.key {
-            None => format!("{} DESC", called.unwrap_or(&id)),
-            Some(key) => {
+            None => format!("{} DESC", called.unwrap_or(id)),
+            Some(_) => {
                 let behind = self
                     .pick(&["", ", id"])
                     .replace("id", &format!("{id} DESC"));
-                let own = column(key.name);
-                format!("{} DESC{behind}", called.unwrap_or(&own))
+                format!("{first} DESC{behind}")
             }
         };
-        let ordered = |order: &str| {
-            format!("{select} {columns} FROM {from}{filter} ORDER BY {order} {limit}")
+        let ordered = |order: &str| match derived {
+            true => format!(
+                "SELECT DISTINCT d.d_id AS ids, d.d_key FROM ({inner}) d ORDER BY {order} {limit}"
+            ),
+            false => format!("{select} {columns} FROM {from}{filter} ORDER BY {order} {limit}"),
         };
         let alone = self.key.is_some() && !order.contains(',');
         Statement {
             text: ordered(&order),
             either: alone.then(|| {
-                ["DESC", "ASC"].map(|direction| ordered(&format!("{order}, {id} {direction}")))
+                [
+                    "{id} DESC",
+                    "{id} ASC",
+                    "{id} % 3, {id} DESC",
+                    "{id} % 5 DESC, {id}",
+                ]
+                .map(|behind| ordered(&format!("{order}, {}", behind.replace("{id}", id))))
             }),
         }
     }

@@ -23,6 +23,8 @@ pub struct Query {
     pub limit: usize,
     /// OFFSET, where there is one.
     pub offset: Option<usize>,
+    /// The columns of the SELECT in FROM, where it is read through one; `items` is told by them.
+    pub inner: Vec<Operand>,
 }
 
 /// A column of the answer.

@@ -55,6 +55,8 @@ pub struct Shape {
     pub looks: Vec<Look>,
     /// A TIMESTAMP is compared.
     pub zoned: bool,
+    /// It is read through a SELECT in FROM.
+    pub derived: bool,
 }
 
 /// Finds the shape of a SELECT that reads a feed.
@@ -91,6 +93,9 @@ pub fn shape(
     };
     for item in &query.items {
         plain.item(item, &scope)?;
+    }
+    for operand in &query.inner {
+        plain.inner(operand, &scope)?;
     }
     let filter = query.filter.as_ref().map(|(_, filter)| filter);
     let conditions = query.sources.iter().filter_map(|source| source.on.as_ref());
@@ -132,6 +137,7 @@ pub fn shape(
         ties,
         looks: plain.looks,
         zoned: plain.zoned,
+        derived: !query.inner.is_empty(),
     })
 }
 
@@ -154,10 +160,15 @@ fn messages<'s, 'a>(feed: &Feed, scope: &'s Scope<'a>) -> Result<&'s Seen<'a>, R
 fn ordered(query: &Query, scope: &Scope<'_>, key: Option<Of>, id: Of) -> Result<bool, Refused> {
     let mut order = Vec::with_capacity(query.order.len());
     for one in &query.order {
+        let of = sorted_by(one, query, scope)?;
+        // What was sorted by before sorts nothing any more.
+        if order.contains(&of) {
+            continue;
+        }
         if !one.descending {
             return Err(Refused::Order);
         }
-        order.push(sorted_by(one, query, scope)?);
+        order.push(of);
     }
     match (order.as_slice(), key) {
         ([only], None) if *only == id => Ok(false),

@@ -1,7 +1,7 @@
 //! A second opinion of narrowed texts, by a parser that knows nothing of ours: the client's own SELECT and one condition more, or that in
 //! the place of one list of authors, through a temporary table or not, and nothing else.
 
-use sqlparser::ast::{BinaryOperator, Expr, Query, Select, SetExpr, Statement};
+use sqlparser::ast::{BinaryOperator, Expr, Query, Select, SetExpr, Statement, TableFactor};
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
 
@@ -51,7 +51,7 @@ pub(super) fn judge(original: &Query, narrowed: &[u8], form: Form, condition: &s
     };
     assert!(!buffered(before), "{lossy}");
     assert_eq!(buffered(after), form.buffered, "{lossy}");
-    let (before, after) = (before.selection.take(), after.selection.take());
+    let (before, after) = (conditions(before).take(), conditions(after).take());
     let Some(after) = after else {
         unreachable!("it has no condition: {lossy}");
     };
@@ -68,6 +68,24 @@ fn select(query: &mut Query) -> Option<&mut Select> {
     match query.body.as_mut() {
         SetExpr::Select(select) => Some(select),
         _ => None,
+    }
+}
+
+/// Where the condition goes: into the SELECT in FROM, if there is one alone.
+fn conditions(select: &mut Select) -> &mut Option<Expr> {
+    let is_derived = |select: &Select| {
+        matches!(select.from.as_slice(), [only] if only.joins.is_empty()
+            && matches!(only.relation, TableFactor::Derived { .. }))
+    };
+    if !is_derived(select) {
+        return &mut select.selection;
+    }
+    match select.from.first_mut().map(|only| &mut only.relation) {
+        Some(TableFactor::Derived { subquery, .. }) => match subquery.body.as_mut() {
+            SetExpr::Select(inner) => &mut inner.selection,
+            other => unreachable!("a SELECT in FROM is none: {other}"),
+        },
+        _ => unreachable!("it was there before"),
     }
 }
 

@@ -4,12 +4,13 @@
 //! precedence a mode changes: `||`, `NOT` before a comparison, comparisons of comparisons.
 
 mod condition;
+mod derived;
 mod words;
 
 #[cfg(test)]
 mod tests;
 
-use crate::query::{Column, Item, Key, Name, Query, Source};
+use crate::query::{Column, Condition, Item, Key, Name, Query, Source};
 use crate::refused::Refused;
 use crate::words::{Is, Words};
 use words::Reader;
@@ -36,11 +37,12 @@ impl Reader<'_> {
         }
         let items = self.separated(Reader::item)?;
         self.keyword("FROM")?;
-        let sources = self.sources()?;
-        let filter = match self.place_of("WHERE") {
-            Some(at) => Some((at, self.condition()?)),
-            None => None,
-        };
+        let derived = self.derived()?;
+        let (mut sources, mut filter) = (Vec::new(), None);
+        if derived.is_none() {
+            sources = self.sources()?;
+            filter = self.filter()?;
+        }
         let filter_end = self.place();
         let mut group = Vec::new();
         if self.takes("GROUP") {
@@ -65,7 +67,7 @@ impl Reader<'_> {
         } else {
             (first, None)
         };
-        Ok(Query {
+        let query = Query {
             distinct,
             items,
             sources,
@@ -75,7 +77,29 @@ impl Reader<'_> {
             order,
             limit,
             offset,
+            inner: Vec::new(),
+        };
+        let Some(derived) = derived else {
+            return Ok(query);
+        };
+        let items = derived.items(query.items)?;
+        Ok(Query {
+            order: derived.order(query.order, &items)?,
+            inner: derived.inner(),
+            items,
+            sources: derived.sources,
+            filter: derived.filter,
+            filter_end: derived.end,
+            ..query
         })
+    }
+
+    /// WHERE, if it is next: where the word stands, and its condition.
+    fn filter(&mut self) -> Result<Option<(usize, Condition)>, Refused> {
+        match self.place_of("WHERE") {
+            Some(at) => Ok(Some((at, self.condition()?))),
+            None => Ok(None),
+        }
     }
 
     /// A plain number, or a parameter.

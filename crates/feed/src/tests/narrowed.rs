@@ -35,6 +35,46 @@ fn the_condition_goes_behind_the_clients_own() {
 }
 
 #[test]
+fn it_goes_into_a_select_in_from() {
+    let inner = "SELECT DISTINCT `d`.`m_id` AS `ids_m_id` FROM (SELECT `m`.`id` AS `m_id`, `u`.`name` AS `u_name` FROM `message` `m` INNER JOIN `users` `u` ON `u`.`id`=`m`.`user_id`";
+    let outer = "`d` ORDER BY `d`.`m_id` DESC, `m_id` ASC LIMIT 20 OFFSET 20";
+    let form = Form {
+        replaces_list: true,
+        buffered: true,
+    };
+    assert_eq!(
+        narrow(
+            &format!("{inner} WHERE (m.user_id IN (1,2)) AND (m.deleted_at IS NULL)) {outer}"),
+            &[7, 5],
+            PLAIN
+        )
+        .unwrap(),
+        format!(
+            "{inner} WHERE ( (m.user_id IN (1,2)) AND (m.deleted_at IS NULL)) AND `m`.`id` IN (7,5) ) {outer}"
+        )
+    );
+    assert_eq!(
+        narrow(
+            &format!("{inner} AND m.user_id = 1) {outer}"),
+            &[7, 5],
+            PLAIN
+        )
+        .unwrap(),
+        format!("{inner} AND m.user_id = 1 WHERE `m`.`id` IN (7,5) ) {outer}")
+    );
+    let buffered = inner.replacen("SELECT", "SELECT SQL_BUFFER_RESULT", 1);
+    assert_eq!(
+        narrow(
+            &format!("{inner} WHERE m.user_id IN (1,2) AND m.hidden = 0) {outer}"),
+            &[7, 5],
+            form
+        )
+        .unwrap(),
+        format!("{buffered} WHERE `m`.`id` IN (7,5) AND m.hidden = 0) {outer}")
+    );
+}
+
+#[test]
 fn it_takes_the_place_of_a_list_and_goes_through_a_buffer() {
     let text =
         "SELECT id FROM message WHERE hidden = 0 AND user_id IN (1, 2,3) ORDER BY id DESC LIMIT 9";

@@ -75,6 +75,124 @@ fn authors_are_found_in_every_shape() {
     }
 }
 
+/// A page of a SELECT in FROM is one of that SELECT.
+#[test]
+fn a_select_in_from_is_read_through() {
+    let page = |outer: &str, inner: &str, order: &str| {
+        let text = format!(
+            "SELECT {outer} FROM (SELECT {inner} FROM message m JOIN users u ON u.id = m.user_id WHERE m.user_id IN (1,2)) d ORDER BY {order} LIMIT 9"
+        );
+        shaped(&text, false).map(|_| ())
+    };
+    let inner = "m.id AS m_id, m.body AS m_body, u.name, m.hidden";
+    for (outer, order) in [
+        ("DISTINCT d.m_id AS ids", "d.m_id DESC"),
+        ("d.m_id, d.name who", "m_id DESC, d.m_id ASC"),
+        ("d.m_id AS ids, hidden", "ids DESC"),
+        ("M_ID AS m_id", "m_id DESC"),
+    ] {
+        assert_eq!(page(outer, inner, order), Ok(()), "{outer} {order}");
+    }
+    for (outer, inner, order, why) in [
+        // Another order, names of nothing, of two, of another column than is sorted by.
+        ("d.m_id", inner, "d.m_id ASC", Refused::Order),
+        ("d.m_id", inner, "d.hidden DESC", Refused::Order),
+        ("d.m_id", inner, "d.id DESC", Refused::Names),
+        ("d.m_id", inner, "m.id DESC", Refused::Names),
+        ("d.none", inner, "d.m_id DESC", Refused::Names),
+        (
+            "d.m_id",
+            "m.id AS m_id, u.id AS M_ID",
+            "d.m_id DESC",
+            Refused::Names,
+        ),
+        ("d.m_id AS name", inner, "name DESC", Refused::Order),
+        (
+            "d.m_id AS a, d.hidden AS a",
+            inner,
+            "a DESC",
+            Refused::Order,
+        ),
+        (
+            "d.m_id, d.hidden AS m_id",
+            inner,
+            "m_id DESC",
+            Refused::Order,
+        ),
+        ("DISTINCT d.name", inner, "d.m_id DESC", Refused::Joins),
+        // What is not read through, and what may fail.
+        ("*", inner, "d.m_id DESC", Refused::Structure),
+        ("d.m_id", "m.*", "d.m_id DESC", Refused::Structure),
+        (
+            "d.m_id",
+            "DISTINCT m.id AS m_id",
+            "d.m_id DESC",
+            Refused::Structure,
+        ),
+        (
+            "d.m_id",
+            "m.id AS m_id, ? AS x",
+            "d.m_id DESC",
+            Refused::Structure,
+        ),
+        (
+            "d.m_id",
+            "m.id AS m_id, m.nothing AS x",
+            "d.m_id DESC",
+            Refused::Names,
+        ),
+        (
+            "d.m_id",
+            "m.id AS m_id, m.hidden - 5 AS x",
+            "d.m_id DESC",
+            Refused::NotPlain,
+        ),
+    ] {
+        assert_eq!(
+            page(outer, inner, order),
+            Err(why),
+            "{outer} {inner} {order}"
+        );
+    }
+    let whole = |text: &str| shaped(text, false).err();
+    for (text, why) in [
+        (
+            "SELECT d.id FROM (SELECT id FROM message WHERE user_id = 1 ORDER BY id DESC LIMIT 5) d ORDER BY d.id DESC LIMIT 9",
+            Refused::Structure,
+        ),
+        (
+            "SELECT d.id FROM (SELECT id FROM message WHERE user_id = 1 GROUP BY id) d ORDER BY d.id DESC LIMIT 9",
+            Refused::Structure,
+        ),
+        (
+            "SELECT d.id FROM (SELECT id FROM message WHERE user_id = 1) d WHERE d.id > 5 ORDER BY d.id DESC LIMIT 9",
+            Refused::Structure,
+        ),
+        (
+            "SELECT d.id FROM (SELECT id FROM message WHERE user_id = 1) d JOIN users u ON u.id = d.id ORDER BY d.id DESC LIMIT 9",
+            Refused::Structure,
+        ),
+        (
+            "SELECT d.id FROM (SELECT id FROM message WHERE user_id = 1) ORDER BY d.id DESC LIMIT 9",
+            Refused::Structure,
+        ),
+        (
+            "SELECT d.id FROM (SELECT id FROM message WHERE user_id = 1) d GROUP BY d.id ORDER BY d.id DESC LIMIT 9",
+            Refused::Structure,
+        ),
+        (
+            "SELECT d.id FROM (SELECT id FROM message WHERE user_id = 1 UNION SELECT 1) d ORDER BY d.id DESC LIMIT 9",
+            Refused::Structure,
+        ),
+        (
+            "SELECT d.id FROM (SELECT e.id FROM (SELECT id FROM message WHERE user_id = 1) e) d ORDER BY d.id DESC LIMIT 9",
+            Refused::Structure,
+        ),
+    ] {
+        assert_eq!(whole(text), Some(why), "{text}");
+    }
+}
+
 /// Tables between the message and the edge, as ORMs write them.
 #[test]
 fn authors_are_found_through_other_tables() {
