@@ -10,7 +10,7 @@ use crate::shape::{Feed, shape};
 use crate::words::Words;
 
 /// Statements to begin with.
-const STATEMENTS: [&str; 8] = [
+const STATEMENTS: [&str; 12] = [
     "SELECT * FROM message WHERE user_id IN (1, 2, 3) ORDER BY id DESC LIMIT 20",
     "SELECT m.id FROM message m WHERE m.user_id IN (SELECT author FROM follower WHERE reader = 7) AND m.hidden = 0 ORDER BY m.id DESC LIMIT 5, 20",
     "SELECT DISTINCT m.id, m.body FROM message AS m JOIN follower f ON f.author = m.user_id AND f.reader = ? WHERE m.id < ? ORDER BY m.id DESC LIMIT ?",
@@ -19,6 +19,10 @@ const STATEMENTS: [&str; 8] = [
     "SELECT m.id, u.name FROM message m LEFT JOIN users u ON u.id = m.user_id WHERE m.user_id = 3 AND NOT (m.hidden <> 0) ORDER BY m.id DESC LIMIT 20",
     "SELECT m.id FROM message m INNER JOIN follower f ON m.user_id = f.author WHERE f.reader = 7 AND (m.body IS NULL OR m.hidden IN (0, 1)) GROUP BY m.id ORDER BY m.id DESC LIMIT 20",
     "SELECT id FROM message /* newest */ WHERE user_id IN (?, ?, ?) AND id BETWEEN 5 AND 90 -- so\n ORDER BY id DESC LIMIT 20",
+    "SELECT DISTINCT `d`.`m_id` AS `ids_m_id` FROM (SELECT `m`.`id` AS `m_id`, `m`.`body` AS `m_body` FROM `message` `m` INNER JOIN `users` `u` ON `u`.`id`=`m`.`user_id` WHERE (`m`.`user_id` IN ('1', '2')) AND (`m`.`hidden` = '0')) `d` ORDER BY `d`.`m_id` DESC, `m_id` ASC LIMIT 20 OFFSET 20",
+    "SELECT m.id AS number, m.body FROM ((message m INNER JOIN users u ON (u.id = m.user_id)) LEFT OUTER JOIN users v ON (v.id = m.hidden)) WHERE EXISTS (SELECT 1 FROM users w WHERE w.id = m.user_id AND (EXISTS (SELECT 1 FROM users x, follower f WHERE w.id = f.author AND x.id = f.reader AND x.id = 7))) ORDER BY number DESC LIMIT 20",
+    "SELECT message.id FROM message WHERE (message.user_id IN (SELECT U0.`id` AS a FROM `users` U0 INNER JOIN `follower` U1 ON (U0.`id` = U1.`author`) WHERE U1.`reader` IN (7)) AND message.id < '900') ORDER BY message.id DESC LIMIT 20",
+    "SELECT id FROM message WHERE EXISTS(SELECT author, 1 AS `a` FROM `follower` U0 WHERE (U0.`author` = (`message`.`user_id`) AND U0.`reader` = 7) LIMIT 1) ORDER BY id DESC, id LIMIT 20",
 ];
 
 /// Tables of an app.

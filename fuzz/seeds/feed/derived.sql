@@ -1,0 +1,1 @@
+ SELECT DISTINCT `d`.`m_id` AS `ids_m_id` FROM (SELECT `m`.`id` AS `m_id`, `m`.`body` AS `m_body` FROM `message` `m` INNER JOIN `users` `u` ON `u`.`id`=`m`.`user_id` WHERE (`m`.`user_id` IN ('1', '2')) AND (`m`.`hidden` = '0')) `d` ORDER BY `d`.`m_id` DESC, `m_id` ASC LIMIT 20 OFFSET 20

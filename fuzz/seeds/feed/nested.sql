@@ -1,0 +1,1 @@
+ SELECT m.id AS number, m.body FROM ((message m INNER JOIN users u ON (u.id = m.user_id)) LEFT OUTER JOIN users v ON (v.id = m.hidden)) WHERE EXISTS (SELECT 1 FROM users w WHERE w.id = m.user_id AND (EXISTS (SELECT 1 FROM users x, follower f WHERE w.id = f.author AND x.id = f.reader AND x.id = 7))) ORDER BY number DESC LIMIT 20

@@ -1,0 +1,1 @@
+ SELECT message.id FROM message WHERE (message.user_id IN (SELECT U0.`id` AS a FROM `users` U0 INNER JOIN `follower` U1 ON (U0.`id` = U1.`author`) WHERE U1.`reader` IN (7)) AND message.id < '900') ORDER BY message.id DESC LIMIT 20
