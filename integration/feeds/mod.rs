@@ -20,3 +20,5 @@ mod settings;
 mod several;
 mod statements;
 mod transactions;
+
+pub(crate) use served::PATIENT;

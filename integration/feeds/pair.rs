@@ -158,9 +158,8 @@ impl Pair {
         either: &[String; 4],
         narrowed: impl Fn() -> u64,
     ) {
-        let [first, others @ ..] = either;
+        let [first, second, rest @ ..] = either;
         let first = rows(self.direct.query(first));
-        let [second, rest @ ..] = others;
         if rows(self.direct.query(second)) == first {
             let before = narrowed();
             let proxied = self.proxied.query(statement);

@@ -5,7 +5,7 @@ use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::Server;
 
 /// On a busy machine memory takes its time, and what it says then is to be checked as well.
-pub(super) const PATIENT: &str = "
+pub(crate) const PATIENT: &str = "
 [freshness]
 wait_ms = 10000
 [index]

@@ -4,7 +4,7 @@
 //! More conditions beside that take rows away only, so they need not be understood.
 
 use crate::equal::{Equal, certain, conjuncts};
-use crate::query::{Condition, List, Literal, Operand, Rows, Says};
+use crate::query::{Column, Condition, List, Literal, Operand, Rows, Says};
 use crate::schema::{Class, Schema};
 use crate::scope::{Of, Scope};
 
@@ -76,10 +76,11 @@ impl<'a> Search<'a> {
             }
             Says::InRows(Operand::Column(column), rows, true) => {
                 let of = scope.resolve(column).ok()?;
-                let followed = || self.followed(rows, scope, equal);
-                equal.are_equal(of, self.author).then(followed).flatten()
+                let column = rows.columns.first()?;
+                let of_row = || self.of_row(rows, Some(column), scope, equal);
+                equal.are_equal(of, self.author).then(of_row).flatten()
             }
-            Says::Exists(rows) => self.exists(rows, scope, equal),
+            Says::Exists(rows) => self.of_row(rows, None, scope, equal),
             _ => {
                 let mut own = equal.clone();
                 own.learn(&[condition], scope);
@@ -113,48 +114,38 @@ impl<'a> Search<'a> {
         self.follows_in(of.table, scope, &equal)
     }
 
-    /// `author IN (SELECT followed FROM follow WHERE reader = ...)`: the author is what the SELECT's column is.
-    fn followed(&self, rows: &'a Rows, scope: &Scope<'a>, equal: &Equal) -> Option<Authors> {
-        self.of_row(rows, scope, equal, |inner, equal| {
-            let of = inner.resolve(rows.columns.first()?).ok()?;
-            let comparable = inner.class(of) == Class::Integer;
-            comparable.then(|| equal.join(of, self.author))
-        })
-    }
-
-    /// `EXISTS (SELECT ... FROM follow WHERE followed = author AND reader = ...)`.
-    fn exists(&self, rows: &'a Rows, scope: &Scope<'a>, equal: &Equal) -> Option<Authors> {
-        self.of_row(rows, scope, equal, |_, _| Some(()))
-    }
-
-    /// What follows from there being a row of a SELECT within a condition, of which this is known beside its own conditions.
+    /// What follows from there being a row of a SELECT within a condition, whose column, if one is given, is the author:
+    /// `EXISTS (SELECT ... FROM follow WHERE followed = author AND reader = ...)`, `author IN (SELECT followed FROM follow WHERE reader = ...)`.
     fn of_row(
         &self,
         rows: &'a Rows,
+        column: Option<&Column>,
         scope: &Scope<'a>,
         equal: &Equal,
-        known: impl FnOnce(&Scope<'a>, &mut Equal) -> Option<()>,
     ) -> Option<Authors> {
         let inner = scope.within(&rows.sources, self.schema).ok()?;
         let holds = certain(&rows.sources, rows.filter.as_ref());
         let mut equal = equal.clone();
         equal.learn(&holds, &inner);
-        known(&inner, &mut equal)?;
+        if let Some(column) = column {
+            let of = inner.resolve(column).ok()?;
+            if inner.class(of) != Class::Integer {
+                return None;
+            }
+            equal.join(of, self.author);
+        }
         self.of_rows(&holds, &inner, &equal)
     }
 
     /// A table of who follows whom is joined, here or in a SELECT around: whose edges they are.
     fn joined(&self, scope: &Scope<'a>, equal: &Equal) -> Option<Authors> {
-        let inner = scope.all().filter(|seen| !seen.source.outer);
-        inner
-            .into_iter()
-            .find_map(|seen| self.follows_in(seen.number, scope, equal))
+        let mut inner = scope.all().filter(|seen| !seen.source.outer);
+        inner.find_map(|seen| self.follows_in(seen.number, scope, equal))
     }
 
     fn follows_in(&self, table: usize, scope: &Scope<'a>, equal: &Equal) -> Option<Authors> {
         let (reader, author) = self.edge(table, scope)?;
-        let is_author = equal.are_equal(author, self.author);
-        if !is_author {
+        if !equal.are_equal(author, self.author) {
             return None;
         }
         let readers = match equal.literal(reader) {

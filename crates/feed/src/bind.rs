@@ -88,17 +88,16 @@ impl Shape {
             return Err(Refused::Types);
         }
         let number = |literal: &Literal| of.integer(*literal, types.author).ok_or(Refused::Types);
+        let lists = |lists: &[List], found: &mut Vec<u64>| {
+            let mut each = lists.iter();
+            each.try_for_each(|list| of.list(list, types.author, found))
+                .ok_or(Refused::Types)
+        };
         let mut readers = Vec::new();
-        for list in &self.authors.readers {
-            of.list(list, types.author, &mut readers)
-                .ok_or(Refused::Types)?;
-        }
+        lists(&self.authors.readers, &mut readers)?;
         let single = self.authors.single.iter().map(number);
         let mut authors: Vec<u64> = single.collect::<Result<_, _>>()?;
-        for list in &self.authors.lists {
-            of.list(list, types.author, &mut authors)
-                .ok_or(Refused::Types)?;
-        }
+        lists(&self.authors.lists, &mut authors)?;
         readers.sort_unstable();
         readers.dedup();
         authors.sort_unstable();

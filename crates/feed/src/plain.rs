@@ -41,7 +41,7 @@ impl<'a> Plain<'a> {
     /// What is not plain about it.
     pub fn item(&mut self, item: &Item, scope: &Scope<'_>) -> Result<(), Refused> {
         if let Item::Operand(operand, _) = item {
-            return self.inner(operand, scope);
+            return self.operand(operand, scope).map(|_| ());
         }
         if scope.shown(item).next().is_none() {
             return Err(Refused::Names);
@@ -51,14 +51,6 @@ impl<'a> Plain<'a> {
             true => Err(Refused::NotPlain),
             false => Ok(()),
         }
-    }
-
-    /// A column of a SELECT in FROM.
-    ///
-    /// # Errors
-    /// What is not plain about it.
-    pub fn inner(&mut self, operand: &Operand, scope: &Scope<'_>) -> Result<(), Refused> {
-        self.operand(operand, scope).map(|_| ())
     }
 
     /// A condition, with all that stands in it.

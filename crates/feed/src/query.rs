@@ -24,7 +24,7 @@ pub struct Query {
     /// OFFSET, where there is one.
     pub offset: Option<usize>,
     /// The columns of the SELECT in FROM, where it is read through one; `items` is told by them.
-    pub inner: Vec<Operand>,
+    pub inner: Vec<Item>,
 }
 
 /// A column of the answer.

@@ -91,11 +91,8 @@ pub fn shape(
         looks: Vec::new(),
         zoned: false,
     };
-    for item in &query.items {
+    for item in query.items.iter().chain(&query.inner) {
         plain.item(item, &scope)?;
-    }
-    for operand in &query.inner {
-        plain.inner(operand, &scope)?;
     }
     let filter = query.filter.as_ref().map(|(_, filter)| filter);
     let conditions = query.sources.iter().filter_map(|source| source.on.as_ref());

@@ -2,16 +2,16 @@
 //! a page. It is read as the inner SELECT with the outer's columns, order and limit: the inner one has neither of its own.
 
 use super::words::Reader;
-use crate::query::{Column, Condition, Item, Key, Literal, Name, Operand, Source};
+use crate::query::{Column, Condition, Item, Key, Literal, Name, Operand, Query, Source};
 use crate::refused::Refused;
 
 /// The inner SELECT.
 pub(super) struct Derived {
     columns: Vec<(String, Operand)>,
-    pub(super) sources: Vec<Source>,
-    pub(super) filter: Option<(usize, Condition)>,
+    sources: Vec<Source>,
+    filter: Option<(usize, Condition)>,
     /// The parenthesis behind it.
-    pub(super) end: usize,
+    end: usize,
     called: Name,
 }
 
@@ -72,8 +72,26 @@ fn column(item: Item) -> Option<(String, Operand)> {
 }
 
 impl Derived {
-    /// The outer SELECT's columns, told by the inner one's.
-    pub(super) fn items(&self, outer: Vec<Item>) -> Result<Vec<Item>, Refused> {
+    /// The outer SELECT, told by the inner one's columns and tables.
+    pub(super) fn read_through(self, outer: Query) -> Result<Query, Refused> {
+        let items = self.items(outer.items)?;
+        let order = self.order(outer.order, &items)?;
+        let inner = self.columns.into_iter();
+        Ok(Query {
+            items,
+            order,
+            inner: inner
+                .map(|(_, operand)| Item::Operand(operand, None))
+                .collect(),
+            sources: self.sources,
+            filter: self.filter,
+            filter_end: self.end,
+            ..outer
+        })
+    }
+
+    /// The outer SELECT's columns.
+    fn items(&self, outer: Vec<Item>) -> Result<Vec<Item>, Refused> {
         let each = outer.into_iter().map(|item| match item {
             Item::Operand(Operand::Column(column), alias) => {
                 let inner = self.of(&column)?.clone();
@@ -84,8 +102,8 @@ impl Derived {
         each.collect()
     }
 
-    /// ORDER BY, told by the inner SELECT's columns. `items`: as [`Derived::items`] tells them, with their names.
-    pub(super) fn order(&self, outer: Vec<Key>, items: &[Item]) -> Result<Vec<Key>, Refused> {
+    /// ORDER BY. `items`: as [`Derived::items`] tells them, with their names.
+    fn order(&self, outer: Vec<Key>, items: &[Item]) -> Result<Vec<Key>, Refused> {
         let each = outer.into_iter().map(|key| {
             // A name without a table may be one that a column of the answer is given: then both have to be the same.
             let called = items.iter().filter_map(|item| match item {
@@ -114,12 +132,6 @@ impl Derived {
             }
         });
         each.collect()
-    }
-
-    /// All columns of the inner SELECT.
-    pub(super) fn inner(&self) -> Vec<Operand> {
-        let operands = self.columns.iter().map(|(_, operand)| operand);
-        operands.cloned().collect()
     }
 
     fn has(&self, name: &str) -> bool {

@@ -38,11 +38,10 @@ impl Reader<'_> {
         let items = self.separated(Reader::item)?;
         self.keyword("FROM")?;
         let derived = self.derived()?;
-        let (mut sources, mut filter) = (Vec::new(), None);
-        if derived.is_none() {
-            sources = self.sources()?;
-            filter = self.filter()?;
-        }
+        let (sources, filter) = match &derived {
+            Some(_) => (Vec::new(), None),
+            None => (self.sources()?, self.filter()?),
+        };
         let filter_end = self.place();
         let mut group = Vec::new();
         if self.takes("GROUP") {
@@ -79,19 +78,10 @@ impl Reader<'_> {
             offset,
             inner: Vec::new(),
         };
-        let Some(derived) = derived else {
-            return Ok(query);
-        };
-        let items = derived.items(query.items)?;
-        Ok(Query {
-            order: derived.order(query.order, &items)?,
-            inner: derived.inner(),
-            items,
-            sources: derived.sources,
-            filter: derived.filter,
-            filter_end: derived.end,
-            ..query
-        })
+        match derived {
+            Some(derived) => derived.read_through(query),
+            None => Ok(query),
+        }
     }
 
     /// WHERE, if it is next: where the word stands, and its condition.

@@ -66,10 +66,6 @@ impl<K: Feeds> World<'_, K> {
         let Some(executed) = self.executed else {
             return Ok(Vec::new());
         };
-        // How its columns are described depends on how often it was executed.
-        if subject.template.shape.derived {
-            return Err(Why::Execution);
-        }
         self.with_each(executed, |each| {
             let all = each.len() == subject.words.parameters;
             all.then(|| each.iter().map(parameter).collect())

@@ -435,6 +435,10 @@ impl<K: Feeds> World<'_, K> {
         if zoned && ahead.is_none() {
             return Err(Why::TimeZone);
         }
+        // How columns of a SELECT in FROM are described depends on how often it was executed.
+        if template.shape.derived && self.executed.is_some() {
+            return Err(Why::Execution);
+        }
         let statement = Statement {
             text,
             words: &subject.words,
