@@ -43,7 +43,10 @@ const OPTIONAL: &[(&str, u64)] = &[
     ("REMEMBER_OPTIONS", 1 << 31),
     ("MARIADB_PROGRESS", capability::MARIADB_PROGRESS),
     ("MARIADB_BULK", capability::MARIADB_BULK),
-    ("MARIADB_EXTENDED_METADATA", 1 << 35),
+    (
+        "MARIADB_EXTENDED_METADATA",
+        capability::MARIADB_EXTENDED_METADATA,
+    ),
     ("MARIADB_CACHE_METADATA", capability::MARIADB_CACHE_METADATA),
     (
         "MARIADB_BULK_UNIT_RESULTS",

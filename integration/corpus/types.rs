@@ -8,13 +8,11 @@ use crate::kit::database::Database;
 use crate::kit::servers::on_each_release;
 use crate::kit::wire_client::{Answer, COM_STMT_CLOSE, Login, capability};
 
-const MARIADB_EXTENDED_METADATA: u64 = 1 << 35;
-
 /// The ways in which columns can be told of, and rows ended.
 fn logins(login: &Login) -> Vec<(&'static str, Login)> {
     let with = |capabilities: u64| login.clone().with(capabilities);
     let metadata = with(capability::OPTIONAL_RESULTSET_METADATA);
-    let cached = with(capability::MARIADB_CACHE_METADATA | MARIADB_EXTENDED_METADATA);
+    let cached = with(capability::MARIADB_CACHE_METADATA | capability::MARIADB_EXTENDED_METADATA);
     vec![
         ("as usual", login.clone()),
         ("with EOF", login.clone().without(capability::DEPRECATE_EOF)),
@@ -28,7 +26,10 @@ fn logins(login: &Login) -> Vec<(&'static str, Login)> {
             "metadata once, with EOF",
             cached.without(capability::DEPRECATE_EOF),
         ),
-        ("metadata at length", with(MARIADB_EXTENDED_METADATA)),
+        (
+            "metadata at length",
+            with(capability::MARIADB_EXTENDED_METADATA),
+        ),
     ]
 }
 

@@ -46,6 +46,14 @@ fn executions_are_answered_as_directly() {
                 "SMALLINT",
                 Login::default().with(capability::QUERY_ATTRIBUTES | capability::SESSION_TRACK),
             ),
+            // A client that keeps what it was told of columns: on MariaDB.
+            (
+                "BIGINT",
+                "INT UNSIGNED",
+                Login::default().with(
+                    capability::MARIADB_CACHE_METADATA | capability::MARIADB_EXTENDED_METADATA,
+                ),
+            ),
         ];
         for (id, user, login) in &compared {
             compare(
@@ -427,17 +435,75 @@ fn cursors_and_long_data_are_the_servers() {
                 twin.execute_with(statement, &listed("text"), 0, true);
             });
         }
-        let columns = Login::default()
-            .database(database.name())
-            .with(capability::MARIADB_CACHE_METADATA);
-        if server.is_mariadb() {
-            let mut twin = Twin::new(server, &proxy, &columns);
-            let statement = twin.prepare(LISTED);
+    });
+}
+
+/// A client that keeps what it was told of columns is told them when the server would tell it.
+#[test]
+fn columns_that_a_client_keeps_are_left_out_as_directly() {
+    on_each_server(|server| {
+        if !server.is_mariadb() {
+            return;
+        }
+        let (database, proxy) = small(server);
+        let mut root = database.connect();
+        for login in [
+            Login::default(),
+            Login::default().without(capability::DEPRECATE_EOF),
+        ] {
+            let login = login
+                .database(database.name())
+                .with(capability::MARIADB_CACHE_METADATA);
+            let mut twin = Twin::new(server, &proxy, &login);
+            let all = "SELECT * FROM statuses WHERE profile_id IN (?, ?) ORDER BY id DESC LIMIT 5";
+            let joined = "SELECT s.id, COALESCE(s.caption, 'none') AS shown, s.created_at FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = ? ORDER BY s.id DESC LIMIT 7";
+            let users = [1, 2].map(Param::long);
+            let of = |user| [Param::long(user)];
+            let statement = twin.prepare(all);
+            let page = twin.prepare(joined);
             for _ in 0..3 {
-                relayed(&proxy, "execution", || {
-                    twin.execute_with(statement, &listed("text"), 0, true);
-                });
+                narrowed(&proxy, &mut twin, statement, &users);
+                narrowed(&proxy, &mut twin, page, &of(3));
             }
+            for user in 1..30 {
+                twin.execute_with(page, &of(user), 0, true);
+            }
+            for change in [
+                "ALTER TABLE statuses ADD COLUMN more INT NOT NULL DEFAULT 7",
+                "ALTER TABLE statuses MODIFY more BIGINT",
+                "ALTER TABLE statuses DROP COLUMN more",
+            ] {
+                root.ok(change);
+                for _ in 0..20 {
+                    twin.execute_with(statement, &users, 0, true);
+                    twin.execute_with(page, &of(3), 0, true);
+                }
+                let anew = twin.prepare(all);
+                narrowed(&proxy, &mut twin, anew, &users);
+                narrowed(&proxy, &mut twin, page, &of(4));
+                twin.execute_with(statement, &users, 0, true);
+            }
+            for charset in ["latin1", "utf8mb4", "latin1", "utf8mb4"] {
+                twin.run(&format!("SET NAMES {charset}"));
+                for user in 1..6 {
+                    narrowed(&proxy, &mut twin, statement, &users);
+                    narrowed(&proxy, &mut twin, page, &of(user));
+                }
+            }
+            twin.run("SET character_set_results = latin1");
+            narrowed(&proxy, &mut twin, statement, &users);
+            // An execution that is too long to be looked at: its statement is the server's from then on.
+            let text = "SELECT id, caption FROM statuses WHERE profile_id IN (?, ?) AND caption <> ? ORDER BY id DESC LIMIT 3";
+            let given = twin.prepare(text);
+            let with = |value: &str| [Param::long(1), Param::long(2), Param::text(Some(value))];
+            narrowed(&proxy, &mut twin, given, &with("text"));
+            for value in ["text", &"x".repeat(300 * 1024), "text"] {
+                twin.run("SET NAMES utf8mb4");
+                twin.execute_with(given, &with(value), 0, true);
+            }
+            twin.command(&[COM_RESET_CONNECTION]);
+            let anew = twin.prepare(all);
+            narrowed(&proxy, &mut twin, anew, &users);
         }
     });
 }

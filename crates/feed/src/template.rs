@@ -176,6 +176,15 @@ impl Template {
         variants.map_or(Planned::Unknown, |variants| variants.planned(plan))
     }
 
+    /// True where the server describes columns so for so many authors, as far as is known.
+    #[must_use]
+    pub fn tells(&self, crowd: Crowd, under: Under, columns: &Columns) -> bool {
+        let learned = self.learned();
+        let variants = learned.variants.under(under);
+        let told = variants.and_then(|variants| variants.told(crowd, None, columns));
+        told.as_ref() == Some(columns)
+    }
+
     /// A direct one was answered well, in so many microseconds; the server went about it by that plan, where that was asked.
     pub fn learn(
         &self,
@@ -217,22 +226,22 @@ impl Template {
         self.learned().need.fell_short(candidates, passed);
     }
 
-    /// Has column definitions of a narrowed answer be as they are directly, and tells the flags behind the columns and at the end.
-    /// `None`: that is not known, or they differ in another way, for which another form is tried, or the template is given up.
+    /// Tells the columns of a narrowed answer as they are directly, and the flags behind the columns and at the end. `None`: that is
+    /// not known, or they differ in more than key flags, for which another form is tried, or the template is given up.
     #[must_use]
-    pub fn put_back(
+    pub fn told(
         &self,
         crowd: Crowd,
         under: Under,
         plan: Option<&Plan>,
-        definitions: &mut [&mut [u8]],
-    ) -> Option<Ends> {
+        own: &Columns,
+    ) -> Option<(Columns, Ends)> {
         let learned = &mut *self.learned();
         let variants = learned.variants.under(under)?;
         let ends = variants.of(crowd, plan)?.ends;
-        if variants.put_back(crowd, plan, definitions) {
+        if let Some(columns) = variants.told(crowd, plan, own) {
             learned.misfits = 0;
-            return Some(ends);
+            return Some((columns, ends));
         }
         learned.misfits += 1;
         match learned.misfits {

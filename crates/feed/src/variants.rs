@@ -4,6 +4,7 @@
 //! what the server gave for the same template and about as many authors. Where anything else differs, nothing is put back.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::cost::Crowd;
 
@@ -16,10 +17,10 @@ pub const KEY_FLAGS: u16 = 0x660e;
 pub struct Under(pub u64);
 
 /// The columns of one answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Columns {
-    /// Each definition, its key flags taken out.
-    common: Vec<Vec<u8>>,
+    /// All definitions, their key flags taken out, as one number.
+    common: u64,
     /// The key flags of each.
     flags: Vec<u16>,
 }
@@ -77,7 +78,7 @@ const MOST_PLANS: usize = 64;
 /// What was learned of one template.
 #[derive(Clone, Debug, Default)]
 pub struct Variants {
-    common: Vec<Vec<u8>>,
+    common: u64,
     of_crowd: [Option<Variant>; Crowd::COUNT],
     /// `None`: it was not always the same.
     of_plan: BTreeMap<Plan, Option<Variant>>,
@@ -123,22 +124,37 @@ impl Columns {
     /// Of the payloads of column definitions. `None`: one of them is too short to be one.
     #[must_use]
     pub fn read<'a>(definitions: impl IntoIterator<Item = &'a [u8]>) -> Option<Columns> {
-        let mut columns = Columns {
-            common: Vec::new(),
-            flags: Vec::new(),
-        };
+        let mut flags = Vec::new();
+        let mut common = DefaultHasher::new();
         for definition in definitions {
-            let at = flags_at(definition)?;
-            let mut common = definition.to_vec();
-            let [low, high] = common.get_mut(at..at + 2)? else {
-                return None;
-            };
-            let flags = u16::from_le_bytes([*low, *high]);
-            [*low, *high] = (flags & !KEY_FLAGS).to_le_bytes();
-            columns.common.push(common);
-            columns.flags.push(flags & KEY_FLAGS);
+            let (before, from_flags) = definition.split_at_checked(flags_at(definition)?)?;
+            let (own, behind) = from_flags.split_first_chunk()?;
+            let own = u16::from_le_bytes(*own);
+            (before, own & !KEY_FLAGS, behind).hash(&mut common);
+            flags.push(own & KEY_FLAGS);
         }
-        Some(columns)
+        flags.len().hash(&mut common);
+        Some(Columns {
+            common: common.finish(),
+            flags,
+        })
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.flags.len()
+    }
+
+    /// Puts the key flags of column definitions to these; each is the payload of one.
+    pub fn put(&self, definitions: &mut [&mut [u8]]) {
+        for (definition, flags) in definitions.iter_mut().zip(&self.flags) {
+            let at = flags_at(definition);
+            if let Some([low, high]) = at.and_then(|at| definition.get_mut(at..at + 2)) {
+                let own = u16::from_le_bytes([*low, *high]);
+                [*low, *high] = (own & !KEY_FLAGS | flags).to_le_bytes();
+            }
+        }
     }
 }
 
@@ -194,30 +210,14 @@ impl Variants {
         }
     }
 
-    /// Puts the key flags of column definitions to what the server gives; each is the payload of one. False, and nothing is changed:
-    /// it is not known, or something else differs.
+    /// The columns that the server gives directly. `None`: they are not known, or others than these in more than key flags.
     #[must_use]
-    pub fn put_back(
-        &self,
-        crowd: Crowd,
-        plan: Option<&Plan>,
-        definitions: &mut [&mut [u8]],
-    ) -> bool {
-        let Some(variant) = self.of(crowd, plan) else {
-            return false;
-        };
-        let own = Columns::read(definitions.iter().map(|definition| &**definition));
-        if own.is_none_or(|own| own.common != self.common) {
-            return false;
-        }
-        for (definition, flags) in definitions.iter_mut().zip(&variant.flags) {
-            let at = flags_at(definition);
-            if let Some([low, high]) = at.and_then(|at| definition.get_mut(at..at + 2)) {
-                let own = u16::from_le_bytes([*low, *high]);
-                [*low, *high] = (own & !KEY_FLAGS | flags).to_le_bytes();
-            }
-        }
-        true
+    pub fn told(&self, crowd: Crowd, plan: Option<&Plan>, own: &Columns) -> Option<Columns> {
+        let variant = self.of(crowd, plan)?;
+        (own.common == self.common).then(|| Columns {
+            common: self.common,
+            flags: variant.flags.clone(),
+        })
     }
 }
 
@@ -245,8 +245,12 @@ mod tests {
     }
 
     fn put_back(variants: &Variants, crowd: Crowd, columns: &mut [Vec<u8>]) -> bool {
+        let Some(told) = variants.told(crowd, None, &read(columns)) else {
+            return false;
+        };
         let mut all: Vec<&mut [u8]> = columns.iter_mut().map(Vec::as_mut_slice).collect();
-        variants.put_back(crowd, None, &mut all)
+        told.put(&mut all);
+        true
     }
 
     fn ends(last: u16) -> Ends {

@@ -323,9 +323,13 @@ impl Commands {
                     return step;
                 }
                 self.disturb(effects);
-                if command == Command::InitDb {
-                    after = After::InitDb(payload.get(1..).unwrap_or_default().to_vec());
-                }
+                after = match (command, command::statement_id(payload)) {
+                    (Command::InitDb, _) => {
+                        After::InitDb(payload.get(1..).unwrap_or_default().to_vec())
+                    }
+                    (Command::StmtExecute, Some(id)) => After::Executed(id),
+                    _ => After::Nothing,
+                };
             }
         }
         self.begin(command, after);

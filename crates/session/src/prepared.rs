@@ -1,5 +1,6 @@
 //! The statements that a session has prepared: what an execution may do, and which of them are calls.
 
+mod columns;
 mod feed;
 mod own;
 
@@ -7,11 +8,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::asked::{Values, Wanted};
+use headwater_feed::variants::Columns;
 use headwater_statement::{Argument, Call, CallStatement, Class, Effects};
 use headwater_wire::capability::Capabilities;
 use headwater_wire::command::{Execute, LAST_PREPARED};
-use headwater_wire::reply::Prepared;
+use headwater_wire::reply::{Prepared, ToldColumns};
 
+pub use columns::KeptColumns;
 pub use feed::{Executed, PreparedFeed};
 pub use own::Made;
 use own::OwnStatements;
@@ -54,6 +57,7 @@ struct Statement {
     text: Text,
     parameters: usize,
     columns: usize,
+    told: KeptColumns,
     /// Types of the parameters, as the client gave them last.
     types: Option<Vec<u8>>,
     /// Where the server has not seen those: their execution was owned.
@@ -133,7 +137,7 @@ impl Statements {
     }
 
     /// A text was prepared.
-    pub fn insert(&mut self, mut text: Text, prepared: Prepared) {
+    pub fn insert(&mut self, mut text: Text, prepared: Prepared, told: ToldColumns) {
         self.last = Some(prepared.statement);
         if self.by_id.len() < self.most {
             let bytes = text.bytes();
@@ -141,10 +145,15 @@ impl Statements {
                 text.feed = None;
             }
             self.bytes += text.bytes();
+            let mut columns = KeptColumns::default();
+            if text.is_feed() {
+                columns.hear(told);
+            }
             let statement = Statement {
                 text,
                 parameters: prepared.parameters.into(),
                 columns: prepared.columns.into(),
+                told: columns,
                 types: None,
                 unseen: false,
                 long_data: false,
@@ -261,8 +270,30 @@ impl Statements {
             statement: id,
             feed,
             columns: statement.columns,
+            told: statement.told.get().cloned(),
             plain: typed && !statement.long_data && !statement.strange,
         })
+    }
+
+    /// An execution of a feed's was answered by the server, which told this of its columns.
+    pub fn heard(&mut self, id: u32, told: ToldColumns) {
+        if let Some(statement) = self.by_id.get_mut(&id)
+            && statement.text.is_feed()
+        {
+            statement.told.hear(told);
+        }
+    }
+
+    /// The client was told these columns.
+    pub fn told(&mut self, id: u32, columns: Columns) {
+        if let Some(statement) = self.by_id.get_mut(&id) {
+            statement.told.put(columns);
+        }
+    }
+
+    /// The columns of an own statement; `said`: those that it was answered with now, if it was told any.
+    pub fn own_columns(&mut self, number: u32, said: Option<Columns>) -> Option<Columns> {
+        self.own.columns(number, said)
     }
 
     /// The parameters of a statement: how many, and their types.
@@ -317,11 +348,11 @@ impl Statements {
     }
 
     /// One was prepared; `None`: it could not be.
-    pub fn own_prepared(&mut self, made: Made, number: Option<u32>) {
+    pub fn own_prepared(&mut self, made: Made, prepared: Option<(u32, KeptColumns)>) {
         // On MariaDB it is the one prepared last: if it could not be, there is none.
         self.last_is_own = self.mariadb;
-        match number {
-            Some(number) => self.own.insert(made, number),
+        match prepared {
+            Some((number, columns)) => self.own.insert(made, number, columns),
             None => self.own.fails(),
         }
     }

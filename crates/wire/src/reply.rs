@@ -21,7 +21,7 @@ mod tests;
 pub use auth::{AuthEvent, AuthLoop, AuthStep};
 pub use local_data::LocalData;
 pub use walk::HELD_BYTES;
-pub use walk::{Walk, What};
+pub use walk::{ToldColumns, Walk, What};
 
 use crate::capability::Capabilities;
 use crate::command::{Command, ReplyKind};
@@ -155,6 +155,12 @@ impl Reply {
     #[must_use]
     pub fn seq(&self) -> u8 {
         self.walk.seq()
+    }
+
+    /// What was told of the columns of a prepared statement, where the client keeps that: taken out.
+    #[must_use]
+    pub fn take_columns(&mut self) -> ToldColumns {
+        self.walk.take_columns()
     }
 
     /// Rows so far, of all result sets.

@@ -22,6 +22,7 @@ pub(crate) const QUERY_ATTRIBUTES: u64 = 1 << 27;
 
 pub(crate) const MARIADB_PROGRESS: u64 = 1 << 32;
 pub(crate) const MARIADB_BULK: u64 = 1 << 34;
+pub(crate) const MARIADB_EXTENDED_METADATA: u64 = 1 << 35;
 pub(crate) const MARIADB_CACHE_METADATA: u64 = 1 << 36;
 pub(crate) const MARIADB_BULK_UNIT_RESULTS: u64 = 1 << 37;
 

@@ -213,11 +213,22 @@ impl WireClient {
     /// The statement's id.
     #[track_caller]
     pub(crate) fn prepare(&mut self, sql: &str) -> u32 {
+        self.prepare_described(sql).0
+    }
+
+    /// The same, with the definitions of its columns.
+    pub(crate) fn prepare_described(&mut self, sql: &str) -> (u32, Vec<Vec<u8>>) {
         let payload = [&[COM_STMT_PREPARE], sql.as_bytes()].concat();
         let reply = self.command(&payload).expect("connection lost");
         let first = &reply.packets[0].payload;
         assert_eq!(first[0], 0, "not prepared: {:?}", ServerError::parse(first));
-        u32::from_le_bytes([first[1], first[2], first[3], first[4]])
+        let number = u32::from_le_bytes([first[1], first[2], first[3], first[4]]);
+        let columns = usize::from(u16::from_le_bytes([first[5], first[6]]));
+        let eof = usize::from(self.capabilities & capability::DEPRECATE_EOF == 0);
+        let end = reply.packets.len() - eof;
+        let defined = reply.packets[..end].iter().skip(end - columns);
+        let payloads = defined.map(|packet| packet.payload.clone());
+        (number, payloads.collect())
     }
 
     /// Executes with parameters sent as strings; `cursor` is the flags byte.

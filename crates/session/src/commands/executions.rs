@@ -94,7 +94,7 @@ impl Commands {
         }
         let own = Header { len, ..header }.to_bytes();
         self.disturb(effects);
-        self.begin(Command::StmtExecute, After::Nothing);
+        self.begin(Command::StmtExecute, After::Executed(id));
         let head = HEADER_BYTES + flag + 1;
         self.passing = Some(Passing {
             left: HEADER_BYTES + header.len - head,
@@ -115,7 +115,7 @@ impl Commands {
         effects: Effects,
     ) -> Option<Vec<u8>> {
         self.disturb(effects);
-        self.begin(Command::StmtExecute, After::Nothing);
+        self.begin(Command::StmtExecute, After::Executed(id));
         let payload = self.prepared.relayed(id, payload, self.capabilities)?;
         Some(frame::opening(&payload))
     }

@@ -66,6 +66,8 @@ pub(super) enum After {
     },
     /// COM_STMT_PREPARE
     Prepared(Box<Text>),
+    /// COM_STMT_EXECUTE of a feed's SELECT
+    Executed(u32),
     /// PREPARE name FROM a call
     Named(String, Box<PreparedCall>),
     /// COM_SET_OPTION

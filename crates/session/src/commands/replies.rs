@@ -1,7 +1,7 @@
 //! The server's replies: how far each has come, and what its end means for what is known of the session.
 
 use headwater_wire::frame::{self, Header};
-use headwater_wire::reply::{Event, LocalData, Outcome, Reply};
+use headwater_wire::reply::{Event, LocalData, Outcome, Reply, ToldColumns};
 use headwater_wire::status;
 
 use super::Commands;
@@ -60,11 +60,12 @@ impl Commands {
                 None | Some(Event::ClientAuth) => {}
                 Some(Event::ClientData) => front.client_data = Some(LocalData::new()),
                 Some(Event::Done(outcome)) => {
-                    if let Some(ended) = self.in_flight.pop_front() {
+                    if let Some(mut ended) = self.in_flight.pop_front() {
                         if let Some(noted) = ended.noted {
                             self.note_ended(*noted, &outcome, ended.reply.rows());
                         }
-                        self.end(ended.after, outcome);
+                        let told = ended.reply.take_columns();
+                        self.end(ended.after, outcome, told);
                     }
                 }
                 Some(Event::Unfollowable) => return Served::Unfollowable,
@@ -114,8 +115,12 @@ impl Commands {
         std::mem::take(&mut self.definer_denied)
     }
 
-    fn end(&mut self, after: After, outcome: Outcome) {
+    fn end(&mut self, after: After, outcome: Outcome, told: ToldColumns) {
         self.definition_touched |= std::mem::take(&mut self.touching);
+        if let After::Executed(statement) = after {
+            self.prepared.heard(statement, told);
+            return self.observe(&outcome);
+        }
         match outcome {
             Outcome::Ok(ok) => {
                 match after {
@@ -140,7 +145,7 @@ impl Commands {
                     }
                     After::Named(name, call) => self.prepared.name(name, *call),
                     After::MultiStatements(on) => self.multi_statements = on,
-                    After::Prepared(_) => {}
+                    After::Prepared(_) | After::Executed(_) => {}
                 }
                 self.standing.observe(&ok);
             }
@@ -154,7 +159,7 @@ impl Commands {
             }
             Outcome::Prepared(prepared) => {
                 if let After::Prepared(text) = after {
-                    self.prepared.insert(*text, prepared);
+                    self.prepared.insert(*text, prepared, told);
                 }
             }
             Outcome::Silent | Outcome::Text => {}

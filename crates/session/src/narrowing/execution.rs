@@ -6,20 +6,23 @@
 
 use std::sync::Arc;
 
-use headwater_feed::Refused;
 use headwater_feed::bind::Parameter;
+use headwater_feed::cost::Crowd;
 use headwater_feed::narrow::Form;
+use headwater_feed::variants::Columns;
 use headwater_feed::words::Words;
+use headwater_feed::{Refused, Template};
 use headwater_timeline::Moment;
 use headwater_wire::capability::Capabilities;
 use headwater_wire::command::{self, Command, Execute, Value};
 use headwater_wire::reply::Outcome;
 
+use super::reply::{self, Said};
 use super::{
     Candidates, Feeds, INTERRUPTED, Need, Reply, Stage, Subject, Told, Turn, Why, Wishes, World,
 };
 use crate::commands::closing;
-use crate::prepared::{Executed, Made};
+use crate::prepared::{Executed, KeptColumns, Made};
 use crate::reason::Reason;
 
 /// A text that is to be prepared.
@@ -49,8 +52,7 @@ impl<K: Feeds> World<'_, K> {
         executed: &Executed,
         database: &[u8],
     ) -> Result<Option<Words>, Why> {
-        let cached = Capabilities::MARIADB_CACHE_METADATA;
-        if !executed.plain || self.session.capabilities.contains(cached) {
+        if !executed.plain || self.keeps_columns() && executed.told.is_none() {
             return Err(Why::Execution);
         }
         let changes = self.session.standing.database_changes();
@@ -84,6 +86,60 @@ impl<K: Feeds> World<'_, K> {
         let each = execute.and_then(|execute| execute.each(types));
         let each = each.map_err(|_| Why::Execution)?;
         show(&each).ok_or(Why::Execution)
+    }
+
+    /// What is known of columns is what the client was told of its statement last, so that it need not be told again.
+    pub(super) fn knows_columns(&self, template: &Template, crowd: Crowd) -> bool {
+        if !self.keeps_columns() {
+            return true;
+        }
+        let told = self.executed.and_then(|executed| executed.told.as_ref());
+        told.is_some_and(|told| template.tells(crowd, self.under(), told))
+    }
+
+    /// The client's own statement was answered: the columns that its client has now.
+    pub(super) fn heard(&mut self, said: Option<&Said>) -> Option<Columns> {
+        let columns = said?.columns.clone();
+        match self.executed.filter(|_| self.keeps_columns()) {
+            None => columns,
+            Some(executed) => {
+                let columns = columns.or_else(|| executed.told.clone());
+                let statements = self.session.statements();
+                if let Some(columns) = &columns {
+                    statements.told(executed.statement, columns.clone());
+                }
+                columns
+            }
+        }
+    }
+
+    /// The columns of a narrowed answer, be they told in it or before.
+    pub(super) fn own_columns(
+        &mut self,
+        said: Option<Columns>,
+        candidates: &Candidates,
+    ) -> Option<Columns> {
+        match candidates.own.filter(|_| self.keeps_columns()) {
+            None => said,
+            Some(own) => self.session.statements().own_columns(own, said),
+        }
+    }
+
+    /// The client is told columns as it would be directly: not where it has them.
+    pub(super) fn to_be_told(&self, bytes: Vec<u8>, columns: &Columns) -> Result<Vec<u8>, Why> {
+        match self.executed.filter(|_| self.keeps_columns()) {
+            None => Ok(bytes),
+            Some(executed) if executed.told.as_ref() == Some(columns) => {
+                Ok(reply::leave_out(bytes, self.session.capabilities))
+            }
+            Some(_) => Err(Why::Execution),
+        }
+    }
+
+    /// The client keeps what it was told of its statement's columns.
+    fn keeps_columns(&self) -> bool {
+        let capabilities = self.session.capabilities;
+        self.executed.is_some() && capabilities.contains(Capabilities::MARIADB_CACHE_METADATA)
     }
 
     /// The payload that has the server do what the client wants.
@@ -148,12 +204,15 @@ impl<K: Feeds> World<'_, K> {
     ) -> Turn {
         let executed = self.executed.ok_or(Why::Failed)?;
         let outcome = reply.outcome.ok_or(Why::Failed)?;
+        let capabilities = self.session.capabilities;
         let statements = self.session.statements();
         let number = match &outcome {
             Outcome::Prepared(prepared) => Some(prepared.statement),
             _ => None,
         };
-        statements.own_prepared(plan.made.clone(), number);
+        let bytes = reply.bytes.as_deref().unwrap_or_default();
+        let columns = KeptColumns::of_prepared(bytes, capabilities);
+        statements.own_prepared(plan.made.clone(), number.map(|number| (number, columns)));
         match (number, &outcome) {
             (Some(own), _) => self.execute(executed, own, subject, wishes, candidates, &plan),
             (None, Outcome::Err(error)) if error.code == INTERRUPTED => {
@@ -178,6 +237,10 @@ impl<K: Feeds> World<'_, K> {
         candidates: Candidates,
         plan: &ToExecute,
     ) -> Turn {
+        let candidates = Candidates {
+            own: Some(own),
+            ..candidates
+        };
         let capabilities = self.session.capabilities;
         let kind = command::Parameter::kind_of_u64(subject.template.types.id.signed, capabilities);
         let ids: Vec<[u8; 8]> = plan.ids.iter().map(|id| id.to_le_bytes()).collect();

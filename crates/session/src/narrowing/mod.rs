@@ -230,6 +230,8 @@ struct Candidates {
     count: usize,
     all: bool,
     tied: bool,
+    /// The statement of Headwater's own that is executed with them.
+    own: Option<u32>,
 }
 
 type Turn = Result<(Stage, Need), Why>;
@@ -499,7 +501,8 @@ impl<K: Feeds> World<'_, K> {
         let crowd = Crowd::of(found.authors);
         let template = &subject.template;
         let buffered = match choice {
-            Choice::Learn => {
+            Choice::Narrowed { buffered } if self.knows_columns(template, crowd) => buffered,
+            Choice::Narrowed { .. } | Choice::Learn => {
                 let payload = self.as_it_is();
                 *self.begun = Some(self.now);
                 let learning = Stage::Learning(subject, crowd, wishes.plan);
@@ -507,7 +510,6 @@ impl<K: Feeds> World<'_, K> {
             }
             Choice::Direct => return Err(Why::Cheaper),
             Choice::Retired(retired) => return Err(Why::Retired(retired)),
-            Choice::Narrowed { buffered } => buffered,
         };
         let replaces_list = template.shape.list.is_some() && found.ids.len() > 1;
         let form = Form {
@@ -520,6 +522,7 @@ impl<K: Feeds> World<'_, K> {
             count: found.ids.len(),
             all: found.all,
             tied: found.tied,
+            own: None,
         };
         if let Some(executed) = self.executed {
             return self.run_prepared(executed, subject, wishes, candidates, ids, form);
@@ -556,11 +559,13 @@ impl<K: Feeds> World<'_, K> {
         };
         let outcome = reply.outcome.ok_or(Why::Failed)?;
         self.session.observe(&outcome);
+        let said = reply::read(&bytes, self.session.capabilities);
+        let columns = self.heard(said.as_ref());
         match &outcome {
             Outcome::Ok(ok) if ok.warnings == 0 => {
                 let took = self.microseconds();
-                if let Some((columns, ends)) = reply::read(&bytes, self.session.capabilities) {
-                    template.learn((crowd, self.under()), plan, took, columns, ends);
+                if let (Some(said), Some(columns)) = (said, columns) {
+                    template.learn((crowd, self.under()), plan, took, columns, said.ends);
                 }
             }
             Outcome::Ok(_) => template.retire(Retired::Warns),
@@ -586,7 +591,7 @@ impl<K: Feeds> World<'_, K> {
         let outcome = reply.outcome.ok_or(Why::Failed)?;
         // It may have opened a transaction.
         self.session.observe(&outcome);
-        let mut bytes = reply.bytes.ok_or(Why::Failed)?;
+        let bytes = reply.bytes.ok_or(Why::Failed)?;
         match &outcome {
             Outcome::Ok(ok) if ok.warnings == 0 => {}
             Outcome::Err(error) if error.code == INTERRUPTED => {
@@ -631,17 +636,7 @@ impl<K: Feeds> World<'_, K> {
                 },
             ));
         }
-        let crowd = candidates.crowd;
-        let (capabilities, under) = (self.session.capabilities, self.under());
-        // Of other columns than those that were told of the client's own statement, the server tells it with a flag.
-        let fits = |own: usize| self.executed.is_none_or(|executed| executed.columns == own);
-        if !reply::put_back(&mut bytes, capabilities, |own| {
-            let plan = wishes.plan.as_ref();
-            let known = fits(own.len()).then(|| template.put_back(crowd, under, plan, own));
-            known.flatten()
-        }) {
-            return Err(Why::Retired(Retired::Columns));
-        }
+        let bytes = self.described(template, &wishes, &candidates, bytes)?;
         let told = Told {
             bytes,
             outcome,
@@ -649,6 +644,33 @@ impl<K: Feeds> World<'_, K> {
         };
         let waiting = Stage::Waiting(subject, wishes, candidates, told);
         Ok((waiting, Need::Unchanged))
+    }
+
+    /// The narrowed answer with its columns as the server describes them directly.
+    fn described(
+        &mut self,
+        template: &Template,
+        wishes: &Wishes,
+        candidates: &Candidates,
+        mut bytes: Vec<u8>,
+    ) -> Result<Vec<u8>, Why> {
+        let differ = Why::Retired(Retired::Columns);
+        let (capabilities, under) = (self.session.capabilities, self.under());
+        let said = reply::read(&bytes, capabilities).ok_or(differ)?;
+        let own = self.own_columns(said.columns, candidates).ok_or(differ)?;
+        // Of other columns than those that were told of the client's own statement, the server tells it with a flag.
+        if let Some(executed) = self.executed
+            && executed.columns != own.count()
+        {
+            return Err(differ);
+        }
+        let (crowd, plan) = (candidates.crowd, wishes.plan.as_ref());
+        let told = template.told(crowd, under, plan, &own);
+        let (columns, ends) = told.ok_or(differ)?;
+        match reply::put_back(&mut bytes, capabilities, &columns, ends) {
+            true => self.to_be_told(bytes, &columns),
+            false => Err(differ),
+        }
     }
 
     fn waited(

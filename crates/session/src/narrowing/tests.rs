@@ -113,6 +113,8 @@ struct Scene {
     known: OneTemplate,
     policy: Policy,
     now: Instant,
+    /// What the client was told last.
+    told: Option<Vec<u8>>,
 }
 
 fn settings() -> Settings {
@@ -149,6 +151,7 @@ impl Scene {
                 exact: false,
             },
             now: Instant::now(),
+            told: None,
         }
     }
 
@@ -175,6 +178,9 @@ impl Scene {
             needs.push(said(&need, text));
             if matches!(need, Need::Tell(_) | Need::Relay(_)) {
                 assert!(fetched.is_empty(), "{needs:?}");
+                if let Need::Tell(told) = need {
+                    self.told = Some(told.bytes);
+                }
                 return needs;
             }
             self.now += Duration::from_micros(100);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use headwater_feed::variants::Columns;
 use headwater_feed::words::Words;
 
 use super::Current;
@@ -25,6 +26,8 @@ pub struct Executed {
     pub feed: Arc<PreparedFeed>,
     /// How many columns the server has told of it.
     pub columns: usize,
+    /// What it has told of them last, where the client keeps that and it is known.
+    pub told: Option<Columns>,
     /// It is a plain one, and the types of its parameters are known.
     pub plain: bool,
 }

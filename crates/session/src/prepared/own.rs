@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use headwater_feed::Template;
 use headwater_feed::narrow::Form;
+use headwater_feed::variants::Columns;
 
-use super::PreparedFeed;
+use super::{KeptColumns, PreparedFeed};
 
 /// So many are kept in a session. The server has a limit on those of all sessions (`max_prepared_stmt_count`).
 const MOST: usize = 8;
@@ -31,11 +32,18 @@ pub struct Made {
 /// Those of one session.
 #[derive(Debug, Default)]
 pub(super) struct OwnStatements {
-    /// With their numbers; the one used last comes last.
-    kept: Vec<(Made, u32)>,
+    /// The one used last comes last.
+    kept: Vec<OwnStatement>,
     /// Those that are to be closed.
     ended: Vec<u32>,
     failures: u8,
+}
+
+#[derive(Debug)]
+struct OwnStatement {
+    made: Made,
+    number: u32,
+    columns: KeptColumns,
 }
 
 impl OwnStatements {
@@ -43,9 +51,9 @@ impl OwnStatements {
     pub(super) fn find(&mut self, made: &Made) -> Option<u32> {
         // Of tables that have changed since.
         self.end(|own| own.is_of(&made.of) && !Arc::ptr_eq(&own.template, &made.template));
-        let at = self.kept.iter().position(|(own, _)| own.is(made))?;
+        let at = self.kept.iter().position(|own| own.made.is(made))?;
         let found = self.kept.remove(at);
-        let number = found.1;
+        let number = found.number;
         self.kept.push(found);
         Some(number)
     }
@@ -56,7 +64,7 @@ impl OwnStatements {
 
     /// True for the number of one that is open on the server.
     pub(super) fn has(&self, number: u32) -> bool {
-        self.kept.iter().any(|(_, own)| *own == number) || self.ended.contains(&number)
+        self.kept.iter().any(|own| own.number == number) || self.ended.contains(&number)
     }
 
     /// One more is about to be prepared: those that are to be closed before it. `None`: it would fail as others did.
@@ -65,14 +73,27 @@ impl OwnStatements {
             return None;
         }
         while self.kept.len() >= MOST {
-            let (_, oldest) = self.kept.remove(0);
-            self.ended.push(oldest);
+            let oldest = self.kept.remove(0);
+            self.ended.push(oldest.number);
         }
         Some(std::mem::take(&mut self.ended))
     }
 
-    pub(super) fn insert(&mut self, made: Made, number: u32) {
-        self.kept.push((made, number));
+    pub(super) fn insert(&mut self, made: Made, number: u32, columns: KeptColumns) {
+        self.kept.push(OwnStatement {
+            made,
+            number,
+            columns,
+        });
+    }
+
+    /// What is known of one's columns; `said`: it has just told them.
+    pub(super) fn columns(&mut self, number: u32, said: Option<Columns>) -> Option<Columns> {
+        let own = self.kept.iter_mut().find(|own| own.number == number)?;
+        if let Some(said) = said {
+            own.columns.put(said);
+        }
+        own.columns.get().cloned()
     }
 
     /// One could not be prepared.
@@ -87,10 +108,10 @@ impl OwnStatements {
 
     fn end(&mut self, which: impl Fn(&Made) -> bool) {
         let Self { kept, ended, .. } = self;
-        kept.retain(|(own, number)| {
-            let ends = which(own);
+        kept.retain(|own| {
+            let ends = which(&own.made);
             if ends {
-                ended.push(*number);
+                ended.push(own.number);
             }
             !ends
         });

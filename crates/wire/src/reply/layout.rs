@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::capability::Capabilities;
 use crate::cursor::Cursor;
-use crate::frame::{HEADER_BYTES, Header, MAX_BODY};
+use crate::frame::{HEADER_BYTES, Header, MAX_BODY, encode};
 use crate::status;
 
 /// What an EOF begins with, and an OK that stands in its place.
@@ -15,8 +15,8 @@ const OK: u8 = 0x00;
 /// The places of a reply of one result set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// The payload of each column definition.
-    pub definitions: Vec<Range<usize>>,
+    /// The payload of each column definition; `None`: they are left out, as the client has them.
+    pub definitions: Option<Vec<Range<usize>>>,
     /// Status flags behind the columns, where an EOF stands there: two bytes from here on.
     pub columns_end: Option<usize>,
     /// Status flags at the end: two bytes from here on.
@@ -32,12 +32,15 @@ impl Layout {
         let mut first = Cursor::new(reply.get(count)?);
         let columns = first.lenenc_int().ok().filter(|count| *count > 0)?;
         // Where definitions may be left out, it is said behind the number that they follow.
-        let follow = matches!(first.rest(), [] | [1]);
-        follow.then_some(())?;
-        let mut definitions = Vec::new();
-        for _ in 0..columns {
-            definitions.push(packets.next()?);
-        }
+        let definitions = match first.rest() {
+            [] | [1] => Some(
+                (0..columns)
+                    .map(|_| packets.next())
+                    .collect::<Option<_>>()?,
+            ),
+            [0] => None,
+            _ => return None,
+        };
         let deprecates = capabilities.contains(Capabilities::DEPRECATE_EOF);
         let columns_end = match deprecates {
             true => None,
@@ -54,6 +57,30 @@ impl Layout {
             last,
         })
     }
+}
+
+/// A whole reply that ended well, as it is told to a client that has its column definitions. `None`: it leaves out none.
+#[must_use]
+pub fn without_definitions(reply: &[u8], capabilities: Capabilities) -> Option<Vec<u8>> {
+    let layout = Layout::read(reply, capabilities)?;
+    let (first, last) = layout.definitions.as_deref().and_then(ends)?;
+    let [count @ .., _] = reply.get(HEADER_BYTES..first.start.checked_sub(HEADER_BYTES)?)? else {
+        return None;
+    };
+    let mut bytes = Vec::with_capacity(reply.len());
+    let mut seq = encode(1, &[count, &[0]].concat(), &mut bytes);
+    let mut packets = Packets {
+        reply,
+        at: last.end,
+    };
+    while let Some(packet) = packets.next() {
+        seq = encode(seq, reply.get(packet)?, &mut bytes);
+    }
+    Some(bytes)
+}
+
+fn ends(ranges: &[Range<usize>]) -> Option<(&Range<usize>, &Range<usize>)> {
+    Some((ranges.first()?, ranges.last()?))
 }
 
 /// Has a whole reply that ended well say that another one follows it; returns how many packets it has. `None`: its places are not
@@ -150,7 +177,6 @@ impl Packets<'_> {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
-    use crate::frame::encode;
 
     fn reply(packets: &[&[u8]]) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -175,8 +201,8 @@ mod tests {
             &[EOF, 0, 0, 0x02, 0],
         ]);
         let layout = Layout::read(&old, Capabilities::NONE).unwrap();
-        let definitions: Vec<&[u8]> = layout
-            .definitions
+        let definitions = layout.definitions.unwrap();
+        let definitions: Vec<&[u8]> = definitions
             .iter()
             .map(|range| &old[range.clone()])
             .collect();
@@ -189,10 +215,32 @@ mod tests {
 
         let new = reply(&[b"\x01", b"one", b"row", &[EOF, 0, 0, 0x22, 0, 0, 0]]);
         let layout = Layout::read(&new, NEW).unwrap();
-        assert_eq!((layout.definitions.len(), layout.columns_end), (1, None));
+        assert_eq!(layout.definitions.map(|all| all.len()), Some(1));
+        assert_eq!(layout.columns_end, None);
         assert_eq!(flags(&new, layout.last), Some(0x22));
         let told = reply(&[b"\x01\x01", b"one", &[EOF, 0, 0, 2, 0, 0, 0]]);
         assert!(Layout::read(&told, NEW).is_some());
+        let left_out = reply(&[b"\x01\x00", b"row", &[EOF, 0, 0, 0x22, 0, 0, 0]]);
+        let layout = Layout::read(&left_out, NEW).unwrap();
+        assert_eq!(
+            (layout.definitions, flags(&left_out, layout.last)),
+            (None, Some(0x22))
+        );
+    }
+
+    #[test]
+    fn definitions_that_the_client_has_are_left_out() {
+        let (end, new_end) = (&[EOF, 0, 0, 2, 0][..], &[EOF, 0, 0, 2, 0, 0, 0][..]);
+        let old = reply(&[b"\x02\x01", b"one", b"two", end, b"row", end]);
+        let left_out = reply(&[b"\x02\x00", end, b"row", end]);
+        assert_eq!(
+            without_definitions(&old, Capabilities::NONE),
+            Some(left_out)
+        );
+        let new = reply(&[b"\x01\x01", b"one", b"row", b"row", new_end]);
+        let left_out = reply(&[b"\x01\x00", b"row", b"row", new_end]);
+        assert_eq!(without_definitions(&new, NEW).as_ref(), Some(&left_out));
+        assert_eq!(without_definitions(&left_out, NEW), None);
     }
 
     #[test]
@@ -233,7 +281,7 @@ mod tests {
         for packets in [
             &[&b"\x00\x00\x00\x02\x00\x00\x00"[..]][..],
             &[b"\xff\x00\x00"],
-            &[b"\x01\x00", b"row", &[EOF, 0, 0, 2, 0, 0, 0]],
+            &[b"\x01\x02", b"row", &[EOF, 0, 0, 2, 0, 0, 0]],
             &[b"\x02", b"one"],
             &[b"\x01", b"one", b"row"],
         ] {

@@ -194,6 +194,44 @@ fn definitions_are_left_out_where_the_metadata_byte_says_so() {
 }
 
 #[test]
+fn columns_of_prepared_statements_are_kept_for_clients_that_keep_them() {
+    let told = |command, capabilities: Capabilities, packets: &[&[u8]]| {
+        let bytes = stream(packets);
+        let mut whole = Reply::new(command, capabilities);
+        assert!(matches!(whole.feed(&bytes).event, Some(Event::Done(_))));
+        let mut cut = Reply::new(command, capabilities);
+        for byte in &bytes {
+            cut.feed(&[*byte]);
+        }
+        let told = whole.take_columns();
+        assert_eq!(cut.take_columns(), told);
+        told
+    };
+    let keeps = Capabilities::MARIADB_CACHE_METADATA;
+    let (one, two) = (&b"one"[..], &b"two"[..]);
+    let each = |definitions: &[&[u8]]| {
+        ToldColumns::Each(definitions.iter().map(|it| it.to_vec()).collect())
+    };
+    let head = b"\0\x07\0\0\0\x02\0\x01\0\0\0\0";
+    let old = [head, COLUMN, EOF, one, two, EOF];
+    let new = [head, COLUMN, one, two];
+    let prepare = Command::StmtPrepare;
+    assert_eq!(told(prepare, keeps, &old), each(&[one, two]));
+    let ends = keeps.union(DEPRECATE_EOF);
+    assert_eq!(told(prepare, ends, &new), each(&[one, two]));
+    assert_eq!(told(prepare, DEPRECATE_EOF, &new), ToldColumns::Nothing);
+    let execute = Command::StmtExecute;
+    let with = [b"\x01\x01", one, b"\0\x001", END];
+    assert_eq!(told(execute, ends, &with), each(&[one]));
+    assert_eq!(told(Command::Query, ends, &with), ToldColumns::Nothing);
+    let without = [&b"\x01\0"[..], b"\0\x001", END];
+    assert_eq!(told(execute, ends, &without), ToldColumns::Nothing);
+    let long = vec![b'a'; 70_000];
+    let with = [b"\x01\x01", &long[..], b"\0\x001", END];
+    assert_eq!(told(execute, ends, &with), ToldColumns::TooLong);
+}
+
+#[test]
 fn local_infile_waits_for_the_client_and_goes_on() {
     let (events, _) = follow(
         Command::Query,

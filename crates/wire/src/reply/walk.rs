@@ -3,9 +3,13 @@
 //! Source of the rules: the manual's chapter "Text Resultset" and those of the commands, and what MySQL 9.7, MariaDB
 //! 10.11 and 11.8 send. Where clients are forgiving, so is the walk: an ERR packet ends a reply wherever it stands.
 
+mod columns;
 mod read;
 
 use std::mem;
+
+use columns::Kept;
+pub use columns::ToldColumns;
 
 use super::{Event, Outcome, Prepared};
 use crate::capability::Capabilities;
@@ -37,6 +41,7 @@ pub struct Walk {
     schema: Option<Vec<u8>>,
     /// That packet's trackers were cut off.
     schema_unknown: bool,
+    kept: Kept,
     columns: u64,
     rows: u64,
     results: u32,
@@ -148,6 +153,7 @@ impl Walk {
             held: Vec::new(),
             schema: None,
             schema_unknown: false,
+            kept: Kept::new(command, capabilities),
             columns: 0,
             rows: 0,
             results: 0,
@@ -178,6 +184,11 @@ impl Walk {
     /// The last database a packet of the reply named.
     pub fn schema(&self) -> Option<&[u8]> {
         self.schema.as_deref()
+    }
+
+    /// What was told of columns, where the client keeps that: taken out.
+    pub fn take_columns(&mut self) -> ToldColumns {
+        self.kept.take_all()
     }
 
     /// Responses of the chain that have begun.
@@ -262,6 +273,7 @@ impl Walk {
             Treat::Undecided => What::Nothing,
             Treat::Hold => self.hold(body, end),
             Treat::Column => {
+                self.kept.take(body, end);
                 if end {
                     self.column_ended();
                 }
@@ -271,8 +283,15 @@ impl Walk {
                 self.rows += u64::from(end);
                 What::Row { body, end }
             }
-            Treat::Skip if end => self.skipped(),
-            Treat::Skip => What::Nothing,
+            Treat::Skip => {
+                if self.defines_column() {
+                    self.kept.take(body, end);
+                }
+                match end {
+                    true => self.skipped(),
+                    false => What::Nothing,
+                }
+            }
         };
         Walked {
             consumed: part.consumed,

@@ -6,7 +6,7 @@ use crate::prepared::Text;
 use headwater_statement::Class;
 use headwater_wire::capability::Capabilities;
 use headwater_wire::command::{Execute, Parameter, execution, statement_id};
-use headwater_wire::reply::Prepared;
+use headwater_wire::reply::{Prepared, ToldColumns};
 
 const READER: &str = "SELECT m.id FROM message m JOIN follower f ON f.author = m.author WHERE f.reader = ? ORDER BY m.id DESC LIMIT ?";
 const GIVEN: &str =
@@ -70,6 +70,7 @@ impl Scene {
                 columns: 1,
                 parameters,
             },
+            ToldColumns::Nothing,
         );
     }
 
@@ -302,10 +303,6 @@ fn an_execution_that_is_not_plain_is_the_servers() {
         scene.execute_packet(&cut[..cut.len() - 1], vec![]),
         ["relay execution"]
     );
-    let mut scene = Scene::executed(READER, &[7, 2]);
-    let cached = Capabilities::MARIADB_CACHE_METADATA;
-    scene.session.capabilities = scene.session.capabilities.union(cached);
-    assert_eq!(scene.execute_packet(&plain(), vec![]), ["relay execution"]);
 }
 
 #[test]
@@ -482,7 +479,120 @@ fn columns_of_another_number_than_the_client_was_told_are_the_servers_to_tell() 
             columns: 2,
             parameters: 2,
         },
+        ToldColumns::Nothing,
     );
     let needs = scene.execute(&[7, 2], vec![named(&[9, 8], false), own(OWN), reply(1, 2)]);
     assert_eq!(needs.last().unwrap(), "relay columns_differ");
+}
+
+/// A definition of one column with these flags.
+fn definition(flags: u16) -> Vec<u8> {
+    let mut definition = b"id\x0c?\0\x14\0\0\0\x08".to_vec();
+    definition.extend_from_slice(&flags.to_le_bytes());
+    definition.extend_from_slice(&[0, 0, 0]);
+    definition
+}
+
+/// A session whose client keeps what it was told of columns: of its statement those of these flags.
+fn keeping(flags: Option<u16>) -> Scene {
+    let mut scene = Scene::proven(READER);
+    let cached = Capabilities::MARIADB_CACHE_METADATA;
+    scene.session.capabilities = scene.session.capabilities.union(cached);
+    let current = scene.session.standing.current();
+    let text = Text::new(Class::Feed(Effects::NONE), READER.as_bytes(), current);
+    let prepared = Prepared {
+        statement: ITS,
+        columns: 1,
+        parameters: 2,
+    };
+    let told = flags.map_or(ToldColumns::TooLong, |flags| {
+        ToldColumns::Each(vec![definition(flags)])
+    });
+    scene.session.statements().insert(text, prepared, told);
+    scene
+}
+
+/// A reply of two rows, with a column of these flags or with none.
+fn with_columns(flags: Option<u16>) -> Input {
+    let mut packets = vec![vec![1, u8::from(flags.is_some())]];
+    packets.extend(flags.map(definition));
+    packets.extend([vec![1, b'9'], vec![1, b'8']]);
+    packets.push(vec![0xfe, 0, 0, 2, 0, 0, 0]);
+    let (mut bytes, mut seq) = (Vec::new(), 1);
+    for packet in packets {
+        seq = frame::encode(seq, &packet, &mut bytes);
+    }
+    let Input::Reply(plain) = reply(1, 2) else {
+        panic!()
+    };
+    Input::Reply(Reply {
+        bytes: Some(bytes),
+        ..plain
+    })
+}
+
+/// The reply to the preparation of a statement of Headwater's own, with this column.
+fn own_of(flags: u16) -> Input {
+    let head = b"\0\x06\0\0\0\x01\0\0\0\0\0\0";
+    let (mut bytes, seq) = (Vec::new(), 1);
+    let seq = frame::encode(seq, head, &mut bytes);
+    frame::encode(seq, &definition(flags), &mut bytes);
+    let Input::Reply(prepared) = own(OWN) else {
+        panic!()
+    };
+    Input::Reply(Reply {
+        bytes: Some(bytes),
+        ..prepared
+    })
+}
+
+const KEY: u16 = 0x4203;
+const NO_KEY: u16 = 1;
+
+#[test]
+fn a_client_that_keeps_columns_is_not_told_them_again() {
+    let mut scene = keeping(Some(KEY));
+    let found = || named(&[9, 8], false);
+    let first = scene.execute(&[7, 2], vec![found(), with_columns(None)]);
+    assert_eq!(first.last().unwrap(), "tell, as it is");
+    // Its own columns have other key flags, be they told when it is prepared or when it is executed.
+    for said in [None, Some(KEY), Some(NO_KEY), None] {
+        let mut fetched = vec![found(), own_of(NO_KEY), with_columns(said)];
+        if scene.session.statements().has_own() {
+            fetched.remove(1);
+        }
+        fetched.push(Input::Unchanged(true));
+        let needs = scene.execute(&[7, 2], fetched);
+        assert_eq!(needs.last().unwrap(), "tell", "{said:?}");
+        let Input::Reply(expected) = with_columns(None) else {
+            panic!()
+        };
+        assert_eq!(scene.told, expected.bytes);
+    }
+}
+
+#[test]
+fn a_client_that_has_other_columns_than_the_server_would_tell_is_told_by_the_server() {
+    let found = || named(&[9, 8], false);
+    let mut scene = keeping(Some(KEY));
+    let needs = scene.execute(&[7, 2], vec![found(), with_columns(None)]);
+    assert_eq!(needs.last().unwrap(), "tell, as it is");
+    // The server has told that client other ones since.
+    let statements = scene.session.statements();
+    statements.heard(ITS, ToldColumns::Each(vec![definition(NO_KEY)]));
+    let needs = scene.execute(&[7, 2], vec![found(), with_columns(Some(KEY))]);
+    assert_eq!(needs.last().unwrap(), "tell, as it is");
+    let narrowed = vec![
+        found(),
+        own_of(KEY),
+        with_columns(None),
+        Input::Unchanged(true),
+    ];
+    let needs = scene.execute(&[7, 2], narrowed);
+    assert_eq!(needs.last().unwrap(), "tell");
+    let statements = scene.session.statements();
+    statements.heard(ITS, ToldColumns::TooLong);
+    let needs = scene.execute(&[7, 2], vec![]);
+    assert_eq!(needs, ["relay execution"]);
+    assert_eq!(keeping(None).execute(&[7, 2], vec![]), ["relay execution"]);
 }

@@ -95,7 +95,9 @@ impl Walk {
         self.phase = Phase::Columns {
             left: if defined { self.columns } else { 0 },
         };
-        if !defined {
+        if defined {
+            self.kept.begin();
+        } else {
             self.columns_complete();
         }
         Ok(())
@@ -155,8 +157,19 @@ impl Walk {
         if left == 0 {
             return Some(self.done(Outcome::Prepared(head)));
         }
+        self.kept.begin();
         self.phase = Phase::Definitions { left, head };
         None
+    }
+
+    /// The current packet of a prepared statement's reply defines a column: they come behind all of its parameters, and in front of an
+    /// EOF.
+    pub(super) fn defines_column(&self) -> bool {
+        let Phase::Definitions { left, head } = self.phase else {
+            return false;
+        };
+        let behind = u64::from(!self.deprecate_eof());
+        left > behind && left <= u64::from(head.columns) + behind
     }
 
     fn prepared_head(&self, payload: &[u8]) -> Result<(Prepared, bool), Malformed> {
