@@ -10,6 +10,7 @@ mod hostile;
 mod keys;
 mod linear;
 mod moved;
+mod named;
 mod narrowed;
 mod opened;
 mod pair;

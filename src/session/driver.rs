@@ -149,6 +149,9 @@ impl Session {
                 ClientStep::Execution(length, effects, executed) => {
                     self.execution(length, effects, executed).await?;
                 }
+                ClientStep::Named(length, effects, executed) => {
+                    self.execution_by_name(length, effects, executed).await?;
+                }
                 ClientStep::Statement(id) => self.name_statement(id),
                 ClientStep::Settle { diagnostics } => self.settle(diagnostics).await?,
             }

@@ -2,7 +2,7 @@
 
 use super::feed::Waits;
 use super::narrowing::{Narrowing, Prepare, Reply};
-use super::prepared::Executed;
+use super::prepared::{Executed, ExecutedByName};
 use super::state::{Ended, Session};
 use crate::statement::Effects;
 use crate::wire::frame::HEADER_BYTES;
@@ -19,6 +19,20 @@ impl Session {
         let payload = packet.unwrap_or_default().to_vec();
         let policy = self.narrowing_policy();
         let decision = Narrowing::of_execution(payload, executed, policy);
+        self.narrow(Waits::alone(length, effects), decision).await
+    }
+
+    /// The same by its name.
+    pub(super) async fn execution_by_name(
+        &mut self,
+        length: usize,
+        effects: Effects,
+        executed: ExecutedByName,
+    ) -> Result<(), Ended> {
+        let packet = self.client_in.get(HEADER_BYTES..length);
+        let payload = packet.unwrap_or_default().to_vec();
+        let policy = self.narrowing_policy();
+        let decision = Narrowing::of_named(payload, executed, policy);
         self.narrow(Waits::alone(length, effects), decision).await
     }
 

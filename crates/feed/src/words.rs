@@ -140,6 +140,14 @@ impl Words {
         self
     }
 
+    /// The same of a text that is prepared and executed by a name: its answer is told as that of a query is, and described in a third
+    /// way.
+    #[must_use]
+    pub fn named(mut self) -> Words {
+        self.key.extend_from_slice(b"\x01D");
+        self
+    }
+
     /// True where a parameter is a column of the answer. MySQL describes that by the types that it had in earlier executions.
     #[must_use]
     pub fn show_parameters(&self, text: &[u8]) -> bool {
@@ -360,6 +368,8 @@ mod tests {
         let words = Words::read(b"SELECT a LIMIT 1").unwrap();
         assert_ne!(words.clone().executed().key, words.key);
         assert_eq!(words.clone().executed().words, words.words);
+        assert_ne!(words.clone().named().key, words.key);
+        assert_ne!(words.clone().named().key, words.executed().key);
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod batches;
 mod calls;
 mod executions;
 mod in_flight;
+mod named;
 mod numbers;
 mod replies;
 mod watch;
@@ -264,7 +265,7 @@ impl Commands {
                 self.ask(length, Wanted::in_session(open), Dress::Indirect)
             }
             Class::Several(several, effects) => self.several(length, from, several, effects),
-            Class::Dynamic(dynamic) => self.dynamic(length, dynamic),
+            Class::Dynamic(dynamic) => self.dynamic(length, dynamic, classify),
             Class::Tail(_) if !self.is_idle() => ClientStep::Hold,
             Class::Tail(tail) if self.tables.pending.is_some() => ClientStep::Tail(length, tail),
             // Without an owned call before it, its tables may be views that run anything.

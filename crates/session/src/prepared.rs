@@ -1,5 +1,6 @@
 //! The statements that a session has prepared: what an execution may do, and which of them are calls.
 
+mod by_name;
 mod columns;
 mod feed;
 mod own;
@@ -14,6 +15,8 @@ use headwater_wire::capability::Capabilities;
 use headwater_wire::command::{Execute, LAST_PREPARED};
 use headwater_wire::reply::{Prepared, ToldColumns};
 
+use by_name::ByName;
+pub use by_name::ExecutedByName;
 pub use columns::KeptColumns;
 pub use feed::{Executed, PreparedFeed};
 pub use own::Made;
@@ -40,8 +43,7 @@ pub struct Statements {
     /// Texts of feeds are kept up to so many bytes.
     most_bytes: usize,
     bytes: usize,
-    /// Those that are calls.
-    by_name: HashMap<String, PreparedCall>,
+    by_name: ByName,
 }
 
 /// What is known of a text that is being prepared.
@@ -115,7 +117,7 @@ impl Statements {
             own: OwnStatements::default(),
             most_bytes,
             bytes: 0,
-            by_name: HashMap::new(),
+            by_name: ByName::default(),
         }
     }
 
@@ -371,32 +373,35 @@ impl Statements {
 
     /// `PREPARE name` goes on to the server: what had this name is gone, whatever becomes of it.
     pub fn forget(&mut self, name: &str) {
-        self.by_name.remove(name);
+        self.by_name.forget(name);
     }
 
     /// Statements with names may have come and gone unseen.
     pub fn forget_names(&mut self) {
-        self.by_name = HashMap::new();
+        self.by_name = ByName::default();
     }
 
     /// `PREPARE name` of a call has succeeded.
     pub fn name(&mut self, name: String, call: PreparedCall) {
-        if self.by_name.len() < self.most {
-            self.by_name.insert(name, call);
-        }
+        self.by_name.put_call(name, call, self.most);
+    }
+
+    /// `PREPARE name` of a feed's SELECT has succeeded.
+    pub fn name_feed(&mut self, name: String, feed: PreparedFeed, effects: Effects) {
+        let most = (self.most, self.most_bytes);
+        self.by_name.put_feed(name, feed, effects, most);
     }
 
     /// `EXECUTE name USING` these variables; `None`: no call is known by this name.
     #[must_use]
     pub fn named(&self, name: &str, variables: Vec<String>, changes: u64) -> Option<Wanted> {
-        Some(match self.by_name.get(name)?.clone().at(changes) {
-            Some(CallForm::Whole(call)) if variables.is_empty() => Wanted::Call(call),
-            Some(CallForm::Open(open)) if open.parameters() == variables.len() => {
-                Wanted::Statement(open, Values::Expressions(variables))
-            }
-            Some(CallForm::Open(open)) => Wanted::Statement(open, Values::Unfit),
-            Some(CallForm::Whole(_)) | None => Wanted::Astray,
-        })
+        self.by_name.call(name, variables, changes)
+    }
+
+    /// The feed's SELECT that has this name, and what it may do where it is relayed.
+    #[must_use]
+    pub fn named_feed(&self, name: &str) -> Option<(Arc<PreparedFeed>, Effects)> {
+        self.by_name.feed(name).cloned()
     }
 
     fn resolved(&self, id: u32) -> u32 {

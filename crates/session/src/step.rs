@@ -6,7 +6,7 @@ use std::sync::Arc;
 use headwater_statement::{Effects, First, Tail};
 
 use super::asked::Asked;
-use super::prepared::Executed;
+use super::prepared::{Executed, ExecutedByName};
 
 /// Which server a session talks to, as its greeting said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +65,8 @@ pub enum ClientStep {
     Batch(Box<Part>),
     /// A whole packet of so many bytes: an execution of such a SELECT, and what it may do where it is relayed.
     Execution(usize, Effects, Executed),
+    /// The same by its name.
+    Named(usize, Effects, ExecutedByName),
     /// The pending ids must be on the server before the next packet may go on.
     Settle {
         /// The command asks for what the real call leaves behind besides its tables (warnings, counts).

@@ -14,6 +14,8 @@ pub enum Dynamic {
         name: String,
         /// The call that the text is, with parameters alone; `None` is any other text.
         call: Option<CallStatement>,
+        /// The text, where it is certain whatever the session's settings.
+        text: Option<Vec<u8>>,
     },
     /// `EXECUTE name [USING @a, @b]`
     Execute {
@@ -29,8 +31,8 @@ pub enum Dynamic {
     },
 }
 
-/// More parameters than a call has: no statement of interest.
-const MAX_VARIABLES: usize = 2;
+/// An execution with more is not looked at.
+const MAX_VARIABLES: usize = 1_000;
 
 impl Dynamic {
     /// Reads such a statement; `None` is any other text, and one whose meaning is not beyond doubt.
@@ -58,11 +60,28 @@ fn prepare(lexer: &mut Lexer<'_>, definitions: &[Definition]) -> Option<Dynamic>
     let name = name(lexer.next()?)?;
     word(lexer, "FROM")?;
     let token = lexer.next().filter(|token| token.kind == Kind::Text)?;
-    // Quotes within the text would be doubled, and no call that is owned needs them but for digits.
     let text = token.text.strip_prefix(b"'")?.strip_suffix(b"'")?;
+    // No call that is owned needs quotes but for digits.
     let call = CallStatement::parse(text, definitions)
         .filter(|call| !text.contains(&b'\'') && call.expressions().next().is_none());
-    Some(Dynamic::Prepare { name, call })
+    let text = call.is_none().then(|| undoubled(text)).flatten();
+    Some(Dynamic::Prepare { name, call, text })
+}
+
+/// What a string in single quotes means. `None`: that may follow the session's settings.
+fn undoubled(string: &[u8]) -> Option<Vec<u8>> {
+    if !string.is_ascii() || string.contains(&b'\\') {
+        return None;
+    }
+    let mut text = Vec::with_capacity(string.len());
+    let mut bytes = string.iter();
+    while let Some(byte) = bytes.next() {
+        text.push(*byte);
+        if *byte == b'\'' {
+            bytes.next().filter(|next| **next == b'\'')?;
+        }
+    }
+    Some(text)
 }
 
 fn execute(lexer: &mut Lexer<'_>) -> Option<Dynamic> {
@@ -111,7 +130,7 @@ mod tests {
             "PREPARE S FROM 'CALL fetch_timeline_ids(?)'",
             "prepare `s` from 'call `fetch_timeline_ids` ( ? ) ;' ;",
         ] {
-            let Some(Dynamic::Prepare { name, call }) = parse(text) else {
+            let Some(Dynamic::Prepare { name, call, .. }) = parse(text) else {
                 panic!("{text}");
             };
             assert_eq!((name.as_str(), call.unwrap().parameters()), ("s", 1));
@@ -125,6 +144,20 @@ mod tests {
                 matches!(parse(other), Some(Dynamic::Prepare { call: None, .. })),
                 "{other}"
             );
+        }
+        let texts = [
+            ("'SELECT ''a'' FROM b'", Some(&b"SELECT 'a' FROM b"[..])),
+            ("'SELECT 1 -- it''s'", Some(b"SELECT 1 -- it's")),
+            ("'SELECT \\\\'", None),
+            ("'SELECT \u{e4}'", None),
+            ("'CALL fetch_timeline_ids(?)'", None),
+        ];
+        for (quoted, expected) in texts {
+            let Some(Dynamic::Prepare { text, .. }) = parse(&format!("PREPARE s FROM {quoted}"))
+            else {
+                panic!("{quoted}");
+            };
+            assert_eq!(text.as_deref(), expected);
         }
         for unknown in [
             "PREPARE s FROM @text",
@@ -154,7 +187,6 @@ mod tests {
             "EXECUTE s USING 7",
             "EXECUTE s USING @a @b",
             "EXECUTE s USING @@a",
-            "EXECUTE s USING @a, @b, @c, @d",
             "EXECUTE IMMEDIATE 'DO 1'",
         ] {
             assert_eq!(parse(refused), None, "{refused}");

@@ -1,4 +1,4 @@
-//! Calls in every form: as a text, with variables, before other statements, prepared by id or by name.
+//! Calls in every form: as a text, with variables, before other statements, prepared.
 
 use super::*;
 use headwater_statement::Several;
@@ -34,31 +34,6 @@ impl Commands {
         let rest = from + rest;
         let dress = Dress::First { rest, effects };
         self.ask(length, Wanted::in_session(call), dress)
-    }
-
-    /// PREPARE, EXECUTE, DEALLOCATE PREPARE.
-    pub(super) fn dynamic(&mut self, length: usize, dynamic: Dynamic) -> ClientStep {
-        let (name, call) = match dynamic {
-            Dynamic::Execute { name, variables } => {
-                let changes = self.standing.database_changes();
-                return match self.prepared.named(&name, variables, changes) {
-                    Some(wanted) => self.ask(length, wanted, Dress::Indirect),
-                    None => self.text(length, Effects::ALL, None),
-                };
-            }
-            Dynamic::Prepare { name, call } => (name, call),
-            Dynamic::Deallocate { name } => (name, None),
-        };
-        if let Some(step) = self.settle_first(Effects::NONE, None) {
-            return step;
-        }
-        self.prepared.forget(&name);
-        let after = call.map_or(After::Nothing, |call| {
-            let call = PreparedCall::open(call, self.standing.current());
-            After::Named(name, Box::new(call))
-        });
-        self.begin(Command::Query, after);
-        ClientStep::pass(length)
     }
 
     /// COM_STMT_PREPARE of a text of this class.

@@ -7,7 +7,8 @@ use headwater_wire::reply::{LocalData, Reply};
 use super::numbers::Answers;
 use super::watch::Noted;
 use crate::dump::Dump;
-use crate::prepared::{PreparedCall, Text};
+use crate::prepared::{PreparedCall, PreparedFeed, Text};
+use headwater_statement::Effects;
 
 /// A command whose reply has not ended.
 #[derive(Debug)]
@@ -70,6 +71,8 @@ pub(super) enum After {
     Executed(u32),
     /// PREPARE name FROM a call
     Named(String, Box<PreparedCall>),
+    /// PREPARE name FROM a feed's SELECT
+    NamedFeed(String, Box<(PreparedFeed, Effects)>),
     /// COM_SET_OPTION
     MultiStatements(Option<bool>),
 }

@@ -144,6 +144,10 @@ impl Commands {
                         }
                     }
                     After::Named(name, call) => self.prepared.name(name, *call),
+                    After::NamedFeed(name, feed) => {
+                        let (feed, effects) = *feed;
+                        self.prepared.name_feed(name, feed, effects);
+                    }
                     After::MultiStatements(on) => self.multi_statements = on,
                     After::Prepared(_) | After::Executed(_) => {}
                 }

@@ -19,11 +19,11 @@ use headwater_wire::reply::Outcome;
 
 use super::reply::{self, Said};
 use super::{
-    Candidates, Feeds, INTERRUPTED, Need, Reply, Stage, Subject, Told, Turn, Why, Wishes, World,
+    Candidates, Feeds, INTERRUPTED, Named, Need, Reply, Stage, Subject, Told, Turn, Why, Wishes,
+    World,
 };
 use crate::commands::closing;
 use crate::prepared::{Executed, KeptColumns, Made};
-use crate::reason::Reason;
 
 /// A text that is to be prepared.
 #[derive(Debug)]
@@ -46,27 +46,19 @@ pub(super) struct ToExecute {
 }
 
 impl<K: Feeds> World<'_, K> {
-    /// The words of the statement that is executed, where it means what it meant when it was prepared.
-    pub(super) fn prepared_words(
-        &self,
-        executed: &Executed,
-        database: &[u8],
-    ) -> Result<Option<Words>, Why> {
+    /// The words of the statement that is executed.
+    pub(super) fn executed_words(&self, executed: &Executed) -> Result<Option<Words>, Why> {
         if !executed.plain || self.keeps_columns() && executed.told.is_none() {
             return Err(Why::Execution);
         }
-        let changes = self.session.standing.database_changes();
-        let feed = &executed.feed;
-        if feed.database(database, changes) != Some(database) {
-            return Err(Reason::OtherDatabase.into());
-        }
-        Ok(feed.words())
+        Ok(executed.feed.words().map(Words::executed))
     }
 
     /// The values that a statement is executed with: none, where it is a text.
     pub(super) fn parameters(&self, subject: &Subject) -> Result<Vec<Parameter>, Why> {
         let Some(executed) = self.executed else {
-            return Ok(Vec::new());
+            let named = self.named.as_deref();
+            return Ok(named.map_or(Vec::new(), Named::parameters));
         };
         self.with_each(executed, |each| {
             let all = each.len() == subject.words.parameters;

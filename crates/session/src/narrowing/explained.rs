@@ -22,7 +22,8 @@ impl<K: Feeds> World<'_, K> {
         choice: Choice,
     ) -> Turn {
         // An execution has no text that can be asked about.
-        let text = self.text().filter(|_| self.executed.is_none());
+        let is_text = self.executed.is_none() && self.named.is_none();
+        let text = self.text().filter(|_| is_text);
         let text = text.and_then(|text| std::str::from_utf8(text).ok());
         let text = text.ok_or(Why::ColumnsUnsure)?;
         let question = format!("EXPLAIN FORMAT=TRADITIONAL {text}");

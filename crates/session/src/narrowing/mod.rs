@@ -10,6 +10,7 @@
 
 mod execution;
 mod explained;
+mod named;
 mod proofs;
 mod reply;
 mod why;
@@ -36,12 +37,13 @@ use headwater_wire::resultset::Answer;
 
 pub use execution::Prepare;
 use execution::ToExecute;
+use named::Named;
 use proofs::Unproved;
 pub use why::Why;
 
 use crate::commands::Commands;
 use crate::ownership::{ASK_LIMITS, Ask, INTERRUPTED};
-use crate::prepared::Executed;
+use crate::prepared::{Executed, ExecutedByName, PreparedFeed};
 use crate::probe;
 use crate::reason::Reason;
 
@@ -173,6 +175,8 @@ pub struct Narrowing {
     payload: Vec<u8>,
     /// It is no text, but an execution of one.
     executed: Option<Executed>,
+    /// It is an execution by a name.
+    named: Option<Named>,
     policy: Policy,
     stage: Stage,
     begun: Option<Instant>,
@@ -188,6 +192,8 @@ enum Stage {
     Settings(Subject, Vec<u8>),
     /// The session is asked for the rest.
     Proving(Subject, Unproved),
+    /// The session is asked for the values of variables.
+    Valuing(Subject),
     /// Memory is asked.
     Looking(Subject, Wishes),
     /// The server says how it would go about the statement.
@@ -240,6 +246,7 @@ type Turn = Result<(Stage, Need), Why>;
 struct World<'a, K> {
     payload: &'a [u8],
     executed: Option<&'a Executed>,
+    named: Option<&'a mut Named>,
     policy: Policy,
     begun: &'a mut Option<Instant>,
     plain: &'a mut bool,
@@ -256,6 +263,7 @@ impl Narrowing {
         Narrowing {
             payload,
             executed: None,
+            named: None,
             policy,
             stage: Stage::Begin,
             begun: None,
@@ -273,6 +281,15 @@ impl Narrowing {
         }
     }
 
+    /// The same with an execution by a name.
+    #[must_use]
+    pub fn of_named(payload: Vec<u8>, executed: ExecutedByName, policy: Policy) -> Narrowing {
+        Narrowing {
+            named: Some(Named::new(executed)),
+            ..Narrowing::new(payload, policy)
+        }
+    }
+
     /// The client's statement that is executed, if it is an execution.
     #[must_use]
     pub fn statement(&self) -> Option<u32> {
@@ -282,7 +299,8 @@ impl Narrowing {
     /// The statement's text.
     #[must_use]
     pub fn text(&self, capabilities: Capabilities) -> Option<&[u8]> {
-        text(&self.payload, self.executed.as_ref(), capabilities)
+        let prepared = prepared(self.executed.as_ref(), self.named.as_ref());
+        text(&self.payload, prepared, capabilities)
     }
 
     /// Its template, once that is known.
@@ -310,6 +328,7 @@ impl Narrowing {
         let mut world = World {
             payload: &self.payload,
             executed: self.executed.as_ref(),
+            named: self.named.as_mut(),
             policy: self.policy,
             begun: &mut self.begun,
             plain: &mut self.plain,
@@ -334,13 +353,15 @@ impl Stage {
             (Stage::Begin, Input::Begin) => world.begin(),
             (Stage::Settings(subject, database), Input::Answers(answers)) => {
                 world.take_settings(answers.first())?;
-                if world.session.standing.database() != Some(&*database) {
-                    return Err(Reason::OtherDatabase.into());
-                }
+                world.is_in(&database)?;
                 world.prove(subject)
             }
             (Stage::Proving(subject, unproved), Input::Answers(answers)) => {
                 world.take_proofs(&subject, unproved, answers)?;
+                world.value(subject)
+            }
+            (Stage::Valuing(subject), Input::Answers(answers)) => {
+                world.take_values(&subject, answers.first())?;
                 world.look(subject)
             }
             (Stage::Looking(subject, wishes), Input::Candidates(found)) => {
@@ -370,18 +391,28 @@ impl Stage {
 /// A statement's text: that of its packet, or the one that was prepared.
 fn text<'a>(
     payload: &'a [u8],
-    executed: Option<&'a Executed>,
+    prepared: Option<&'a PreparedFeed>,
     capabilities: Capabilities,
 ) -> Option<&'a [u8]> {
-    if let Some(executed) = executed {
-        return Some(executed.feed.text());
+    if let Some(prepared) = prepared {
+        return Some(prepared.text());
     }
     payload.get(command::query_text(payload, capabilities)?)
 }
 
+/// What was prepared, where that is executed.
+fn prepared<'a>(
+    executed: Option<&'a Executed>,
+    named: Option<&'a Named>,
+) -> Option<&'a PreparedFeed> {
+    let of_named = named.map(|named| &*named.executed.feed);
+    executed.map(|executed| &*executed.feed).or(of_named)
+}
+
 impl<K: Feeds> World<'_, K> {
     fn text(&self) -> Option<&[u8]> {
-        text(self.payload, self.executed, self.session.capabilities)
+        let prepared = prepared(self.executed, self.named.as_deref());
+        text(self.payload, prepared, self.session.capabilities)
     }
 
     fn begin(&mut self) -> Turn {
@@ -399,20 +430,38 @@ impl<K: Feeds> World<'_, K> {
         let standing = &self.session.standing;
         let known = standing.are_settings_proven() && standing.server().is_some();
         if known && !standing.must_ask_first() {
+            self.is_in(&database)?;
             return self.prove(subject);
         }
         let query = probe::settings_query(self.session.server.mariadb);
         Ok((Stage::Settings(subject, database), ask(vec![query])))
     }
 
-    /// Finds the template, in the database that was the current one last.
+    /// The session is in the database where the template was found.
+    fn is_in(&self, database: &[u8]) -> Result<(), Why> {
+        match self.session.standing.database() == Some(database) {
+            true => Ok(()),
+            false => Err(Reason::OtherDatabase.into()),
+        }
+    }
+
+    /// Finds the template, in the database that was the current one last, or where the statement was prepared.
     fn find(&mut self) -> Result<(Subject, Vec<u8>), Why> {
         let standing = &self.session.standing;
         let database = standing.database().ok_or(Reason::OtherDatabase)?;
+        let changes = standing.database_changes();
+        let database = match prepared(self.executed, self.named.as_deref()) {
+            None => database,
+            Some(feed) => {
+                let place = feed.database(database, changes);
+                place.ok_or(Reason::OtherDatabase)?
+            }
+        };
         let text = self.text().ok_or(Refused::NotUnderstood)?;
-        let words = match self.executed {
-            None => Words::read(text),
-            Some(executed) => self.prepared_words(executed, database)?,
+        let words = match (self.executed, self.named.as_deref()) {
+            (Some(executed), _) => self.executed_words(executed)?,
+            (None, Some(named)) => named.words()?,
+            (None, None) => Words::read(text),
         };
         let words = words.ok_or(Refused::NotUnderstood)?;
         let template = match self.known.template(database, &words, text) {
@@ -438,7 +487,7 @@ impl<K: Feeds> World<'_, K> {
             return Err(Why::TimeZone);
         }
         // How columns of a SELECT in FROM are described depends on how often it was executed.
-        if template.shape.derived && self.executed.is_some() {
+        if template.shape.derived && (self.executed.is_some() || self.named.is_some()) {
             return Err(Why::Execution);
         }
         let statement = Statement {
@@ -529,6 +578,13 @@ impl<K: Feeds> World<'_, K> {
         }
         let text = self.text().ok_or(Why::Failed)?;
         let (shape, words, names) = (&template.shape, &subject.words, &template.names);
+        if let Some(named) = self.named.as_deref() {
+            let open = shape.narrow_open(text, words, names, ids.len(), form);
+            let narrowed = open.and_then(|open| named.with_values(&open, &ids));
+            let payload = self.query(&narrowed.ok_or(Refused::NotUnderstood)?)?;
+            let running = Stage::Running(subject, wishes, candidates);
+            return Ok((running, Need::Run(payload)));
+        }
         let oldest = found.ids.last().filter(|_| {
             // A list of authors that stays costs more.
             ids.len() > LISTED && !replaces_list && names.key.is_none()
@@ -536,12 +592,17 @@ impl<K: Feeds> World<'_, K> {
         let among = oldest.map_or(Among::Ids(&ids), |oldest| Among::From(*oldest));
         let narrowed = shape.narrow(text, words, names, among, form);
         let narrowed = narrowed.ok_or(Refused::NotUnderstood)?;
-        let payload = command::with_text(self.payload, self.session.capabilities, &narrowed);
-        let payload = payload.ok_or(Why::Failed)?;
+        let payload = self.query(&narrowed)?;
         Ok((
             Stage::Running(subject, wishes, candidates),
             Need::Run(payload),
         ))
+    }
+
+    /// The client's query with another text.
+    fn query(&self, text: &[u8]) -> Result<Vec<u8>, Why> {
+        let payload = command::with_text(self.payload, self.session.capabilities, text);
+        payload.ok_or(Why::Failed)
     }
 
     /// The server's own answer: the client is told it, and what it says of its columns is remembered.

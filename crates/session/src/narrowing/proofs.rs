@@ -53,7 +53,7 @@ impl<K: Feeds> World<'_, K> {
         let unproved = self.unproved(&subject);
         let queries = unproved.queries(&subject);
         match queries.is_empty() {
-            true => self.look(subject),
+            true => self.value(subject),
             false => Ok((Stage::Proving(subject, unproved), ask(queries))),
         }
     }

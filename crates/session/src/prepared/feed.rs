@@ -55,8 +55,7 @@ impl PreparedFeed {
     #[must_use]
     pub fn words(&self) -> Option<Words> {
         let words = Words::read(&self.text).filter(|_| self.text.is_ascii());
-        let words = words.filter(|words| !words.show_parameters(&self.text));
-        words.map(Words::executed)
+        words.filter(|words| !words.show_parameters(&self.text))
     }
 
     /// The database that its names are found in, while the session's own is this one or was it last; `None`: nobody can tell.
