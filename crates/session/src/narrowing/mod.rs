@@ -8,6 +8,7 @@
 //! readers has changed from the look into memory to a moment behind the server's answer, memory was right all the while, and the
 //! answer is that of one moment.
 
+mod answered;
 mod execution;
 mod explained;
 mod named;
@@ -24,7 +25,7 @@ use std::time::{Duration, Instant};
 use headwater_feed::bind::{Asked, At, Statement};
 use headwater_feed::cost::Crowd;
 use headwater_feed::narrow::{Candidates as Among, Form};
-use headwater_feed::template::{Choice, Retired};
+use headwater_feed::template::Choice;
 use headwater_feed::variants::{Plan, Under};
 use headwater_feed::words::Words;
 use headwater_feed::{Refused, Template};
@@ -162,9 +163,6 @@ pub struct Policy {
     /// Columns are described exactly as directly, or the statement is relayed (`feeds.columns`).
     pub exact: bool,
 }
-
-/// So often candidates that have changed are taken anew.
-const TAKEN_ANEW: u32 = 2;
 
 /// More candidates are not listed, but all messages from the oldest one on: on MariaDB 600 took 4.4 ms as a list and 2.9 ms so.
 const LISTED: usize = 400;
@@ -605,163 +603,6 @@ impl<K: Feeds> World<'_, K> {
         payload.ok_or(Why::Failed)
     }
 
-    /// The server's own answer: the client is told it, and what it says of its columns is remembered.
-    fn learned(
-        &mut self,
-        subject: &Subject,
-        crowd: Crowd,
-        plan: Option<Plan>,
-        reply: Reply,
-    ) -> Turn {
-        let template = &subject.template;
-        let Some(bytes) = reply.bytes else {
-            template.retire(Retired::Long);
-            return Err(Why::Retired(Retired::Long));
-        };
-        let outcome = reply.outcome.ok_or(Why::Failed)?;
-        self.session.observe(&outcome);
-        let said = reply::read(&bytes, self.session.capabilities);
-        let columns = self.heard(said.as_ref());
-        match &outcome {
-            Outcome::Ok(ok) if ok.warnings == 0 => {
-                let took = self.microseconds();
-                if let (Some(said), Some(columns)) = (said, columns) {
-                    template.learn((crowd, self.under()), plan, took, columns, said.ends);
-                }
-            }
-            Outcome::Ok(_) => template.retire(Retired::Warns),
-            _ => {}
-        }
-        let told = Told {
-            bytes,
-            outcome,
-            narrowed: false,
-        };
-        Ok((Stage::Ended, Need::Tell(told)))
-    }
-
-    /// Judges the narrowed answer.
-    fn ran(
-        &mut self,
-        subject: Subject,
-        wishes: Wishes,
-        candidates: Candidates,
-        reply: Reply,
-    ) -> Turn {
-        let template = &subject.template;
-        let outcome = reply.outcome.ok_or(Why::Failed)?;
-        // It may have opened a transaction.
-        self.session.observe(&outcome);
-        let bytes = reply.bytes.ok_or(Why::Failed)?;
-        match &outcome {
-            Outcome::Ok(ok) if ok.warnings == 0 => {}
-            Outcome::Err(error) if error.code == INTERRUPTED => {
-                let told = Told {
-                    bytes,
-                    outcome,
-                    narrowed: true,
-                };
-                return Ok((Stage::Ended, Need::Tell(told)));
-            }
-            _ => {
-                if let Some(executed) = self.executed {
-                    self.session.statements().own_failed(&executed.feed);
-                }
-                return Err(Why::Failed);
-            }
-        }
-        let rows = usize::try_from(reply.rows).unwrap_or(usize::MAX);
-        let limit = usize::try_from(wishes.asked.limit).unwrap_or(usize::MAX);
-        if rows < limit && !candidates.all {
-            template.fell_short(candidates.count, wishes.passed(rows));
-            if candidates.tied {
-                template.took_in_vain(candidates.crowd, self.microseconds());
-                return Err(Why::Ties);
-            }
-            let wider = Template::wider(candidates.count, self.policy.candidates);
-            let Some(most) = wider else {
-                template.took_in_vain(candidates.crowd, self.microseconds());
-                return Err(Why::Filtered);
-            };
-            let range = Range {
-                most,
-                ..wishes.range
-            };
-            let short = true;
-            return Ok(wish(
-                subject,
-                Wishes {
-                    range,
-                    short,
-                    ..wishes
-                },
-            ));
-        }
-        let bytes = self.described(template, &wishes, &candidates, bytes)?;
-        let told = Told {
-            bytes,
-            outcome,
-            narrowed: true,
-        };
-        let waiting = Stage::Waiting(subject, wishes, candidates, told);
-        Ok((waiting, Need::Unchanged))
-    }
-
-    /// The narrowed answer with its columns as the server describes them directly.
-    fn described(
-        &mut self,
-        template: &Template,
-        wishes: &Wishes,
-        candidates: &Candidates,
-        mut bytes: Vec<u8>,
-    ) -> Result<Vec<u8>, Why> {
-        let differ = Why::Retired(Retired::Columns);
-        let (capabilities, under) = (self.session.capabilities, self.under());
-        let said = reply::read(&bytes, capabilities).ok_or(differ)?;
-        let own = self.own_columns(said.columns, candidates).ok_or(differ)?;
-        // Of other columns than those that were told of the client's own statement, the server tells it with a flag.
-        if let Some(executed) = self.executed
-            && executed.columns != own.count()
-        {
-            return Err(differ);
-        }
-        let (crowd, plan) = (candidates.crowd, wishes.plan.as_ref());
-        let told = template.told(crowd, under, plan, &own);
-        let (columns, ends) = told.ok_or(differ)?;
-        match reply::put_back(&mut bytes, capabilities, &columns, ends) {
-            true => self.to_be_told(bytes, &columns),
-            false => Err(differ),
-        }
-    }
-
-    fn waited(
-        &mut self,
-        subject: Subject,
-        wishes: Wishes,
-        candidates: &Candidates,
-        told: Told,
-        unchanged: bool,
-    ) -> Turn {
-        let template = &subject.template;
-        if !unchanged {
-            // What a snapshot does not show stays hidden however often it is asked.
-            if wishes.anew == TAKEN_ANEW || self.session.standing.reads_a_snapshot() {
-                template.took_in_vain(candidates.crowd, self.microseconds());
-                return Err(Why::Changed);
-            }
-            let anew = wishes.anew + 1;
-            return Ok(wish(subject, Wishes { anew, ..wishes }));
-        }
-        // How many candidates are needed is still being learned where they did not suffice: that is rare, and no cost of this way.
-        if !wishes.short {
-            template.took(candidates.crowd, self.microseconds());
-        }
-        if !candidates.all {
-            template.sufficed();
-        }
-        Ok((Stage::Ended, Need::Tell(told)))
-    }
-
     /// What the server's descriptions of columns follow in this session.
     fn under(&self) -> Under {
         const READ: [Capabilities; 3] = [
@@ -780,17 +621,6 @@ impl<K: Feeds> World<'_, K> {
     fn microseconds(&self) -> f64 {
         let begun = self.begun.unwrap_or(self.now);
         self.now.saturating_duration_since(begun).as_micros() as f64
-    }
-}
-
-impl Wishes {
-    /// How many candidates passed the filter, as far as is known: OFFSET passed over some, where a page was begun.
-    fn passed(&self, rows: usize) -> usize {
-        let offset = usize::try_from(self.asked.offset).unwrap_or(usize::MAX);
-        match rows {
-            0 => 0,
-            _ => offset.saturating_add(rows),
-        }
     }
 }
 
