@@ -12,6 +12,7 @@ mod linear;
 mod moved;
 mod named;
 mod narrowed;
+mod odd;
 mod opened;
 mod pair;
 mod prepared;
