@@ -179,6 +179,11 @@ fn a_name_means_what_it_was_given_last() {
         twin.run(EXECUTE);
         twin.run("PREPARE page FROM 'SELECT ?, ?, ?'");
         twin.run(EXECUTE);
+        // What is not known may have set the next transaction's level, until that has ended.
+        twin.run(&format!("PREPARE page FROM '{LISTED}'"));
+        relayed(&proxy, &mut twin, EXECUTE, "one_shot_transaction");
+        twin.run("commit;");
+        narrowed(&mut twin, EXECUTE);
         twin.run("DEALLOCATE PREPARE page");
         twin.run(EXECUTE);
     });

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use headwater::lab::feed::FEED;
 
 use super::narrowed::narrowed;
+use super::rules::app;
 use super::served::{PATIENT, served};
 use crate::kit::database::Database;
 use crate::kit::how_many;
 use crate::kit::proxy::Proxy;
-use crate::kit::servers::{Server, on_each_quiet_server};
+use crate::kit::servers::{Server, on_each_quiet_server, on_each_server};
 use crate::kit::wire_client::WireClient;
 use crate::memory::world::World;
 
@@ -275,5 +276,39 @@ fn behind_an_error_a_transaction_goes_on_with_its_snapshot() {
         client.ok("COMMIT");
         stage.catches_up();
         stage.expect(&mut client, &page(KEPT + 1), "narrowed");
+    });
+}
+
+/// What is set for the next transaction alone is gone behind COMMIT and ROLLBACK, whether one had begun or not: so it is taken to be.
+#[test]
+fn what_is_set_for_the_next_transaction_ends_with_it() {
+    on_each_server(|server| {
+        let (database, _proxy) = app(server, "feedoneshot");
+        let mut writer = database.connect();
+        writer.ok("BEGIN");
+        writer.ok("UPDATE profiles SET name = 'not committed' WHERE id = 1");
+        let mut reader = database.connect();
+        let mut name = |before: &[&str]| {
+            reader.ok("SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED");
+            for statement in before {
+                reader.ok(statement);
+            }
+            reader.ok("BEGIN");
+            let name = reader
+                .column("SELECT name FROM profiles WHERE id = 1")
+                .remove(0);
+            reader.ok("COMMIT");
+            name
+        };
+        assert_eq!(name(&[]), "not committed");
+        for ends in [
+            &["COMMIT"][..],
+            &["ROLLBACK"],
+            &["BEGIN", "COMMIT"],
+            &["BEGIN", "ROLLBACK"],
+        ] {
+            assert_eq!(name(ends), "user 1", "{ends:?}");
+        }
+        writer.ok("ROLLBACK");
     });
 }

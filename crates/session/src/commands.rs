@@ -287,7 +287,12 @@ impl Commands {
             return step;
         }
         self.disturb(effects);
-        self.begin(Command::Query, After::Nothing);
+        let text = payload.and_then(|it| it.get(command::query_text(it, self.capabilities)?));
+        let after = match text.is_some_and(ends_transaction) {
+            true => After::TransactionEnded,
+            false => After::Nothing,
+        };
+        self.begin(Command::Query, after);
         ClientStep::pass(length)
     }
 
@@ -529,6 +534,15 @@ fn names_statement(command: Command) -> bool {
             | Command::StmtReset
             | Command::StmtClose
     )
+}
+
+/// A text that ends a transaction, and does nothing else: in each case that drivers send it in.
+fn ends_transaction(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    let text = text.strip_suffix(b";").unwrap_or(text);
+    [&b"COMMIT"[..], b"ROLLBACK"]
+        .iter()
+        .any(|verb| text.eq_ignore_ascii_case(verb))
 }
 
 /// What COM_SET_OPTION says; `None`: something else.

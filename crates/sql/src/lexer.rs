@@ -3,6 +3,8 @@
 //! What could be read in two ways (a backslash in a string, a comment that the server executes, a byte that may be half a
 //! character) is one [`Kind::Opaque`] token that ends the text. Rules: MySQL 9.7 and MariaDB 10.11, `sql_lex.cc`.
 
+use memchr::{memchr2, memchr3};
+
 /// One word of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token<'a> {
@@ -137,24 +139,25 @@ impl<'a> Lexer<'a> {
     /// The length of what stands in quotes, a doubled quote being one of its characters. A backslash escapes or not, as
     /// `NO_BACKSLASH_ESCAPES` says, so in a string it is not understood; in back quotes it is a character like others.
     fn quoted(&self, quote: u8) -> Option<usize> {
+        let text = self.rest();
         let mut len = 1;
-        let mut before = 0;
         loop {
-            let byte = self.peek(len)?;
-            let escape = byte == b'\\' && quote != b'`';
+            let rest = text.get(len..)?;
+            let next = match quote {
+                b'`' => memchr2(quote, 0, rest),
+                _ => memchr3(quote, 0, b'\\', rest),
+            };
+            len += next?;
+            let before = text.get(len - 1).copied().filter(|_| len > 1);
             // A back quote is also the second half of characters in GBK, Big5 and Shift JIS; a single or double quote never is.
-            let half = byte == b'`' && quote == b'`' && before >= 0x80;
-            if byte == 0 || escape || half {
+            let half = quote == b'`' && before.is_some_and(|before| before >= 0x80);
+            if text.get(len) != Some(&quote) || half {
                 return None;
             }
-            if byte == quote {
-                if self.peek(len + 1) != Some(quote) {
-                    return Some(len + 1);
-                }
-                len += 1;
+            if text.get(len + 1) != Some(&quote) {
+                return Some(len + 1);
             }
-            len += 1;
-            before = byte;
+            len += 2;
         }
     }
 }

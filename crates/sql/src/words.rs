@@ -1,24 +1,18 @@
-//! Whether a text holds a word: asked of texts whose tokens are not certain.
+//! Whether a text holds a word: asked of texts whose tokens are not certain, and that may be long.
+
+use memchr::{memchr2_iter, memmem};
 
 /// Whether a text holds a word, in whatever case, even as a part of others.
 #[must_use]
 pub fn holds(text: &[u8], word: &str) -> bool {
-    let word = word.as_bytes();
-    // Most places are passed by a look at one byte: texts may be long.
-    let begins = |part: &[u8]| match (part.first(), word.first()) {
-        (Some(own), Some(first)) => own.eq_ignore_ascii_case(first),
-        _ => true,
-    };
-    text.windows(word.len().max(1))
-        .any(|part| begins(part) && part.eq_ignore_ascii_case(word))
+    let mut places = places(text, word.as_bytes());
+    places.next().is_some()
 }
 
 /// Whether a text holds these bytes somewhere, in this case.
 #[must_use]
 pub fn contains(text: &[u8], part: &[u8]) -> bool {
-    let first = part.first();
-    let mut parts = text.windows(part.len().max(1));
-    parts.any(|own| own.first() == first && own == part)
+    !part.is_empty() && memmem::find(text, part).is_some()
 }
 
 /// Whether a text holds a word as one of its own. A number may stand right before it: `/*!50000USE tl*/`.
@@ -29,16 +23,20 @@ pub fn holds_word(text: &[u8], word: &str) -> bool {
             byte.is_ascii_alphabetic() || byte == b'_' || (digits && byte.is_ascii_digit())
         })
     };
-    let ends = word.len()..=text.len();
-    ends.map(|end| (end - word.len(), end)).any(|(start, end)| {
-        let found = text
-            .get(start..end)
-            .is_some_and(|part| part.eq_ignore_ascii_case(word.as_bytes()));
-        found
-            && !goes_on(
-                start.checked_sub(1).and_then(|before| text.get(before)),
-                false,
-            )
-            && !goes_on(text.get(end), true)
+    places(text, word.as_bytes()).any(|start| {
+        let before = start.checked_sub(1).and_then(|before| text.get(before));
+        !goes_on(before, false) && !goes_on(text.get(start + word.len()), true)
+    })
+}
+
+/// Where a word stands in a text, in whatever case. The empty one stands nowhere.
+fn places<'a>(text: &'a [u8], word: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+    let first = word
+        .first()
+        .map(|first| memchr2_iter(first.to_ascii_lowercase(), first.to_ascii_uppercase(), text));
+    first.into_iter().flatten().filter(move |start| {
+        let end = start.saturating_add(word.len());
+        text.get(*start..end)
+            .is_some_and(|part| part.eq_ignore_ascii_case(word))
     })
 }

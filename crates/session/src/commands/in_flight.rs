@@ -57,6 +57,8 @@ pub(crate) enum Served {
 pub(super) enum After {
     Nothing,
     ProcedureCall,
+    /// COMMIT or ROLLBACK
+    TransactionEnded,
     InitDb(Vec<u8>),
     Login {
         database: Option<Vec<u8>>,

@@ -125,10 +125,13 @@ impl Commands {
             Outcome::Ok(ok) => {
                 match after {
                     After::Nothing => {}
-                    After::ProcedureCall if ok.status & status::IN_TRANS == 0 => {
+                    After::ProcedureCall | After::TransactionEnded
+                        // What was sent behind it may set the next one's.
+                        if ok.status & status::IN_TRANS == 0 && self.in_flight.is_empty() =>
+                    {
                         self.standing.one_shot_ended();
                     }
-                    After::ProcedureCall => {}
+                    After::ProcedureCall | After::TransactionEnded => {}
                     After::InitDb(database) => self.standing.enter(Some(database)),
                     After::Login {
                         database,
