@@ -11,6 +11,7 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
+use std::time::Instant;
 
 use tokio::sync::watch;
 
@@ -390,6 +391,9 @@ impl Session {
         let Some(commands) = self.machine.commands() else {
             return;
         };
+        if let Some(lesson) = commands.take_lesson() {
+            lesson.end(Instant::now());
+        }
         if commands.take_definition_touched() {
             self.shared.catalogue.expire();
         }

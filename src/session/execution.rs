@@ -1,7 +1,7 @@
 //! An execution of a feed's statement: as its text, but for what was prepared.
 
 use super::feed::Waits;
-use super::narrowing::{Narrowing, Prepare, Reply};
+use super::narrowing::{Lesson, Narrowing, Prepare, Reply};
 use super::prepared::{Executed, ExecutedByName};
 use super::state::{Ended, Session};
 use crate::statement::Effects;
@@ -54,11 +54,12 @@ impl Session {
         length: usize,
         effects: Effects,
         statement: u32,
+        lesson: Option<Lesson>,
     ) -> Result<(), Ended> {
         let packet = self.client_in.get(HEADER_BYTES..length);
         let payload = packet.unwrap_or_default();
         let commands = self.machine.commands();
-        let own = commands.and_then(|it| it.relay_execution(statement, payload, effects));
+        let own = commands.and_then(|it| it.relay_execution(statement, payload, effects, lesson));
         let Some(own) = own else {
             return self.pass_client(length);
         };

@@ -117,6 +117,15 @@ impl Session {
                     let waits = Waits { effects, ..waits };
                     return self.relay_feed(waits, Some(why), Some(&decision));
                 }
+                Need::Teach(lesson) => {
+                    self.shared.counts.add(Event::FeedLearned);
+                    if let Some(template) = decision.template() {
+                        template.count("learned");
+                    }
+                    let statement = decision.statement().unwrap_or_default();
+                    let (length, effects) = (waits.length, Effects::NONE);
+                    return self.relay_execution(length, effects, statement, Some(lesson));
+                }
             };
         }
     }
@@ -278,7 +287,7 @@ impl Session {
             );
         }
         if let Some(statement) = decision.and_then(Narrowing::statement) {
-            return self.relay_execution(length, effects, statement);
+            return self.relay_execution(length, effects, statement, None);
         }
         if let Some(commands) = self.machine.commands() {
             commands.relay_feed(effects);

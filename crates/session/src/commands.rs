@@ -15,6 +15,7 @@ use super::asked::{Asked, Dress, Wanted};
 use super::dump::Dump;
 use super::frames::{Frames, Renumbered};
 use super::legs::Agreed;
+use super::narrowing::Lesson;
 use super::peer::OwnUser;
 use super::prepared::{PreparedCall, Statements, Text};
 use super::probe;
@@ -70,6 +71,8 @@ pub struct Commands {
     touching: bool,
     definition_touched: bool,
     definer_denied: bool,
+    /// An execution that is learned from has ended.
+    lesson: Option<Box<Lesson>>,
     /// What is noted of statements, where somebody wants to know.
     watch: Option<Box<Watch>>,
 }
@@ -102,6 +105,7 @@ impl Commands {
             touching: false,
             definition_touched: false,
             definer_denied: false,
+            lesson: None,
             watch: None,
         }
     }
@@ -333,7 +337,7 @@ impl Commands {
                     (Command::InitDb, _) => {
                         After::InitDb(payload.get(1..).unwrap_or_default().to_vec())
                     }
-                    (Command::StmtExecute, Some(id)) => After::Executed(id),
+                    (Command::StmtExecute, Some(id)) => After::Executed(id, None),
                     _ => After::Nothing,
                 };
             }

@@ -286,11 +286,10 @@ impl Statements {
         }
     }
 
-    /// The client was told these columns.
-    pub fn told(&mut self, id: u32, columns: Columns) {
-        if let Some(statement) = self.by_id.get_mut(&id) {
-            statement.told.put(columns);
-        }
+    /// What the client was told last of a statement's columns.
+    #[must_use]
+    pub fn told(&self, id: u32) -> Option<&Columns> {
+        self.by_id.get(&id)?.told.get()
     }
 
     /// The columns of an own statement; `said`: those that it was answered with now, if it was told any.

@@ -163,6 +163,12 @@ impl Reply {
         self.walk.take_columns()
     }
 
+    /// Status flags behind the columns of the last result set, where an EOF stands there; else none.
+    #[must_use]
+    pub fn behind_columns(&self) -> u16 {
+        self.walk.behind_columns()
+    }
+
     /// Rows so far, of all result sets.
     #[must_use]
     pub fn rows(&self) -> u64 {

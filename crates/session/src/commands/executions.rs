@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::legs::told;
+use crate::narrowing::Lesson;
 use headwater_wire::response::ErrPacket;
 
 /// Of an execution the part in front of its types is no longer.
@@ -94,7 +95,7 @@ impl Commands {
         }
         let own = Header { len, ..header }.to_bytes();
         self.disturb(effects);
-        self.begin(Command::StmtExecute, After::Executed(id));
+        self.begin(Command::StmtExecute, After::Executed(id, None));
         let head = HEADER_BYTES + flag + 1;
         self.passing = Some(Passing {
             left: HEADER_BYTES + header.len - head,
@@ -106,16 +107,18 @@ impl Commands {
         ClientStep::replace(head, [&own[..], before, &[1], &types].concat())
     }
 
-    /// Notes that an execution of a feed's SELECT goes on to the server; the packet that goes in its place, if it has to be another
-    /// one.
+    /// Notes that an execution of a feed's SELECT goes on to the server, and may be learned from; the packet that goes in its place, if
+    /// it has to be another one.
     pub fn relay_execution(
         &mut self,
         id: u32,
         payload: &[u8],
         effects: Effects,
+        lesson: Option<Lesson>,
     ) -> Option<Vec<u8>> {
         self.disturb(effects);
-        self.begin(Command::StmtExecute, After::Executed(id));
+        let after = After::Executed(id, lesson.map(Box::new));
+        self.begin(Command::StmtExecute, after);
         let payload = self.prepared.relayed(id, payload, self.capabilities)?;
         Some(frame::opening(&payload))
     }

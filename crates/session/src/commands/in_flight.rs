@@ -7,6 +7,7 @@ use headwater_wire::reply::{LocalData, Reply};
 use super::numbers::Answers;
 use super::watch::Noted;
 use crate::dump::Dump;
+use crate::narrowing::Lesson;
 use crate::prepared::{PreparedCall, PreparedFeed, Text};
 use headwater_statement::Effects;
 
@@ -70,7 +71,7 @@ pub(super) enum After {
     /// COM_STMT_PREPARE
     Prepared(Box<Text>),
     /// COM_STMT_EXECUTE of a feed's SELECT
-    Executed(u32),
+    Executed(u32, Option<Box<Lesson>>),
     /// PREPARE name FROM a call
     Named(String, Box<PreparedCall>),
     /// PREPARE name FROM a feed's SELECT

@@ -1,13 +1,14 @@
 //! The server's replies: how far each has come, and what its end means for what is known of the session.
 
 use headwater_wire::frame::{self, Header};
-use headwater_wire::reply::{Event, LocalData, Outcome, Reply, ToldColumns};
+use headwater_wire::reply::{Event, LocalData, Outcome, Reply};
 use headwater_wire::status;
 
 use super::Commands;
 use super::in_flight::{After, Served};
 use crate::frames::Renumbered;
 use crate::legs::refusal;
+use crate::narrowing::Lesson;
 use crate::rights::denies_definer;
 use crate::standing::Standing;
 
@@ -64,8 +65,7 @@ impl Commands {
                         if let Some(noted) = ended.noted {
                             self.note_ended(*noted, &outcome, ended.reply.rows());
                         }
-                        let told = ended.reply.take_columns();
-                        self.end(ended.after, outcome, told);
+                        self.end(ended.after, outcome, &mut ended.reply);
                     }
                 }
                 Some(Event::Unfollowable) => return Served::Unfollowable,
@@ -115,10 +115,21 @@ impl Commands {
         std::mem::take(&mut self.definer_denied)
     }
 
-    fn end(&mut self, after: After, outcome: Outcome, told: ToldColumns) {
+    /// An execution that is learned from, once after it has ended.
+    pub fn take_lesson(&mut self) -> Option<Lesson> {
+        self.lesson.take().map(|lesson| *lesson)
+    }
+
+    fn end(&mut self, after: After, outcome: Outcome, reply: &mut Reply) {
         self.definition_touched |= std::mem::take(&mut self.touching);
-        if let After::Executed(statement) = after {
+        let told = reply.take_columns();
+        if let After::Executed(statement, lesson) = after {
             self.prepared.heard(statement, told);
+            if let (Some(mut lesson), Outcome::Ok(ok)) = (lesson, &outcome) {
+                let columns = self.prepared.told(statement).cloned();
+                lesson.hear(ok, columns, reply.behind_columns());
+                self.lesson = Some(lesson);
+            }
             return self.observe(&outcome);
         }
         match outcome {
@@ -152,7 +163,7 @@ impl Commands {
                         self.prepared.name_feed(name, feed, effects);
                     }
                     After::MultiStatements(on) => self.multi_statements = on,
-                    After::Prepared(_) | After::Executed(_) => {}
+                    After::Prepared(_) | After::Executed(..) => {}
                 }
                 self.standing.observe(&ok);
             }

@@ -31,12 +31,12 @@ impl<K: Feeds> World<'_, K> {
         };
         let outcome = reply.outcome.ok_or(Why::Failed)?;
         self.session.observe(&outcome);
-        let said = reply::read(&bytes, self.session.capabilities);
-        let columns = self.heard(said.as_ref());
         match &outcome {
             Outcome::Ok(ok) if ok.warnings == 0 => {
                 let took = self.microseconds();
-                if let (Some(said), Some(columns)) = (said, columns) {
+                if let Some(said) = reply::read(&bytes, self.session.capabilities)
+                    && let Some(columns) = said.columns
+                {
                     template.learn((crowd, self.under()), plan, took, columns, said.ends);
                 }
             }

@@ -17,7 +17,7 @@ use headwater_wire::capability::Capabilities;
 use headwater_wire::command::{self, Command, Execute, Value};
 use headwater_wire::reply::Outcome;
 
-use super::reply::{self, Said};
+use super::reply;
 use super::{
     Candidates, Feeds, INTERRUPTED, Named, Need, Reply, Stage, Subject, Told, Turn, Why, Wishes,
     World,
@@ -89,22 +89,6 @@ impl<K: Feeds> World<'_, K> {
         told.is_some_and(|told| template.tells(crowd, self.under(), told))
     }
 
-    /// The client's own statement was answered: the columns that its client has now.
-    pub(super) fn heard(&mut self, said: Option<&Said>) -> Option<Columns> {
-        let columns = said?.columns.clone();
-        match self.executed.filter(|_| self.keeps_columns()) {
-            None => columns,
-            Some(executed) => {
-                let columns = columns.or_else(|| executed.told.clone());
-                let statements = self.session.statements();
-                if let Some(columns) = &columns {
-                    statements.told(executed.statement, columns.clone());
-                }
-                columns
-            }
-        }
-    }
-
     /// The columns of a narrowed answer, be they told in it or before.
     pub(super) fn own_columns(
         &mut self,
@@ -129,7 +113,7 @@ impl<K: Feeds> World<'_, K> {
     }
 
     /// The client keeps what it was told of its statement's columns.
-    fn keeps_columns(&self) -> bool {
+    pub(super) fn keeps_columns(&self) -> bool {
         let capabilities = self.session.capabilities;
         self.executed.is_some() && capabilities.contains(Capabilities::MARIADB_CACHE_METADATA)
     }

@@ -11,6 +11,7 @@
 mod answered;
 mod execution;
 mod explained;
+mod lesson;
 mod named;
 mod proofs;
 mod reply;
@@ -38,6 +39,7 @@ use headwater_wire::resultset::Answer;
 
 pub use execution::Prepare;
 use execution::ToExecute;
+pub use lesson::Lesson;
 use named::Named;
 use proofs::Unproved;
 pub use why::Why;
@@ -65,6 +67,8 @@ pub enum Need {
     Tell(Told),
     /// The end: the statement goes on as it is.
     Relay(Why),
+    /// The end: the execution goes on as it is, and is learned from.
+    Teach(Lesson),
 }
 
 /// What the driver has fetched.
@@ -549,6 +553,11 @@ impl<K: Feeds> World<'_, K> {
         let template = &subject.template;
         let buffered = match choice {
             Choice::Narrowed { buffered } if self.knows_columns(template, crowd) => buffered,
+            Choice::Narrowed { .. } | Choice::Learn if self.keeps_columns() => {
+                let of = Arc::clone(template);
+                let lesson = Lesson::new(of, crowd, self.under(), self.now);
+                return Ok((Stage::Ended, Need::Teach(lesson)));
+            }
             Choice::Narrowed { .. } | Choice::Learn => {
                 let payload = self.as_it_is();
                 *self.begun = Some(self.now);

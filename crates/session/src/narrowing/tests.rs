@@ -115,6 +115,8 @@ struct Scene {
     now: Instant,
     /// What the client was told last.
     told: Option<Vec<u8>>,
+    /// What is learned from.
+    lesson: Option<Lesson>,
 }
 
 fn settings() -> Settings {
@@ -152,6 +154,7 @@ impl Scene {
             },
             now: Instant::now(),
             told: None,
+            lesson: None,
         }
     }
 
@@ -176,10 +179,12 @@ impl Scene {
         loop {
             let need = decision.next(input, &mut self.session, &self.known, self.now);
             needs.push(said(&need, text));
-            if matches!(need, Need::Tell(_) | Need::Relay(_)) {
+            if matches!(need, Need::Tell(_) | Need::Relay(_) | Need::Teach(_)) {
                 assert!(fetched.is_empty(), "{needs:?}");
-                if let Need::Tell(told) = need {
-                    self.told = Some(told.bytes);
+                match need {
+                    Need::Tell(told) => self.told = Some(told.bytes),
+                    Need::Teach(lesson) => self.lesson = Some(lesson),
+                    _ => {}
                 }
                 return needs;
             }
@@ -224,6 +229,7 @@ fn said(need: &Need, text: &str) -> String {
         Need::Tell(told) if told.narrowed => "tell".into(),
         Need::Tell(_) => "tell, as it is".into(),
         Need::Relay(why) => format!("relay {}", why.label()),
+        Need::Teach(_) => "relay to be learned from".into(),
     }
 }
 

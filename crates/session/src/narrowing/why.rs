@@ -250,7 +250,7 @@ fn of_session(reason: Reason) -> (&'static str, &'static str, &'static str) {
         Reason::OneShotTransaction => (
             label,
             means,
-            "ask before it, or set the level for the session",
+            "ask before it, or set the level for the session; COMMIT ends the doubt",
         ),
         Reason::OtherDatabase => (
             label,

@@ -42,6 +42,8 @@ pub struct Walk {
     /// That packet's trackers were cut off.
     schema_unknown: bool,
     kept: Kept,
+    /// Status flags behind the columns.
+    behind_columns: u16,
     columns: u64,
     rows: u64,
     results: u32,
@@ -154,6 +156,7 @@ impl Walk {
             schema: None,
             schema_unknown: false,
             kept: Kept::new(command, capabilities),
+            behind_columns: 0,
             columns: 0,
             rows: 0,
             results: 0,
@@ -189,6 +192,11 @@ impl Walk {
     /// What was told of columns, where the client keeps that: taken out.
     pub fn take_columns(&mut self) -> ToldColumns {
         self.kept.take_all()
+    }
+
+    /// Status flags behind the columns of the last result set, where an EOF stands there.
+    pub fn behind_columns(&self) -> u16 {
+        self.behind_columns
     }
 
     /// Responses of the chain that have begun.

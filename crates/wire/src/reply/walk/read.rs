@@ -126,6 +126,7 @@ impl Walk {
         let Ok(packet) = OkPacket::parse_end(payload, Capabilities::NONE) else {
             return Some(self.give_up());
         };
+        self.behind_columns = packet.status;
         // Both servers leak CURSOR_EXISTS of a procedure's own cursor into the result sets of its CALL. Those announce
         // more results, which one whose rows wait for COM_STMT_FETCH never does.
         let cursor = packet.status & status::CURSOR_EXISTS != 0 && !packet.more_results();
