@@ -11,9 +11,11 @@ use headwater_wire::resultset::{Answer, Rows};
 use super::{Feeds, Stage, Subject, Turn, Why, World, ask};
 use crate::prepared::ExecutedByName;
 
-/// Types of columns: BIGINT, and the one that strings of variables have at most lengths.
+/// Types of columns: BIGINT, and those that strings have by their lengths.
 const LONGLONG: u8 = 8;
 const STRINGS: [u8; 5] = [249, 250, 251, 252, 253];
+/// So many digits a double tells apart.
+const DIGITS: usize = 15;
 /// The character set of what is none.
 const BINARY: u16 = 63;
 
@@ -124,6 +126,9 @@ impl Value {
             kind if STRINGS.contains(&kind) => {
                 let is_text = u16::from_le_bytes([*low, *high]) != BINARY;
                 let is_plain = is_text && cell.iter().copied().all(plain);
+                // Longer numbers are compared as a double where they stand as a literal, and as a variable not.
+                let is_long = cell.len() > DIGITS && cell.iter().all(u8::is_ascii_digit);
+                let is_plain = is_plain && !is_long;
                 is_plain.then(|| Value::Text(cell.to_vec()))
             }
             _ => None,
@@ -183,7 +188,10 @@ mod tests {
         assert_eq!(Value::of(&number, None), Some(Value::Null));
         let of = |charset: u8, cell: &[u8]| Value::of(&column(252, charset), Some(cell));
         assert_eq!(of(45, b"a b"), Some(Value::Text(b"a b".to_vec())));
+        let fifteen = b"123456789012345";
+        assert_eq!(of(45, fifteen), Some(Value::Text(fifteen.to_vec())));
         for (charset, cell) in [
+            (45, "1234567890123456"),
             (63, "a"),
             (45, "it's"),
             (45, "\\"),
