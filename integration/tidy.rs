@@ -13,6 +13,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("feed", &["sql", "timeline"]),
     ("log", &["sql", "timeline", "wire"]),
     ("statement", &["sql", "timeline", "wire"]),
+    ("rows", &["timeline", "wire"]),
     ("lookup", &["sql", "statement", "timeline", "wire"]),
     (
         "session",

@@ -65,11 +65,11 @@ fn a_feed_that_nobody_described_is_served() {
             }
             proxy.wait_for_log(&format!("feed statuses in database {name}: served"));
             narrowed(&proxy, pair.proxied(), &statement(3));
-            let before = proxy.counts().of("feeds_narrowed");
+            let before = proxy.counts().feeds_answered();
             for reader in 1..MANY {
                 pair.ask(template, &statement(reader));
             }
-            assert!(proxy.counts().of("feeds_narrowed") > before);
+            assert!(proxy.counts().feeds_answered() > before);
         }
         // What it lacks is told, and it is served once that is mended.
         for reader in 1..MANY {
@@ -125,7 +125,7 @@ fn a_feed_that_nobody_described_is_told_of_once() {
         let served = Proxy::configured(server.addr(), &settings, ROOT_SERVICE);
         let login = Login::default().database(database.name());
         narrowed(&served, &mut served.login(&login), &joined(3));
-        assert_eq!(proxy.counts().of("feeds_narrowed"), 0);
+        assert_eq!(proxy.counts().feeds_answered(), 0);
     });
 }
 

@@ -88,7 +88,7 @@ fn refused(server: &'static Server, database: &Database, settings: &str, told: &
         }
     }
     let counts = proxy.counts();
-    assert_eq!(counts.of("feeds_narrowed"), 0, "{counts:?}");
+    assert_eq!(counts.feeds_answered(), 0, "{counts:?}");
 }
 
 /// What a foreign key does to messages by itself not every server logs.

@@ -78,7 +78,7 @@ fn compare(
         ask(&mut pair, template, &statement.text);
     }
     let counts = proxy.counts();
-    let narrowed = counts.of("feeds_narrowed");
+    let narrowed = counts.feeds_answered();
     let counts = format!("{counts:?}");
     println!("{counts}");
     (narrowed, counts)

@@ -41,7 +41,7 @@ fn literals_that_are_not_plain_bound_nothing() {
             same(&mut twin, &statement, 3);
         }
         let counts = proxy.counts();
-        assert_eq!(counts.of("feeds_narrowed"), 0, "{counts:?}");
+        assert_eq!(counts.feeds_answered(), 0, "{counts:?}");
         // What is no bound for certain stays in the text, and candidates are taken from the newest on.
         for bound in [
             "id < 2147483648",
@@ -136,7 +136,7 @@ fn what_modes_and_servers_read_otherwise_is_the_servers_to_read() {
             }
         }
         let counts = proxy.counts();
-        assert_eq!(counts.of("feeds_narrowed"), 0, "{counts:?}");
+        assert_eq!(counts.feeds_answered(), 0, "{counts:?}");
         // Modes that change nothing of a statement do not bar it. What was not read may have set something in the session before.
         let mut twin = Twin::new(server, &proxy, &database.login());
         for mode in MODES {

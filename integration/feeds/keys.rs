@@ -174,7 +174,7 @@ fn compare(server: &'static Server, key: &Key) {
         match &statement.either {
             None => pair.ask(template, &statement.text),
             Some(either) => {
-                let narrowed = || proxy.counts().of("feeds_narrowed");
+                let narrowed = || proxy.counts().feeds_answered();
                 pair.ask_untied(template, &statement.text, either, narrowed);
             }
         }
@@ -190,7 +190,7 @@ fn compare(server: &'static Server, key: &Key) {
     let counts = proxy.counts();
     println!("{}: {counts:?}", key.sql);
     assert!(
-        counts.of("feeds_narrowed") * 10 >= key.narrowed * count,
+        counts.feeds_answered() * 10 >= key.narrowed * count,
         "{}: {counts:?}",
         key.sql
     );

@@ -7,6 +7,7 @@ mod differential;
 mod discover;
 mod grammar;
 mod hostile;
+mod kept;
 mod keys;
 mod linear;
 mod moved;

@@ -307,7 +307,7 @@ fn story(server: &'static Server, kind: &'static Kind) {
         .sum();
     println!("{}, {}: {done} moves; {counts:?}", kind.sql, kind.image);
     assert!(
-        counts.of("feeds_narrowed") * 10 * kind.slower > checks() * kind.narrowed,
+        counts.feeds_answered() * 10 * kind.slower > checks() * kind.narrowed,
         "{counts:?}"
     );
 }

@@ -71,7 +71,7 @@ fn executions_by_name_are_answered_as_directly() {
             pair.ask(template, &format!("EXECUTE s{template}{using}"));
         }
         let counts = proxy.counts();
-        let narrowed = counts.of("feeds_narrowed");
+        let narrowed = counts.feeds_answered();
         println!("{counts:?}");
         assert!(narrowed * 3 > executions(), "{counts:?}");
     });

@@ -17,12 +17,12 @@ pub(super) fn narrowed(proxy: &Proxy, client: &mut WireClient, statement: &str) 
 /// As [`narrowed`], where each question may have its own session.
 #[track_caller]
 pub(super) fn narrowed_where(proxy: &Proxy, statement: &str, mut ask: impl FnMut(&str)) {
-    let before = proxy.counts().of("feeds_narrowed");
+    let before = proxy.counts().feeds_answered();
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         ask(statement);
         let counts = proxy.counts();
-        if counts.of("feeds_narrowed") > before {
+        if counts.feeds_answered() > before {
             return;
         }
         let log = proxy.log();
@@ -45,9 +45,9 @@ pub(super) fn same(twin: &mut Twin, statement: &str, times: u32) {
 /// Asks on both sides, where answers have to be equal, until it is relayed for this reason: it never may be narrowed.
 #[track_caller]
 pub(super) fn relayed(proxy: &Proxy, twin: &mut Twin, statement: &str, why: &str) {
-    let before = proxy.counts().of("feeds_narrowed");
+    let before = proxy.counts().feeds_answered();
     relayed_beside(proxy, twin, statement, why);
-    let after = proxy.counts().of("feeds_narrowed");
+    let after = proxy.counts().feeds_answered();
     assert_eq!(after, before, "narrowed: {statement}");
 }
 

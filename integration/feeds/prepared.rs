@@ -122,7 +122,7 @@ fn compare(
         }
     }
     let counts = proxy.counts();
-    let narrowed = counts.of("feeds_narrowed");
+    let narrowed = counts.feeds_answered();
     println!("{counts:?}");
     assert!(narrowed * 5 > executions * 2, "{counts:?}");
 }
@@ -150,12 +150,12 @@ fn listed(kind: &str) -> [Param; 4] {
 /// Executes until it is narrowed: what other stories change on this server may have it looked at again any time.
 #[track_caller]
 fn narrowed(proxy: &Proxy, twin: &mut Twin, statement: [u32; 2], params: &[Param]) {
-    let before = proxy.counts().of("feeds_narrowed");
+    let before = proxy.counts().feeds_answered();
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         twin.execute_with(statement, params, 0, true);
         let counts = proxy.counts();
-        if counts.of("feeds_narrowed") > before {
+        if counts.feeds_answered() > before {
             return;
         }
         assert!(Instant::now() < deadline, "never narrowed: {counts:?}");
@@ -571,9 +571,9 @@ fn an_execution_may_follow_its_text_without_waiting() {
         let mut twin = Twin::new(server, &proxy, &database.login());
         let statement = twin.prepare(LISTED);
         narrowed(&proxy, &mut twin, statement, &listed("text"));
-        let before = proxy.counts().of("feeds_narrowed");
+        let before = proxy.counts().feeds_answered();
         let deadline = Instant::now() + Duration::from_secs(30);
-        while proxy.counts().of("feeds_narrowed") < before + 3 {
+        while proxy.counts().feeds_answered() < before + 3 {
             let [direct, proxied] = [&mut twin.direct, &mut twin.proxied].map(|client| {
                 let prepare = [&[COM_STMT_PREPARE], LISTED.as_bytes()].concat();
                 let execute = client.execution(u32::MAX, &listed("photo"), 0, true);

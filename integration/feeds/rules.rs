@@ -79,7 +79,7 @@ fn what_may_fail_or_warn_is_not_narrowed() {
             same(&mut twin, &statement, 3);
         }
         let counts = proxy.counts();
-        assert_eq!(counts.of("feeds_narrowed"), 0, "{counts:?}");
+        assert_eq!(counts.feeds_answered(), 0, "{counts:?}");
     });
 }
 

@@ -85,7 +85,7 @@ fn compare(server: &'static Server, login: Login) {
     let counts = proxy.counts();
     println!("{counts:?}");
     assert!(
-        counts.of("feeds_narrowed") * 8 > commands(),
+        counts.feeds_answered() * 8 > commands(),
         "{counts:?}\n{}",
         proxy.log()
     );
@@ -140,10 +140,10 @@ fn statements_of_one_command_are_narrowed_one_by_one() {
             for (text, count) in texts.chain(read_first) {
                 // A change of other stories has what was learned looked at again.
                 narrowed(&proxy, &mut twin.proxied, LISTED);
-                let before = proxy.counts().of("feeds_narrowed");
+                let before = proxy.counts().feeds_answered();
                 twin.run(text);
                 twin.run("SELECT 7");
-                let found = proxy.counts().of("feeds_narrowed") - before;
+                let found = proxy.counts().feeds_answered() - before;
                 assert!(found <= count, "{found} narrowed of {count}: {text}");
             }
             for behind in BEHIND {

@@ -345,6 +345,11 @@ impl Counts {
         self.0.get(name).copied().unwrap_or(0)
     }
 
+    /// SELECTs of feeds that were answered with what memory knows: narrowed, or from rows that were kept.
+    pub(crate) fn feeds_answered(&self) -> u64 {
+        self.of("feeds_narrowed") + self.of("feeds_kept")
+    }
+
     /// What rose since then, and by how much.
     pub(crate) fn since(&self, before: &Counts) -> impl Iterator<Item = (&str, u64)> {
         let then = |name| before.0.get(name).copied().unwrap_or(0);

@@ -76,6 +76,36 @@ pub(super) fn release(binlog: &Arc<Binlog>, generation: Generation) {
     });
 }
 
+/// Waits so long for changes of rows to be told readable by others that come behind them.
+const BEFORE_EDITS: Duration = Duration::from_millis(500);
+
+/// Proves it of changes that leave what memory is made of as it is: no row in memory tells of them. Until then what is read of these rows
+/// is not kept.
+pub(super) async fn read_edits(binlog: Arc<Binlog>) {
+    loop {
+        tokio::time::sleep(BEFORE_EDITS).await;
+        let (generation, unread) = {
+            let state = binlog.state();
+            let generation = state.following.generation();
+            (generation, state.following.unread_edits(generation))
+        };
+        let Some(tick) = unread else {
+            continue;
+        };
+        let open = |following: &Following| following.unread_edits(generation).is_some();
+        match wait_for_commits(&binlog, open).await {
+            Ok(()) => binlog
+                .state()
+                .following
+                .edits_are_readable(generation, tick),
+            Err(error) => {
+                tracing::debug!("the list of open transactions cannot be read: {error}");
+                tokio::time::sleep(BETWEEN_TRIES).await;
+            }
+        }
+    }
+}
+
 /// Ends early when the question is not `open` any more.
 async fn wait_for_commits(
     binlog: &Binlog,

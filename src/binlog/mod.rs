@@ -11,6 +11,7 @@ mod control;
 mod error;
 mod feed;
 mod fence;
+mod kept;
 mod load;
 mod memory;
 mod obstacle;
@@ -29,12 +30,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use headwater_rows::Rows;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use error::BinlogError;
-pub use feed::{Candidates, Wish};
+pub use feed::{Candidates, Named, Wish};
 pub use place::Place;
-pub use settings::{BinlogLimits, BinlogSection, Freshness, IndexSection, Mode};
+pub use settings::{BinlogLimits, BinlogSection, Freshness, IndexSection, Mode, RowsSection};
 
 use self::load::Load;
 use self::obstacles::ServerFacts;
@@ -77,6 +79,8 @@ pub struct Binlog {
     listing: tokio::sync::Mutex<()>,
     /// How often the rows and the log contradicted each other.
     contradictions: AtomicU64,
+    /// Rows as the server sent them, where they are kept.
+    rows: Option<Arc<Rows>>,
     asks: mpsc::UnboundedSender<oneshot::Sender<bool>>,
     loads: mpsc::Sender<Load>,
 }
@@ -136,6 +140,7 @@ impl Binlog {
             routes_version: AtomicU64::new(0),
             listing: tokio::sync::Mutex::default(),
             contradictions: AtomicU64::new(0),
+            rows: (limits.rows_bytes > 0).then(|| Arc::new(Rows::new(limits.rows_bytes))),
             asks,
             loads,
         };
@@ -171,6 +176,7 @@ impl Binlog {
             probe::run(Arc::clone(&self), inbox.asks),
             probe::pump(Arc::clone(&self)),
             watch::run(Arc::clone(&self)),
+            fence::read_edits(Arc::clone(&self)),
             load::run(Arc::clone(&self), inbox.loads),
         );
     }
@@ -494,6 +500,7 @@ impl Binlog {
         for place in self.places() {
             place.index_mut().clear();
         }
+        self.rows.iter().for_each(|rows| rows.clear());
         drop(state);
         self.progress.notify_waiters();
     }

@@ -44,7 +44,8 @@ impl Place {
     }
 
     /// Its number among the places.
-    pub(super) fn number(&self) -> PlaceId {
+    #[must_use]
+    pub fn number(&self) -> PlaceId {
         self.tables.place
     }
 

@@ -61,6 +61,8 @@ pub struct BinlogLimits {
     pub wait_ms: u64,
     /// What was applied lately is remembered, for comparisons.
     pub keep_recent: bool,
+    /// Bytes of memory for rows as the server sent them; 0: none are kept.
+    pub rows_bytes: usize,
     /// Row changes that may wait until they can be read, and the most that one transaction may make.
     pub transaction_rows: usize,
     /// The longest row event of the timelines' tables that is read, in bytes: as long as a row, and as long unpacked.
@@ -103,6 +105,35 @@ impl Default for IndexSection {
             preload: false,
             wait_ms: 1_000,
         }
+    }
+}
+
+/// The settings file's section `rows`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RowsSection {
+    /// As [`BinlogLimits::rows_bytes`].
+    pub memory_bytes: usize,
+    /// Rows of these tables of messages alone are kept, each with its database in front or not; none: of all.
+    pub tables: Vec<String>,
+}
+
+impl Default for RowsSection {
+    fn default() -> Self {
+        RowsSection {
+            memory_bytes: 256 * 1024 * 1024,
+            tables: Vec::new(),
+        }
+    }
+}
+
+impl RowsSection {
+    /// True where rows of a table of messages are kept.
+    #[must_use]
+    pub fn keeps(&self, database: &str, table: &str) -> bool {
+        let is_meant =
+            |own: &String| own == table || own.split_once('.') == Some((database, table));
+        self.memory_bytes > 0 && (self.tables.is_empty() || self.tables.iter().any(is_meant))
     }
 }
 

@@ -121,8 +121,9 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
     };
     let mut log = conn.follow(&request).await.map_err(denied)?;
     let most = binlog.limits.transaction_rows;
-    let mut events =
-        Events::starting_at(start, &base, most).unpacking_at_most(binlog.limits.event_bytes);
+    let mut events = Events::starting_at(start, &base, most)
+        .unpacking_at_most(binlog.limits.event_bytes)
+        .noting_edits(binlog.rows.is_some());
     let (generation, mut routes, mut version) = begin(binlog, server, start);
     let fence = tokio::spawn(fence::run(Arc::clone(binlog), generation, start));
     let _stop = Stop(fence);
@@ -170,8 +171,12 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
         {
             let mut state = binlog.state();
             match heard {
-                Heard::Transaction(end, changes) => {
-                    state.following.push(end, changes);
+                Heard::Transaction(end, changes, mut edits) => {
+                    if binlog.rows.is_some() {
+                        edits.add_changed(&changes);
+                        binlog.forget(&edits);
+                    }
+                    state.following.push(end, changes, &edits);
                     if state.following.waiting() > most {
                         return Err(Lost::TooLarge(most).into());
                     }
@@ -236,6 +241,7 @@ fn begin(binlog: &Binlog, server: ServerFacts, start: Position) -> (Generation, 
     let generation = state.following.begin(start, routes);
     state.anew = None;
     state.server = Some(Arc::new(server));
+    binlog.rows.iter().for_each(|rows| rows.clear());
     for place in &places {
         place.index_mut().begin_anew();
         binlog.load(Load::Schema(place.number()));

@@ -10,7 +10,7 @@ use super::error::ConfigError;
 use super::sections::{
     Account, FeedsSection, Log, Privileges, ProxyProtocolSection, Redirects, ShadowSection,
 };
-use crate::binlog::{BinlogSection, Freshness, IndexSection};
+use crate::binlog::{BinlogSection, Freshness, IndexSection, RowsSection};
 use crate::feed::FeedDefinition;
 use crate::limits::Limits;
 use crate::session::frames::Compression;
@@ -35,6 +35,7 @@ pub(super) struct File {
     pub(super) compression: Compression,
     pub(super) limits: Limits,
     pub(super) index: IndexSection,
+    pub(super) rows: RowsSection,
     pub(super) freshness: Freshness,
     pub(super) binlog: BinlogSection,
     pub(super) feed: FeedSections,

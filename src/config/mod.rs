@@ -18,7 +18,7 @@ pub use sections::{
     ProxyProtocolSection, Redirects, ShadowSection,
 };
 
-use crate::binlog::{BinlogLimits, Freshness};
+use crate::binlog::{BinlogLimits, Freshness, RowsSection};
 use crate::feed::FeedDefinition;
 use crate::feeds::Auto;
 use crate::limits::Limits;
@@ -67,6 +67,8 @@ pub struct Settings {
     pub limits: Limits,
     /// When memory may answer (`freshness`).
     pub freshness: Freshness,
+    /// Of which tables rows are kept (`rows`).
+    pub rows: RowsSection,
     /// Bounds of memory and of what fills it (`index`, `binlog`).
     pub binlog: BinlogLimits,
     /// How long a right that was seen is taken to be there (`privileges.ttl_s`).
@@ -175,7 +177,13 @@ impl Settings {
                 keep_recent: flags.shadow.unwrap_or(file.shadow.rate) > 0.0
                     || !feeds.is_empty()
                     || file.feeds.auto == Auto::On,
+                rows_bytes: match feeds.is_empty() && file.feeds.auto != Auto::On {
+                    // Of no statement any could be kept.
+                    true => 0,
+                    false => file.rows.memory_bytes,
+                },
             },
+            rows: file.rows,
             classic_by_default,
             feeds,
             narrow: file.feeds,

@@ -17,7 +17,7 @@ use std::time::Duration;
 use lru::LruCache;
 use tokio::sync::mpsc;
 
-use crate::binlog::{Binlog, Place};
+use crate::binlog::{Binlog, Place, RowsSection};
 use crate::catalogue::Epoch;
 use crate::feed::counted::Counted;
 use crate::feed::shown::{shortened, shown};
@@ -43,6 +43,8 @@ const WAITING: usize = 1_000;
 pub struct Feeds {
     /// What is done about feeds that nobody named.
     auto: Auto,
+    /// Of which tables rows are kept.
+    rows: RowsSection,
     /// Tables of their messages, by which a text is recognised.
     messages: RwLock<Vec<String>>,
     binlog: Arc<Binlog>,
@@ -103,7 +105,7 @@ impl Feeds {
     #[must_use]
     pub fn new(
         definitions: Vec<FeedDefinition>,
-        auto: Auto,
+        (auto, rows): (Auto, RowsSection),
         binlog: Arc<Binlog>,
         limits: &Limits,
     ) -> (Arc<Feeds>, Inbox) {
@@ -113,6 +115,7 @@ impl Feeds {
         let feeds = definitions.into_iter().map(Feed::named).collect();
         let feeds = Feeds {
             auto,
+            rows,
             messages: RwLock::new(messages),
             binlog,
             state: Mutex::new(State {

@@ -225,7 +225,10 @@ impl Worker<'_> {
             };
             let names = feed.definition.feed(&tables.database);
             match shape(&query, &words, &names, &*tables) {
-                Ok(shape) => {
+                Ok(mut shape) => {
+                    if !self.feeds.rows.keeps(&tables.database, &names.message) {
+                        shape.keep = None;
+                    }
                     let template =
                         Template::new(number, tables.database.clone(), names, *types, shape, named);
                     let template = template.counted(Tallies {

@@ -192,7 +192,12 @@ impl Server {
             .filter(|_| !settings.feeds.is_empty() || settings.narrow.auto != Auto::Off)
             .map(|binlog| {
                 let (binlog, auto) = (Arc::clone(binlog), settings.narrow.auto);
-                Feeds::new(settings.feeds.clone(), auto, binlog, &settings.limits)
+                Feeds::new(
+                    settings.feeds.clone(),
+                    (auto, settings.rows.clone()),
+                    binlog,
+                    &settings.limits,
+                )
             })
             .unzip();
         let messages = match feeds {

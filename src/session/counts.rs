@@ -35,6 +35,8 @@ pub enum Event {
     ProcedureRedone,
     /// A feed's statement answered with candidates in it.
     FeedNarrowed,
+    /// A feed's statement was answered from rows that were kept.
+    FeedKept,
     /// A feed's statement sent as it is, whose answer was looked at.
     FeedLearned,
     /// A session ended because its client did not take what waited for it.
@@ -103,7 +105,7 @@ pub const COMPARED: [Counter; 3] = [
 
 impl Event {
     /// Every event with its counter, in the order of their numbers.
-    pub const ALL: [(Event, Counter); 15] = [
+    pub const ALL: [(Event, Counter); 16] = [
         (
             Event::Session,
             counter("sessions", "clients that connected"),
@@ -174,6 +176,13 @@ impl Event {
             counter(
                 "feeds_narrowed",
                 "SELECTs of a feed that were answered with candidates from memory in them",
+            ),
+        ),
+        (
+            Event::FeedKept,
+            counter(
+                "feeds_kept",
+                "SELECTs of a feed that were answered from memory, rows included",
             ),
         ),
         (

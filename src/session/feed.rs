@@ -3,13 +3,18 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use headwater_rows::{Kept, Page, Variant};
+
 use super::counts::Event;
 use super::machine::Part;
-use super::narrowing::{Feeds, Found, Input, Known, Narrowing, Need, Policy, Reply, Told, Want};
+use super::narrowing::{
+    Feeds, Fill, Found, Input, Known, Narrowing, Need, PageWant, Paged, Policy, Reply, Says, Told,
+    Want,
+};
 use super::shared::Shared;
 use super::state::{Ended, NamedFor, Session};
 use super::who::log_in;
-use crate::binlog::Wish;
+use crate::binlog::{Named, Wish};
 use crate::feed::template::Retired;
 use crate::feed::words::Words;
 use crate::feeds::Met;
@@ -60,6 +65,15 @@ impl Feeds for SharedFeeds<'_> {
     }
 }
 
+fn wish(want: &Want) -> Wish {
+    Wish {
+        readers: want.readers.clone(),
+        authors: want.authors.clone(),
+        range: want.range,
+        untied: want.untied,
+    }
+}
+
 impl Session {
     /// Answers the feed's statement whose packet waits, or has it go on as it is.
     pub(super) async fn feed(&mut self, length: usize, effects: Effects) -> Result<(), Ended> {
@@ -78,6 +92,11 @@ impl Session {
             privileges_ttl: self.shared.privileges_ttl,
             always: self.shared.narrow_always,
             exact: self.shared.exact_columns,
+            rows: self
+                .shared
+                .binlog
+                .as_ref()
+                .is_some_and(|it| it.rows().is_some()),
         }
     }
 
@@ -105,6 +124,7 @@ impl Session {
             input = match need {
                 Need::Ask(ask) => Input::Answers(self.ask_aside(&ask).await?),
                 Need::Candidates(want) => Input::Candidates(self.candidates(&want).await),
+                Need::Page(want) => Input::Paged(self.kept_page(&want).await),
                 Need::Run(payload) => Input::Reply(self.run_in_place(&payload).await?),
                 Need::Prepare(prepare) => Input::Reply(self.prepare_own(&prepare).await?),
                 Need::Unchanged => Input::Unchanged(self.are_unchanged().await),
@@ -166,18 +186,14 @@ impl Session {
         let standing = &self.machine.commands()?.standing;
         let identity = standing.server()?.to_vec();
         let snapshot = standing.reads_a_snapshot();
-        let wish = Wish {
-            readers: want.readers.clone(),
-            authors: want.authors.clone(),
-            range: want.range,
-            untied: want.untied,
-        };
+        let wish = wish(want);
         let candidates = binlog.candidates(&place, &identity, &wish).await?;
         let found = Found {
             ids: candidates.named.ids,
             all: candidates.named.all,
             tied: candidates.named.tied,
             authors: candidates.authors.len(),
+            generation: candidates.mark.generation(),
         };
         let (readers, authors) = (wish.readers, candidates.authors);
         let mark = match snapshot {
@@ -231,7 +247,49 @@ impl Session {
             authors,
             mark,
         } = named_for;
-        binlog.unchanged(&place, mark, &readers, &authors).await
+        let unchanged = binlog.unchanged(&place, mark, &readers, &authors).await;
+        self.proved_since = unchanged.then_some((place, mark));
+        unchanged
+    }
+
+    /// A page of rows that are kept. Where one is missing among those that were named already, nothing is proved for it.
+    async fn kept_page(&mut self, want: &PageWant) -> Option<Paged> {
+        let binlog = Arc::clone(self.shared.binlog.as_ref()?);
+        let rows = Arc::clone(binlog.rows()?);
+        let feeds = self.shared.feeds.as_ref()?;
+        let template = &want.want.template;
+        let place = feeds.place(template.feed, &template.database)?;
+        let identity = self.machine.commands()?.standing.server()?.to_vec();
+        let of = (place.number(), Variant(want.variant));
+        let part = (want.offset, want.limit);
+        if !rows.has_page(of, &want.named, want.all, part) {
+            return None;
+        }
+        let frame = &want.frame;
+        let make = |named: &Named| {
+            let front = (frame.head.clone(), frame.sequence);
+            rows.page(of, &named.ids, named.all, part, front)
+        };
+        let wish = wish(&want.want);
+        let page = binlog.kept_page(&place, &identity, &wish, self.sent, make);
+        let Page { packets, rows } = page.await?;
+        Some(Paged { packets, rows })
+    }
+
+    /// Keeps what an answer says of messages, behind its proof.
+    fn keep(&mut self, fill: &Fill, answer: &[u8]) {
+        if let (Some((place, mark)), Some(binlog)) = (self.proved_since.take(), &self.shared.binlog)
+        {
+            let told = fill.rows.iter().filter_map(|(id, says)| {
+                let kept = match says {
+                    Says::Row(range) => Kept::Row(answer.get(range.clone())?),
+                    Says::Passes => Kept::Passes,
+                    Says::FilteredOut => Kept::FilteredOut,
+                };
+                Some((*id, kept))
+            });
+            binlog.keep(&place, mark, Variant(fill.variant), told);
+        }
     }
 
     fn tell(&mut self, waits: Waits, told: Told, decision: &Narrowing) -> Result<(), Ended> {
@@ -239,7 +297,12 @@ impl Session {
             mut bytes,
             outcome,
             narrowed,
+            kept,
+            fill,
         } = told;
+        if let Some(fill) = &fill {
+            self.keep(fill, &bytes);
+        }
         let promised = match waits.part {
             None => None,
             Some(part) => match self.promise(&mut bytes, &outcome) {
@@ -250,9 +313,10 @@ impl Session {
                 }
             },
         };
-        let (event, what) = match narrowed {
-            true => (Event::FeedNarrowed, "narrowed"),
-            false => (Event::FeedLearned, "learned"),
+        let (event, what) = match (kept, narrowed) {
+            (true, _) => (Event::FeedKept, "kept"),
+            (false, true) => (Event::FeedNarrowed, "narrowed"),
+            (false, false) => (Event::FeedLearned, "learned"),
         };
         self.shared.counts.add(event);
         if let Some(template) = decision.template() {

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::commands::with_as_many_rows;
 use super::counts::Event;
 use super::ownership::ASK_LIMITS;
 use super::settling::{Asks, Input, Need, Settled, Settling};
@@ -10,13 +11,14 @@ use super::who::log_in;
 use crate::backend::Batch;
 use crate::sql::holds;
 use crate::wire::capability::Capabilities;
-use crate::wire::command::Command;
-use crate::wire::reply::Reply;
+use crate::wire::command::{Command, query_payload};
+use crate::wire::reply::{Outcome, Reply};
 
 impl Session {
     /// Puts what is pending on the server; with `diagnostics`, so that the counts and warnings are there for which the waiting command
     /// asks.
     pub(super) async fn settle(&mut self, diagnostics: bool) -> Result<(), Ended> {
+        self.tell_of_aside().await?;
         let asks = match diagnostics {
             true => Asks::Diagnostics {
                 found_rows: holds(&self.client_in, "FOUND_ROWS"),
@@ -27,6 +29,24 @@ impl Session {
             && settled.written
         {
             self.shared.counts.add(Event::TableWritten);
+        }
+        Ok(())
+    }
+
+    /// Has the server run a SELECT of as many rows as the one that it does not know of.
+    async fn tell_of_aside(&mut self) -> Result<(), Ended> {
+        let Some(commands) = self.machine.commands() else {
+            return Ok(());
+        };
+        let Some(rows) = commands.take_aside() else {
+            return Ok(());
+        };
+        let capabilities = commands.capabilities;
+        let payload = query_payload(with_as_many_rows(rows).as_bytes(), capabilities);
+        self.sent = true;
+        let read = self.backend.run(&payload, capabilities, 0).await?;
+        if let (Some(Outcome::Ok(ok)), Some(commands)) = (&read.outcome, self.machine.commands()) {
+            commands.standing.observe(ok);
         }
         Ok(())
     }

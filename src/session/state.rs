@@ -135,6 +135,8 @@ pub struct Session {
     pub(super) wanted: Option<Wanted>,
     /// The candidates that are in use.
     pub(super) named_for: Option<NamedFor>,
+    /// Where the messages are of the answer that was proved last, and since when.
+    pub(super) proved_since: Option<(Arc<Place>, Mark)>,
     /// A moment before the transaction that is open, if one is, began to read.
     pub(super) opened: Option<Mark>,
     /// What is known of the definers of the procedures that were called last.
@@ -185,6 +187,7 @@ impl Session {
             sent: true,
             wanted: None,
             named_for: None,
+            proved_since: None,
             opened: None,
             definer_rights: RefCell::default(),
             relayed: None,

@@ -159,7 +159,7 @@ fn unquoted(text: &[u8]) -> Option<&[u8]> {
 
 impl Statement<'_> {
     /// The values of a parameter, or of a list of them.
-    fn parameters(&self, at: usize) -> Option<&[Parameter]> {
+    pub(crate) fn parameters(&self, at: usize) -> Option<&[Parameter]> {
         let first = self.words.words.get(at)?.parameters;
         let count = self.words.literals(at, self.text).count();
         self.parameters.get(first..first.checked_add(count)?)
@@ -262,7 +262,7 @@ impl Statement<'_> {
     }
 
     /// Where a bound lies: the last place that is within. `None`: it is not read for certain, and the server alone heeds it.
-    fn end(&self, bound: &Bound, types: Types) -> Option<At> {
+    pub(crate) fn end(&self, bound: &Bound, types: Types) -> Option<At> {
         let Some(of) = types.key else {
             let id = self.integer(bound.key, types.id)?;
             return bound.last_within(At { key: 0, id });

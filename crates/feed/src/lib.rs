@@ -19,6 +19,8 @@ pub mod facts;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod joins;
+pub mod keep;
+pub mod kept;
 pub mod narrow;
 pub mod parse;
 pub mod plain;

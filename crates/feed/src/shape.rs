@@ -6,6 +6,7 @@ use crate::authors::{Authors, Follow, Search};
 use crate::bounds::{self, Bound, Ordered};
 use crate::equal::{Equal, certain};
 use crate::joins;
+use crate::keep::{self, Keep};
 use crate::plain::{Look, Plain};
 use crate::query::{Column, Condition, Item, Key, List, Operand, Query, Says};
 use crate::refused::Refused;
@@ -57,6 +58,8 @@ pub struct Shape {
     pub zoned: bool,
     /// It is read through a SELECT in FROM.
     pub derived: bool,
+    /// What rows depend on, if it is little enough for them to be kept.
+    pub keep: Option<Keep>,
 }
 
 /// Finds the shape of a SELECT that reads a feed.
@@ -116,7 +119,16 @@ pub fn shape(
         Some(key) => Ordered { key, id: Some(id) },
         None => Ordered { key: id, id: None },
     };
+    let look = keep::Look {
+        scope: &scope,
+        schema,
+        author,
+        order,
+        follow: feed.follow.as_ref(),
+    };
+    let keep = look.keep(query, &holds).filter(|_| !ties);
     Ok(Shape {
+        keep,
         qualifier: match &message.source.alias {
             Some(alias) => alias.word,
             None => message.source.table.word,

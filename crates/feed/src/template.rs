@@ -6,6 +6,7 @@ use crate::bind::Types;
 use crate::cost::{Costs, Course, Crowd, Need, WIDER, Way};
 use crate::counted::Counted;
 use crate::definition::FeedId;
+use crate::kept::KeptRows;
 use crate::query::{Condition, Query, Rows, Says, Source};
 use crate::shape::{Feed, Shape};
 use crate::variants::{self, Columns, Ends, Plan, Planned, Under, Variants};
@@ -25,6 +26,8 @@ pub struct Template {
     pub shape: Shape,
     /// Every table that it names.
     pub tables: Vec<Named>,
+    /// Rows of its statements, where they are kept.
+    pub kept: KeptRows,
     counted: Tallies,
     learned: Mutex<Learned>,
 }
@@ -105,6 +108,7 @@ impl Template {
             types,
             shape,
             tables,
+            kept: KeptRows::default(),
             counted: Tallies::default(),
             learned: Mutex::default(),
         }
@@ -251,6 +255,12 @@ impl Template {
             _ => learned.buffered = true,
         }
         None
+    }
+
+    /// True where it is asked directly for good.
+    #[must_use]
+    pub fn is_retired(&self) -> bool {
+        self.learned().retired.is_some()
     }
 
     /// It is asked directly from now on.

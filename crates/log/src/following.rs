@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use headwater_timeline::index::{Change, PlaceId, Position};
 
+use super::edits::{Edited, Edits, Row, Tick};
 use super::queue::{Cut, Question, Queue, Transaction};
 use super::recent::Recent;
 use super::routes::{Route, Routes};
@@ -46,6 +47,16 @@ pub enum ProofState {
 pub struct Mark {
     generation: Generation,
     next: u64,
+    /// Changes of rows could be read up to there.
+    edits: Tick,
+}
+
+impl Mark {
+    /// The number of the stream.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation.0
+    }
 }
 
 /// What is to be applied now: to places whose rows are told ([`Following::tells_of`]), up to the floor.
@@ -74,6 +85,10 @@ pub struct Following {
     releasing: bool,
     /// What was applied lately, where answers are compared.
     recent: Option<Recent>,
+    /// Which rows were changed lately.
+    edited: Edited,
+    /// Counts what was received, applied or lost.
+    version: u64,
 }
 
 impl Following {
@@ -178,6 +193,8 @@ impl Following {
         self.generation.0 += 1;
         self.phase = Phase::Unproven;
         self.queue = Queue::starting_at(start);
+        self.edited = Edited::default();
+        self.version += 1;
         self.routes = Arc::new(routes);
         self.bases.fill(None);
         self.suspect = false;
@@ -191,6 +208,8 @@ impl Following {
         self.generation.0 += 1;
         self.phase = Phase::Aside;
         self.queue = Queue::default();
+        self.edited = Edited::default();
+        self.version += 1;
         self.bases.fill(None);
         self.suspect = false;
         self.fresh = None;
@@ -199,6 +218,7 @@ impl Following {
     /// Rows and log do not go together: nothing is used from here on, until the stream begins anew.
     pub fn distrust(&mut self) {
         self.phase = Phase::Aside;
+        self.version += 1;
     }
 
     /// The columns of a place's tables are known. False where that was learned beside another stream.
@@ -230,9 +250,15 @@ impl Following {
         self.routes()
     }
 
-    /// The stream has told of a transaction.
-    pub fn push(&mut self, end: Position, changes: Vec<(PlaceId, Change)>) {
-        self.queue.push(end, changes);
+    /// The stream has told of a transaction, which changed these rows among others.
+    pub fn push(&mut self, end: Position, changes: Vec<(PlaceId, Change)>, edits: &Edits) {
+        self.version += 1;
+        // Its own number, or that of the next one.
+        self.edited.note(edits, self.queue.end());
+        match changes.is_empty() {
+            true => self.queue.pass(end),
+            false => self.queue.push(end, changes),
+        }
     }
 
     /// The stream has told that nothing that matters happened up to here.
@@ -260,6 +286,8 @@ impl Following {
         if !self.is_current(generation) {
             return None;
         }
+        self.version += 1;
+        self.edited.readable_below(cut.readable);
         if cut.readable > self.queue.first() {
             // Servers commit in the order of the log: what came before is readable as well.
             self.phase = Phase::Proven;
@@ -362,7 +390,33 @@ impl Following {
         (self.phase == Phase::Proven).then_some(Mark {
             generation: self.generation,
             next,
+            edits: self.edited.readable(),
         })
+    }
+
+    /// True if a row that was read since then, and before the last proof that succeeded was begun, is now what it was.
+    #[must_use]
+    pub fn has_kept(&self, mark: Mark, row: Row) -> bool {
+        self.is_proven(mark.generation) && self.edited.is_as_before(row, mark.edits)
+    }
+
+    /// Another number where anything was received, applied or lost in between.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Up to which change of a row it is not known that it can be read, while nothing else waits by which that would come out.
+    #[must_use]
+    pub fn unread_edits(&self, generation: Generation) -> Option<Tick> {
+        self.edited.unread().filter(|_| self.is_proven(generation))
+    }
+
+    /// Changes of rows can be read up to there.
+    pub fn edits_are_readable(&mut self, generation: Generation, tick: Tick) {
+        if self.is_proven(generation) {
+            self.edited.readable_to(tick);
+        }
     }
 
     /// True if no change that was applied since then was about what these readers see. `authors`: theirs and others, ascending, where

@@ -55,7 +55,7 @@ pub fn events(data: &[u8]) {
                 assert!(to >= at);
                 at = to;
             }
-            Ok(Heard::Transaction(to, changes)) => {
+            Ok(Heard::Transaction(to, changes, _)) => {
                 assert!(to >= at && !changes.is_empty() && changes.len() <= MOST);
                 at = to;
             }

@@ -6,6 +6,7 @@
 //!
 //! No IO: bytes of the log and rows that were seen in, changes that may be applied out.
 
+pub mod edits;
 mod error;
 pub mod event;
 pub mod events;

@@ -1,5 +1,6 @@
 //! The command phase: what each command may see and change, and which replies are in flight.
 
+mod aside;
 mod batches;
 mod calls;
 mod executions;
@@ -32,6 +33,7 @@ use headwater_wire::renumber::Renumber;
 use headwater_wire::reply::{Event, Reply};
 use headwater_wire::resultset::Rows;
 
+pub use aside::with_as_many_rows;
 pub(crate) use executions::closing;
 pub(super) use in_flight::Served;
 use in_flight::{After, InFlight, Passing};
@@ -75,6 +77,8 @@ pub struct Commands {
     lesson: Option<Box<Lesson>>,
     /// What is noted of statements, where somebody wants to know.
     watch: Option<Box<Watch>>,
+    /// The last statement was a SELECT that the server does not know of: so many rows it had.
+    aside: Option<u64>,
 }
 
 impl Commands {
@@ -107,6 +111,7 @@ impl Commands {
             definer_denied: false,
             lesson: None,
             watch: None,
+            aside: None,
         }
     }
 
@@ -312,6 +317,9 @@ impl Commands {
                 }
                 after = self.reset(command, payload);
             }
+            Command::SetOption | Command::Ping | Command::StmtReset if self.aside.is_some() => {
+                return self.tell_of_aside(Effects::ALL).unwrap_or(ClientStep::Hold);
+            }
             Command::SetOption => {
                 self.came_aside(payload);
                 after = After::MultiStatements(multi_statements(payload));
@@ -394,6 +402,7 @@ impl Commands {
 
     fn reset(&mut self, command: Command, payload: &[u8]) -> After {
         self.tables = ResultTables::none();
+        self.aside = None;
         self.prepared.clear();
         let allowed = self.capabilities.contains(Capabilities::MULTI_STATEMENTS);
         // Whether an option outlives this differs by server.
@@ -423,6 +432,9 @@ impl Commands {
 
     /// What has to happen before a command goes on while ids are pending; `None` when nothing has to.
     fn settle_first(&mut self, effects: Effects, query: Option<&[u8]>) -> Option<ClientStep> {
+        if let Some(step) = self.tell_of_aside(effects) {
+            return Some(step);
+        }
         let succeeded = self.succeeded();
         let pending = self.tables.pending.as_mut()?;
         if let Some(query) = query.filter(|_| effects.spares)

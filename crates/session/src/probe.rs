@@ -26,8 +26,11 @@ const SYSTEM_TIME_ZONE: usize = 5;
 /// of plans are as in any other session.
 const PLANS: usize = 6;
 const PLANS_AS_ALL: usize = 7;
+/// The columns behind these: who the session is to the server, with its roles; and what the rows of its answers depend on.
+const ACCOUNT: usize = 8;
+const ROWS: usize = 9;
 /// Where the variables begin.
-const FIRST: usize = 8;
+const FIRST: usize = 10;
 /// The variables.
 const VARIABLES: [Variable; 10] = [
     ("sql_mode", is_no_oracle),
@@ -95,6 +98,24 @@ const STEERING_MARIADB: [&str; 5] = [
     "in_predicate_conversion_threshold",
 ];
 const STEERING_MYSQL: [&str; 2] = ["range_optimizer_max_mem_size", "tmp_table_size"];
+/// What rows of plain columns and comparisons of them with literals depend on: how characters are told and compared, how a TIMESTAMP is
+/// told, whether CHAR is filled up; and from when on a statement is told to have been slow. The rest of what rows may depend on, for what
+/// may be kept one day.
+const ROWS_FOLLOW: [&str; 11] = [
+    "long_query_time",
+    "character_set_client",
+    "character_set_connection",
+    "collation_connection",
+    "time_zone",
+    "system_time_zone",
+    "sql_mode",
+    "lc_time_names",
+    "div_precision_increment",
+    "default_week_format",
+    "group_concat_max_len",
+];
+/// With this one on, `id IS NULL` may mean the last id that was inserted.
+const AUTO_IS_NULL: &str = "sql_auto_is_null";
 /// So many ids in a list are a table of its own to MariaDB, unless it is told otherwise.
 pub const LONG_LIST: u16 = 1_000;
 /// By far more than a call needs.
@@ -133,6 +154,12 @@ pub fn settings_query(mariadb: bool) -> String {
         "CRC32(CONCAT_WS(0x2f,IFNULL(@@character_set_results,0x2d),{own}))"
     ));
     columns.push(format!("CONCAT_WS(0x2f,{own})=CONCAT_WS(0x2f,{of_all})"));
+    columns.push("CONCAT_WS(0x2f,CURRENT_USER(),IFNULL(CURRENT_ROLE(),0x2d))".into());
+    let rows: Vec<String> = ROWS_FOLLOW.iter().map(|name| format!("@@{name}")).collect();
+    columns.push(format!(
+        "IF(@@{AUTO_IS_NULL},NULL,CONCAT_WS(0x2f,IFNULL(@@character_set_results,0x2d),{}))",
+        rows.join(",")
+    ));
     columns.extend(variables(mariadb).map(|(name, _)| format!("@@{name}")));
     if !mariadb {
         columns.push("@@optimizer_switch<>@@global.optimizer_switch".into());
@@ -185,6 +212,10 @@ pub struct Settings {
     pub plans: u32,
     /// Settings that plans follow are not as in any other session.
     pub steers: bool,
+    /// Who the session is to the server, with its roles.
+    pub account: Vec<u8>,
+    /// All settings that rows depend on; `None`: rows may depend on more.
+    pub rows: Option<Vec<u8>>,
 }
 
 /// Judges the flags behind the row that [`settings_query`] returns.
@@ -230,6 +261,8 @@ pub fn judge_settings(mariadb: bool, rows: &Rows) -> Result<Settings, Reason> {
             .and_then(|sum| u32::try_from(sum).ok())
             .unwrap_or_default(),
         steers: text(PLANS_AS_ALL) != b"1",
+        account: text(ACCOUNT).to_vec(),
+        rows: row.cell(ROWS).map(<[u8]>::to_vec),
     })
 }
 

@@ -51,6 +51,8 @@ pub struct Standing {
     acted: bool,
     /// What goes to the server next may open a transaction's snapshot.
     opening: bool,
+    /// When the server heard of the session last, as far as that was noted.
+    heard: Option<Instant>,
     /// Calls are relayed until the session is reset.
     barred: Option<Reason>,
 }
@@ -67,6 +69,8 @@ enum Plain {
     None,
 }
 
+/// So many times within its `wait_timeout` a session is heard of by the server while it is answered from memory.
+pub const HEARD_OF: u32 = 50;
 /// More of them are not remembered.
 const PLAIN: usize = 100;
 
@@ -383,6 +387,26 @@ impl Standing {
         settings.map_or(0, |settings| settings.plans)
     }
 
+    /// Who the session is to the server, and what rows of its answers depend on; `None`: that is not certain, or rows may depend on more.
+    #[must_use]
+    pub fn rows_follow(&self) -> Option<(&[u8], &[u8])> {
+        let settings = self.settings.proven()?;
+        Some((&settings.account, settings.rows.as_deref()?))
+    }
+
+    /// The server has heard of the session.
+    pub fn is_heard(&mut self, now: Instant) {
+        self.heard = Some(now);
+    }
+
+    /// True where the server has heard of the session not long ago, as it counts: it ends those that are silent.
+    #[must_use]
+    pub fn was_heard(&self, now: Instant) -> bool {
+        let within = self.wait_timeout() / HEARD_OF;
+        self.heard
+            .is_some_and(|heard| now.saturating_duration_since(heard) < within)
+    }
+
     /// The right to execute that was seen last.
     #[must_use]
     pub fn may_execute(&self) -> Option<&ExecuteRight> {
@@ -497,6 +521,8 @@ mod tests {
             ahead: None,
             plans: 7,
             steers: false,
+            account: b"app@%/-".to_vec(),
+            rows: Some(b"utf8mb4".to_vec()),
         });
     }
 

@@ -1,5 +1,6 @@
 //! Collects the answer to one of our own text queries: OK, ERR or the rows, up to named limits.
 
+pub mod column;
 mod rows;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! What a row event did to the tables.
 
 use super::rows::{Cell, Row};
+use crate::edits::Edits;
 use crate::evidence::Table;
 use crate::routes::Route;
 use headwater_timeline::index::{Change, PlaceId};
@@ -13,12 +14,14 @@ pub(crate) fn lost(route: &Route) -> Change {
     }
 }
 
-/// What a row event did, from the row before (an update's, or a deleted one) and the row after.
+/// What a row event did, from the row before (an update's, or a deleted one) and the row after. One that leaves what memory is made of
+/// as it was is an edit, where these are wanted.
 pub(crate) fn note(
     route: &Route,
     old: Option<Row>,
     new: Option<Row>,
     changes: &mut Vec<(PlaceId, Change)>,
+    edits: Option<&mut Edits>,
 ) {
     // In an update, what the after-image leaves out has not changed.
     let new = match (old, new) {
@@ -28,6 +31,12 @@ pub(crate) fn note(
         (_, new) => new,
     };
     if old == new {
+        if let (Some(edits), Some([id, ..]), Table::Message) = (edits, old, route.table) {
+            match id {
+                Cell::Number(id) => edits.add((route.place, id)),
+                _ => edits.add_all(route.place),
+            }
+        }
         return;
     }
     let mut add = |change| changes.push((route.place, change));

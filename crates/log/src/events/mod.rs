@@ -22,6 +22,7 @@ use self::query::Query;
 use self::rows::{Form, Rows, Work};
 use self::tables::Described;
 use self::two_phase::{Prepared, Verb};
+use super::edits::Edits;
 use super::routes::Routes;
 use super::statement::{Statement, Text};
 use crate::event::{EVENT_BYTES, Event, Keep};
@@ -116,8 +117,8 @@ pub enum Heard {
     Nothing,
     /// Nothing that matters, up to here.
     Passed(Position),
-    /// A transaction that changed rows of the tables ended here.
-    Transaction(Position, Vec<(PlaceId, Change)>),
+    /// A transaction that changed rows of the tables ended here; the edits beside that, where they are noted.
+    Transaction(Position, Vec<(PlaceId, Change)>, Edits),
 }
 
 /// Follows a stream of events from a position on.
@@ -135,6 +136,8 @@ pub struct Events {
     /// The tables that the transaction has described so far.
     tables: HashMap<u64, Described>,
     changes: Vec<(PlaceId, Change)>,
+    /// `None`: nobody wants to know.
+    edits: Option<Edits>,
     prepared: Prepared,
     /// Since this was asked last, a statement has changed rights, views or stored programs.
     redefined: bool,
@@ -163,6 +166,7 @@ impl Events {
             unpacking: false,
             tables: HashMap::new(),
             changes: Vec::new(),
+            edits: None,
             prepared: Prepared::default(),
             redefined: false,
             most,
@@ -174,6 +178,12 @@ impl Events {
     /// True once when a statement has changed rights, views or stored programs.
     pub fn has_redefined(&mut self) -> bool {
         std::mem::take(&mut self.redefined)
+    }
+
+    /// The same where edits of rows are noted, or not.
+    pub fn noting_edits(mut self, noted: bool) -> Events {
+        self.edits = noted.then(Edits::default);
+        self
     }
 
     /// The same where what is compressed may unpack to so many bytes.
@@ -341,16 +351,20 @@ impl Events {
         self.unpacking = false;
         self.tables.clear();
         let changes = std::mem::take(&mut self.changes);
-        if changes.is_empty() {
+        let edits = self.edits.as_mut().map(std::mem::take).unwrap_or_default();
+        if changes.is_empty() && edits.is_empty() {
             Heard::Passed(self.at)
         } else {
-            Heard::Transaction(self.at, changes)
+            Heard::Transaction(self.at, changes, edits)
         }
     }
 
     /// What was done for nothing, or is not to be read before XA COMMIT.
     fn forget(&mut self) -> Heard {
         self.changes.clear();
+        if let Some(edits) = &mut self.edits {
+            edits.clear();
+        }
         self.commit()
     }
 
@@ -359,7 +373,7 @@ impl Events {
         if in_one_phase {
             return Ok(self.commit());
         }
-        if self.changes.is_empty() {
+        if self.changes.is_empty() && self.edits.as_ref().is_none_or(Edits::is_empty) {
             self.prepared.without_changes(transaction);
         }
         Ok(self.forget())
@@ -454,7 +468,7 @@ impl Events {
             Some(table) => table,
         };
         let rows = Rows::read(form, &event.body)?;
-        let (changes, most) = (&mut self.changes, self.most);
+        let (changes, edits, most) = (&mut self.changes, &mut self.edits, self.most);
         if !self.work.unpacks(&rows, self.event_bytes)? {
             return Ok(Heard::Unfinished);
         }
@@ -484,7 +498,7 @@ impl Events {
                 }
             }
             let all = rows.some(columns, route, at, &mut self.work, |old, new| {
-                changes::note(route, old, new, changes);
+                changes::note(route, old, new, changes, edits.as_mut());
                 if changes.len() > most {
                     return Err(Lost::TooLarge(most));
                 }

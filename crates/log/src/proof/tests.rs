@@ -9,6 +9,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::*;
+use crate::edits::Edits;
 use crate::evidence::{Message, State, Table};
 use crate::queue::Cut;
 use crate::routes::{Column, Route, Routes};
@@ -158,7 +159,8 @@ impl World {
     fn deliver(&mut self) {
         if let Some(changes) = self.logged.get(self.delivered) {
             self.delivered += 1;
-            self.following.push(end_of(self.delivered), changes.clone());
+            self.following
+                .push(end_of(self.delivered), changes.clone(), &Edits::default());
         }
     }
 
@@ -499,6 +501,7 @@ fn a_row_that_is_as_it_cannot_be_is_told() {
                 id: 5,
             },
         )],
+        &Edits::default(),
     );
     let now = start();
     let mut proof = Proof::new(generation, now);

@@ -6,10 +6,12 @@ use headwater_wire::command::LAST_PREPARED;
 
 impl Commands {
     /// A call that waits until the replies before it have ended.
-    pub(super) fn ask(&self, length: usize, wanted: Wanted, dress: Dress) -> ClientStep {
+    pub(super) fn ask(&mut self, length: usize, wanted: Wanted, dress: Dress) -> ClientStep {
         if !self.is_idle() {
             return ClientStep::Hold;
         }
+        // What the call leaves comes in the place of what the statement before it left.
+        self.take_aside();
         ClientStep::Call(Box::new(Asked {
             length,
             wanted,

@@ -63,6 +63,10 @@ impl Commands {
             (false, _) => return self.execute_unread(id, header, input),
         };
         let effects = self.execution_effects(id);
+        if !effects.diagnostics {
+            // It is a SELECT, and leaves its own in its place.
+            self.take_aside();
+        }
         if let Some(step) = self.settle_first(effects, None) {
             return step;
         }

@@ -44,9 +44,8 @@ impl<K: Feeds> World<'_, K> {
             _ => {}
         }
         let told = Told {
-            bytes,
-            outcome,
             narrowed: false,
+            ..Told::narrowed(bytes, outcome)
         };
         Ok((Stage::Ended, Need::Tell(told)))
     }
@@ -67,11 +66,7 @@ impl<K: Feeds> World<'_, K> {
         match &outcome {
             Outcome::Ok(ok) if ok.warnings == 0 => {}
             Outcome::Err(error) if error.code == INTERRUPTED => {
-                let told = Told {
-                    bytes,
-                    outcome,
-                    narrowed: true,
-                };
+                let told = Told::narrowed(bytes, outcome);
                 return Ok((Stage::Ended, Need::Tell(told)));
             }
             _ => {
@@ -109,10 +104,10 @@ impl<K: Feeds> World<'_, K> {
             ));
         }
         let bytes = self.described(template, &wishes, &candidates, bytes)?;
+        let fill = self.fill(template, &wishes, &candidates, &bytes);
         let told = Told {
-            bytes,
-            outcome,
-            narrowed: true,
+            fill,
+            ..Told::narrowed(bytes, outcome)
         };
         let waiting = Stage::Waiting(subject, wishes, candidates, told);
         Ok((waiting, Need::Unchanged))

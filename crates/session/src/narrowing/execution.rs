@@ -193,11 +193,7 @@ impl<K: Feeds> World<'_, K> {
             (Some(own), _) => self.execute(executed, own, subject, wishes, candidates, &plan),
             (None, Outcome::Err(error)) if error.code == INTERRUPTED => {
                 statements.owned(executed.statement);
-                let told = Told {
-                    bytes: reply.bytes.ok_or(Why::Failed)?,
-                    outcome,
-                    narrowed: true,
-                };
+                let told = Told::narrowed(reply.bytes.ok_or(Why::Failed)?, outcome);
                 Ok((Stage::Ended, Need::Tell(told)))
             }
             _ => Err(Why::Failed),

@@ -7,6 +7,7 @@
 )]
 
 mod executed;
+mod kept;
 
 use std::collections::VecDeque;
 
@@ -128,6 +129,8 @@ fn settings() -> Settings {
         ahead: Some(0),
         plans: 7,
         steers: false,
+        account: b"app@%/-".to_vec(),
+        rows: Some(b"utf8mb4".to_vec()),
     }
 }
 
@@ -151,6 +154,7 @@ impl Scene {
                 privileges_ttl: Duration::from_secs(1),
                 always: true,
                 exact: false,
+                rows: false,
             },
             now: Instant::now(),
             told: None,
@@ -225,7 +229,12 @@ fn said(need: &Need, text: &str) -> String {
                 false => format!("run {own}"),
             }
         }
+        Need::Page(want) => {
+            let (ids, offset, limit) = (&want.named, want.offset, want.limit);
+            format!("page of {ids:?} {offset} {limit}")
+        }
         Need::Unchanged => "unchanged?".into(),
+        Need::Tell(told) if told.kept => "tell what was kept".into(),
         Need::Tell(told) if told.narrowed => "tell".into(),
         Need::Tell(_) => "tell, as it is".into(),
         Need::Relay(why) => format!("relay {}", why.label()),
@@ -239,6 +248,7 @@ fn named(ids: &[u64], all: bool) -> Input {
         all,
         tied: false,
         authors: 2,
+        generation: 1,
     }))
 }
 
@@ -530,7 +540,7 @@ fn in_a_transaction_candidates_that_have_changed_are_not_taken_anew() {
 
 #[test]
 fn a_level_that_is_told_only_now_is_heeded() {
-    let values = "tl one 100 LOCKS SYSTEM UTC 7 1 - ROW 16777216 18446744073709551615 1 0 0 0 OFF 0 0 - 9223372036854775807 1000";
+    let values = "tl one 100 LOCKS SYSTEM UTC 7 1 app@%/- utf8mb4 - ROW 16777216 18446744073709551615 1 0 0 0 OFF 0 0 - 9223372036854775807 1000";
     let row = |locks: &str| {
         let values = values.replace("LOCKS", locks);
         let cell = |value: &str| (value != "-").then(|| value.to_owned());

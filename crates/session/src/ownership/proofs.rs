@@ -11,10 +11,7 @@ use super::stage::{Refusal, Subject, World, failed};
 use super::{INTERRUPTED, Knowledge};
 use crate::reason::Reason;
 use crate::result_table::Rows;
-use crate::standing::ExecuteRight;
-
-/// So many times within its `wait_timeout` a session is heard of by the server while it makes calls.
-const HEARD_OF: u32 = 50;
+use crate::standing::{ExecuteRight, HEARD_OF};
 
 impl<K: Knowledge> World<'_, K> {
     /// What is not known of the session now.

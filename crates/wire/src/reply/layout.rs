@@ -59,6 +59,48 @@ impl Layout {
     }
 }
 
+/// A whole reply of one result set, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// The payload of each column definition.
+    pub definitions: Vec<Range<usize>>,
+    /// Where the packet of the first row begins, or that behind the columns if there is no row.
+    pub rows_from: usize,
+    /// The payload of each row.
+    pub rows: Vec<Range<usize>>,
+    /// The payload at the end.
+    pub last: Range<usize>,
+}
+
+impl Parts {
+    /// Takes a reply apart that was followed to its end, and ended well. `None`: it leaves its column definitions out, or is not made
+    /// of columns and rows alone.
+    #[must_use]
+    pub fn read(reply: &[u8], capabilities: Capabilities) -> Option<Parts> {
+        let layout = Layout::read(reply, capabilities)?;
+        let definitions = layout.definitions?;
+        let mut packets = Packets {
+            reply,
+            at: definitions.last()?.end,
+        };
+        if layout.columns_end.is_some() {
+            packets.next()?;
+        }
+        let rows_from = packets.at;
+        let mut rows = Vec::new();
+        while let Some(packet) = packets.next() {
+            rows.push(packet);
+        }
+        let last = rows.pop()?;
+        (last.end == reply.len()).then_some(Parts {
+            definitions,
+            rows_from,
+            rows,
+            last,
+        })
+    }
+}
+
 /// A whole reply that ended well, as it is told to a client that has its column definitions. `None`: it leaves out none.
 #[must_use]
 pub fn without_definitions(reply: &[u8], capabilities: Capabilities) -> Option<Vec<u8>> {

@@ -40,7 +40,7 @@ fn tell(events: &mut Events, log: &Log, story: &[Vec<u8>]) -> (Vec<String>, Opti
             match events.take(&event, &routes()) {
                 Ok(Heard::Nothing | Heard::Unfinished) => {}
                 Ok(Heard::Passed(to)) => at = Some(to),
-                Ok(Heard::Transaction(to, changes)) => {
+                Ok(Heard::Transaction(to, changes, _)) => {
                     at = Some(to);
                     tells.extend(told(&changes));
                 }

@@ -90,7 +90,7 @@ fn transaction(all: &[Event], routes: &Routes) -> Result<Vec<(PlaceId, Change)>,
         events.take(event, routes)?;
     }
     match events.take(&event(XID, 2_000, 0, &[0; 8]), routes)? {
-        Heard::Transaction(_, changes) => Ok(changes),
+        Heard::Transaction(_, changes, _) => Ok(changes),
         _ => Ok(Vec::new()),
     }
 }

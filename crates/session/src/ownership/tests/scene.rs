@@ -271,6 +271,8 @@ pub(super) fn settings_for(wait_timeout: Duration) -> Settings {
         ahead: None,
         plans: 7,
         steers: false,
+        account: b"app@%/-".to_vec(),
+        rows: Some(b"utf8mb4".to_vec()),
     }
 }
 
@@ -328,11 +330,11 @@ pub(super) fn settings_with(database: Option<&str>, other: &[(&str, &str)]) -> A
     let query = crate::probe::settings_query(true);
     // The identity's own expression has commas and variables in it, and so have the two that stand for what plans follow.
     let (front, _) = query.split_once(",CRC32(").unwrap();
-    let (_, back) = query.split_once(",@@sql_mode").unwrap();
+    let (_, back) = query.rsplit_once(",@@sql_mode").unwrap();
     let front = front.split(",@@");
     let names = front
         .skip_while(|name| *name != "wait_timeout")
-        .chain(["plans", "plans_as_all", "sql_mode"])
+        .chain(["plans", "plans_as_all", "account", "rows", "sql_mode"])
         .chain(back.split(",@@").skip(1));
     let values = names.map(|name| {
         let changed = other.iter().find(|(changed, _)| *changed == name);

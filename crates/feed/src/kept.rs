@@ -1,0 +1,167 @@
+//! What is known of a template whose rows are kept: under which literals and settings, what stands around the rows of a reply, and for
+//! which accounts the server has answered lately.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use lru::LruCache;
+
+use crate::cost::Crowd;
+
+/// What stands around the rows of a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// All packets in front of the rows.
+    pub head: Vec<u8>,
+    /// The number of the packet behind those.
+    pub sequence: u8,
+    /// The payload of the packet behind the rows.
+    pub last: Vec<u8>,
+    /// Its status flags.
+    pub status: u16,
+}
+
+/// Statements of a template that show messages alike.
+#[derive(Debug)]
+struct Variant {
+    number: u64,
+    /// By how many authors they name.
+    frames: [Option<Arc<Frame>>; Crowd::COUNT],
+}
+
+/// Under so many literals and settings rows of a template are kept.
+const VARIANTS: NonZeroUsize = NonZeroUsize::new(1_000).unwrap();
+/// So many accounts are remembered.
+const ACCOUNTS: NonZeroUsize = NonZeroUsize::new(1_000).unwrap();
+/// One statement in so many is answered by the server in any case: what it says of columns is looked at again.
+const LOOKED_AT: u64 = 1_000;
+
+/// See the module.
+#[derive(Debug)]
+pub struct KeptRows {
+    variants: Mutex<LruCache<Box<[u8]>, Variant>>,
+    /// When an account's statement was sent that the server answered without an error.
+    answered: Mutex<LruCache<Box<[u8]>, Instant>>,
+    count: AtomicU64,
+}
+
+impl Default for KeptRows {
+    fn default() -> Self {
+        KeptRows {
+            variants: Mutex::new(LruCache::new(VARIANTS)),
+            answered: Mutex::new(LruCache::new(ACCOUNTS)),
+            count: AtomicU64::new(0),
+        }
+    }
+}
+
+/// Numbers of variants: none is given twice, whatever template it is of.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+impl KeptRows {
+    /// The variant of statements with these literals and settings, and what stands around its rows where so many authors are named, if
+    /// that is known.
+    #[must_use]
+    pub fn variant(&self, key: &[u8], crowd: Crowd) -> Option<(u64, Arc<Frame>)> {
+        let mut variants = lock(&self.variants);
+        let variant = variants.get(key)?;
+        let frame = variant.frames.get(crowd.number())?.as_ref()?;
+        Some((variant.number, Arc::clone(frame)))
+    }
+
+    /// The server has answered such a statement so; tells the number of the variant.
+    pub fn answered_so(&self, key: &[u8], crowd: Crowd, frame: Frame) -> u64 {
+        let mut variants = lock(&self.variants);
+        if !variants.contains(key) {
+            let variant = Variant {
+                number: NEXT.fetch_add(1, Ordering::Relaxed),
+                frames: Default::default(),
+            };
+            variants.put(key.into(), variant);
+        }
+        let Some(variant) = variants.get_mut(key) else {
+            return u64::MAX;
+        };
+        if let Some(own) = variant.frames.get_mut(crowd.number())
+            && own.as_deref() != Some(&frame)
+        {
+            *own = Some(Arc::new(frame));
+        }
+        variant.number
+    }
+
+    /// An account's statement that was sent then was answered without an error.
+    pub fn may_read(&self, account: &[u8], sent: Instant) {
+        lock(&self.answered).put(account.into(), sent);
+    }
+
+    /// True where an account was answered within so much time before `now`.
+    #[must_use]
+    pub fn might_read(&self, account: &[u8], within: Duration, now: Instant) -> bool {
+        let mut answered = lock(&self.answered);
+        let sent = answered.get(account);
+        sent.is_some_and(|sent| now.saturating_duration_since(*sent) < within)
+    }
+
+    /// True for one statement in so many.
+    pub fn is_looked_at(&self) -> bool {
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        count % LOOKED_AT == LOOKED_AT - 1
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::disallowed_methods)]
+mod tests {
+    use super::*;
+
+    fn frame(last: u8) -> Frame {
+        Frame {
+            head: vec![1, 2, 3],
+            sequence: 4,
+            last: vec![last],
+            status: 2,
+        }
+    }
+
+    #[test]
+    fn a_variant_is_known_once_it_was_answered_for_as_many_authors() {
+        let kept = KeptRows::default();
+        let (few, many) = (Crowd::of(3), Crowd::of(60));
+        assert_eq!(kept.variant(b"a", few), None);
+        let number = kept.answered_so(b"a", few, frame(1));
+        assert_eq!(kept.variant(b"a", few), Some((number, Arc::new(frame(1)))));
+        assert_eq!(kept.variant(b"a", many), None);
+        assert_eq!(kept.answered_so(b"a", many, frame(2)), number);
+        assert_ne!(kept.answered_so(b"b", few, frame(1)), number);
+        // Another template's.
+        assert_ne!(KeptRows::default().answered_so(b"a", few, frame(1)), number);
+        assert_eq!(kept.answered_so(b"a", few, frame(9)), number);
+        assert_eq!(kept.variant(b"a", few).unwrap().1.last, [9]);
+    }
+
+    #[test]
+    fn a_right_lasts_for_a_while() {
+        let kept = KeptRows::default();
+        let (sent, ttl) = (Instant::now(), Duration::from_secs(1));
+        assert!(!kept.might_read(b"app@%", ttl, sent));
+        kept.may_read(b"app@%", sent);
+        assert!(kept.might_read(b"app@%", ttl, sent + ttl / 2));
+        assert!(!kept.might_read(b"app@%", ttl, sent + ttl));
+        assert!(!kept.might_read(b"other@%", ttl, sent));
+        assert!(!kept.might_read(b"app@%", Duration::ZERO, sent));
+    }
+
+    #[test]
+    fn one_in_a_thousand_is_looked_at() {
+        let kept = KeptRows::default();
+        let looked = (0..5_000).filter(|_| kept.is_looked_at());
+        assert_eq!(looked.count(), 5);
+    }
+}

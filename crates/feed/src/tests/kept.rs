@@ -1,0 +1,171 @@
+//! Which statements' rows may be kept, and what these depend on.
+
+use headwater_timeline::{Integer, KeyType};
+
+use super::{read, shaped};
+use crate::bind::{Parameter, Statement, Types};
+
+const UNSIGNED: Integer = Integer {
+    bits: 32,
+    signed: false,
+};
+
+/// The literals that rows depend on; `None`: rows depend on more.
+fn kept(text: &str, by_time: bool, parameters: &[Parameter]) -> Option<String> {
+    let shape = shaped(text, by_time).unwrap_or_else(|refused| panic!("{refused:?}: {text}"));
+    let (words, _) = read(text);
+    let statement = Statement {
+        text: text.as_bytes(),
+        words: &words,
+        parameters,
+        ahead: Some(0),
+    };
+    let types = Types {
+        id: UNSIGNED,
+        author: UNSIGNED,
+        key: by_time.then_some(KeyType::Datetime(0)),
+    };
+    let literals = shape.keep?.literals(statement, types)?;
+    Some(String::from_utf8(literals).unwrap().replace('\0', " "))
+}
+
+fn of(condition: &str) -> Option<String> {
+    let select = "SELECT m.id, m.body FROM message m";
+    kept(
+        &format!("{select} WHERE {condition} ORDER BY m.id DESC LIMIT 20 OFFSET 40"),
+        false,
+        &[],
+    )
+}
+
+#[test]
+fn rows_depend_on_the_message_and_on_other_literals() {
+    for (condition, literals) in [
+        ("m.user_id IN (1,2)", ""),
+        ("m.user_id = 7", ""),
+        (
+            "m.user_id = 7 AND m.hidden = 0 AND kind IN ('a','b')",
+            "0 ('a','b') ",
+        ),
+        (
+            "m.user_id IN (SELECT author FROM follower WHERE reader = 5)",
+            "",
+        ),
+        (
+            "EXISTS (SELECT 1 FROM follower f WHERE f.author = m.user_id AND f.reader = 5) AND m.score > 3",
+            "3 ",
+        ),
+        (
+            "(m.user_id IN (SELECT f.author FROM follower f WHERE 5 = f.reader) OR m.user_id = 5) AND m.body LIKE 'a%'",
+            "'a%' ",
+        ),
+        // From where on is no matter of a row's, as far as it is read.
+        ("m.user_id = 7 AND m.id < 900", ""),
+        ("m.id <= 900 AND m.user_id = 7", ""),
+        ("m.user_id = 7 AND m.id > 900", "900 "),
+        ("m.user_id = 7 AND m.id BETWEEN 3 AND 900", "3 900 "),
+        (
+            "m.user_id = 7 AND m.id < 99999999999999999999",
+            "99999999999999999999 ",
+        ),
+        ("m.user_id = 7 AND (m.id < 900 OR m.hidden = 1)", "900 1 "),
+        // A second condition about authors is one like others.
+        (
+            "m.user_id IN (SELECT author FROM follower WHERE reader = 5) AND m.user_id > 8",
+            "8 ",
+        ),
+    ] {
+        assert_eq!(of(condition).as_deref(), Some(literals), "{condition}");
+    }
+}
+
+#[test]
+fn rows_that_depend_on_more_are_not_kept() {
+    for condition in [
+        "m.user_id IN (SELECT author FROM follower WHERE reader = 5 AND accepted = 1)",
+        "EXISTS (SELECT 1 FROM follower f WHERE f.author = m.user_id AND f.reader = 5 AND f.accepted = 1)",
+        "m.user_id = 7 AND m.created_at < NOW()",
+        "m.user_id = 7 AND m.user_id NOT IN (SELECT whom FROM block WHERE who = 7)",
+        "m.user_id = 7 AND EXISTS (SELECT 1 FROM tag WHERE tag.message_id = m.id)",
+        "m.user_id IN (1,2) AND m.user_id IN (2,3)",
+        "m.user_id IN (SELECT author FROM follower WHERE reader = 5) AND m.user_id = 3",
+        "(m.user_id = 7 OR (m.user_id = 8 AND m.hidden = 0))",
+    ] {
+        assert_eq!(of(condition), None, "{condition}");
+    }
+}
+
+#[test]
+fn messages_may_be_joined_with_edges_and_nothing_else() {
+    let joined = |items: &str, condition: &str| {
+        let from = "FROM message m JOIN follower f ON f.author = m.user_id";
+        kept(
+            &format!("SELECT {items} {from} WHERE {condition} ORDER BY m.id DESC LIMIT 20"),
+            false,
+            &[],
+        )
+    };
+    assert_eq!(
+        joined("m.*", "f.reader = 5 AND m.hidden = 0").as_deref(),
+        Some("0 ")
+    );
+    assert_eq!(
+        joined("m.id, 'x', COALESCE(m.body, 'y')", "f.reader = 5").as_deref(),
+        Some("'x' 'y' ")
+    );
+    for (items, condition) in [
+        ("*", "f.reader = 5"),
+        ("m.id, f.accepted", "f.reader = 5"),
+        ("m.*", "f.reader = 5 AND f.accepted = 1"),
+        ("m.*", "f.reader = 5 AND m.user_id IN (1,2)"),
+        ("m.id, COALESCE(f.accepted, m.id)", "f.reader = 5"),
+    ] {
+        assert_eq!(joined(items, condition), None, "{items} {condition}");
+    }
+    for joined in [
+        "message m JOIN follower f ON f.author = m.user_id JOIN users u ON u.id = m.user_id",
+        "message m JOIN follower f ON f.author = m.user_id LEFT JOIN users u ON u.id = m.user_id",
+    ] {
+        let text =
+            format!("SELECT m.id FROM {joined} WHERE f.reader = 5 ORDER BY m.id DESC LIMIT 20");
+        assert_eq!(kept(&text, false, &[]), None, "{joined}");
+    }
+}
+
+#[test]
+fn cursors_of_keys_are_no_matter_of_rows() {
+    let by_time = |condition: &str| {
+        kept(
+            &format!(
+                "SELECT id FROM message WHERE user_id = 7 AND {condition} ORDER BY created_at DESC, id DESC LIMIT 9"
+            ),
+            true,
+            &[],
+        )
+    };
+    let ten = "'2026-01-31 10:00:00'";
+    for condition in [
+        format!("created_at < {ten}"),
+        format!("(created_at, id) < ({ten}, 9)"),
+        format!("(created_at < {ten} OR (created_at = {ten} AND id < 9))"),
+    ] {
+        assert_eq!(by_time(&condition).as_deref(), Some(""), "{condition}");
+    }
+    assert_eq!(by_time("id < 9").as_deref(), Some("9 "));
+    // Which of those of one key come first is the server's choice.
+    let ties = "SELECT id FROM message WHERE user_id = 7 ORDER BY created_at DESC LIMIT 9";
+    assert_eq!(kept(ties, true, &[]), None);
+}
+
+#[test]
+fn values_of_parameters_stand_for_literals() {
+    let text = "SELECT id FROM message WHERE user_id IN (?, ?) AND hidden = ? AND id < ? ORDER BY id DESC LIMIT ?";
+    let values = |hidden| {
+        let all = [3, 4, hidden, 900, 20].map(Parameter::Integer);
+        kept(text, false, &all)
+    };
+    assert!(values(0).is_some());
+    assert_eq!(values(0), values(0));
+    assert_ne!(values(0), values(1));
+    assert_eq!(kept(text, false, &[]), None);
+}

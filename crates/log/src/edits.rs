@@ -1,0 +1,270 @@
+//! Rows that transactions changed, whatever of them it was: what was kept of them is not theirs any more.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use headwater_timeline::index::{Change, PlaceId};
+
+/// A message's row: of which place, and its id.
+pub type Row = (PlaceId, u64);
+
+/// The rows of messages that one transaction changed in other columns than those that memory is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edits {
+    rows: HashSet<Row>,
+    /// So many rows of these that nobody counts them.
+    all: HashSet<PlaceId>,
+}
+
+/// A transaction that changes more rows is taken to have changed all of the table.
+const MOST_ROWS: usize = 10_000;
+/// Rows whose last change is remembered: of others it is not known that it is long ago.
+const REMEMBERED: usize = 100_000;
+
+impl Edits {
+    /// With one more row.
+    pub fn add(&mut self, row: Row) {
+        if self.all.contains(&row.0) {
+            return;
+        }
+        self.rows.insert(row);
+        if self.rows.len() > MOST_ROWS {
+            self.add_all(row.0);
+        }
+    }
+
+    /// With all rows of a place's messages.
+    pub fn add_all(&mut self, place: PlaceId) {
+        self.all.insert(place);
+        self.rows.retain(|(of, _)| *of != place);
+    }
+
+    /// With the rows that these changes are about.
+    pub fn add_changed(&mut self, changes: &[(PlaceId, Change)]) {
+        for (place, change) in changes {
+            match *change {
+                Change::Posted { id, .. } | Change::Removed { id, .. } => self.add((*place, id)),
+                Change::MessagesLost => self.add_all(*place),
+                Change::Followed { .. } | Change::Unfollowed { .. } | Change::FollowsLost => {}
+            }
+        }
+    }
+
+    /// True where nothing was changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.all.is_empty()
+    }
+
+    /// Nothing was changed.
+    pub fn clear(&mut self) {
+        self.rows.clear();
+        self.all.clear();
+    }
+
+    /// The rows, but for those of which all were changed.
+    pub fn rows(&self) -> impl Iterator<Item = Row> + '_ {
+        self.rows.iter().copied()
+    }
+
+    /// Places of which all rows may have been changed.
+    pub fn all(&self) -> impl Iterator<Item = PlaceId> + '_ {
+        self.all.iter().copied()
+    }
+}
+
+/// A moment among the changes of rows: so many had been received.
+pub type Tick = u64;
+
+/// When rows were changed last, as far as the log has told, and which of these changes can be read for certain.
+#[derive(Debug, Default)]
+pub struct Edited {
+    /// How many changes were received.
+    received: Tick,
+    /// Changes with lower numbers can be read.
+    readable: Tick,
+    /// Those below this number can be read once transaction so-and-so can.
+    waiting: VecDeque<(u64, Tick)>,
+    last: HashMap<Row, Tick>,
+    order: VecDeque<(Tick, Row)>,
+    /// Rows that are not remembered were changed below this number.
+    forgotten: Tick,
+}
+
+impl Edited {
+    /// A transaction was received that changed these rows: it can be read once one with the number `behind` can, for servers commit in
+    /// the order of the log.
+    pub fn note(&mut self, edits: &Edits, behind: u64) {
+        if edits.is_empty() {
+            return;
+        }
+        for row in edits.rows() {
+            self.last.insert(row, self.received);
+            self.order.push_back((self.received, row));
+            self.received += 1;
+        }
+        if edits.all().next().is_some() {
+            self.received += 1;
+            self.forgotten = self.received;
+            self.last.clear();
+            self.order.clear();
+        }
+        while self.order.len() > REMEMBERED {
+            let Some((tick, row)) = self.order.pop_front() else {
+                break;
+            };
+            if let Entry::Occupied(last) = self.last.entry(row)
+                && *last.get() == tick
+            {
+                last.remove();
+            }
+            self.forgotten = tick + 1;
+        }
+        match self.waiting.back_mut() {
+            Some((own, tick)) if *own == behind => *tick = self.received,
+            _ => self.waiting.push_back((behind, self.received)),
+        }
+    }
+
+    /// Transactions with lower numbers can be read.
+    pub fn readable_below(&mut self, number: u64) {
+        while let Some((behind, tick)) = self.waiting.front()
+            && *behind < number
+        {
+            self.readable = self.readable.max(*tick);
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Changes with lower numbers than this can be read.
+    pub fn readable_to(&mut self, tick: Tick) {
+        self.readable = self.readable.max(tick);
+        while self.waiting.front().is_some_and(|(_, own)| *own <= tick) {
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Up to here all changes can be read.
+    #[must_use]
+    pub fn readable(&self) -> Tick {
+        self.readable
+    }
+
+    /// How many changes were received; `None` where all of them can be read.
+    #[must_use]
+    pub fn unread(&self) -> Option<Tick> {
+        (self.readable < self.received).then_some(self.received)
+    }
+
+    /// True if a row has not changed since all changes could be read up to there: what was read of it since then is what it is.
+    #[must_use]
+    pub fn is_as_before(&self, row: Row, readable: Tick) -> bool {
+        match self.last.get(&row) {
+            Some(last) => *last < readable,
+            None => self.forgotten <= readable,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOME: PlaceId = PlaceId(0);
+    const AWAY: PlaceId = PlaceId(1);
+
+    fn edits(rows: &[Row]) -> Edits {
+        let mut edits = Edits::default();
+        rows.iter().for_each(|row| edits.add(*row));
+        edits
+    }
+
+    #[test]
+    fn a_row_is_as_before_once_its_change_can_be_read() {
+        let mut edited = Edited::default();
+        edited.note(&edits(&[(HOME, 7)]), 3);
+        assert_eq!((edited.readable(), edited.unread()), (0, Some(1)));
+        // What is read now may be the row as it was, or as it is.
+        assert!(!edited.is_as_before((HOME, 7), edited.readable()));
+        assert!(edited.is_as_before((HOME, 8), edited.readable()));
+        assert!(edited.is_as_before((AWAY, 7), edited.readable()));
+        edited.readable_below(3);
+        assert_eq!(edited.unread(), Some(1));
+        edited.readable_below(4);
+        let read = edited.readable();
+        assert!(edited.unread().is_none() && edited.is_as_before((HOME, 7), read));
+        // And changed again, behind what was read.
+        edited.note(&edits(&[(HOME, 7)]), 4);
+        assert!(!edited.is_as_before((HOME, 7), read));
+        edited.readable_to(2);
+        assert!(!edited.is_as_before((HOME, 7), read));
+        assert!(edited.is_as_before((HOME, 7), edited.readable()));
+    }
+
+    #[test]
+    fn what_is_told_at_once_may_be_readable_one_by_one() {
+        let mut edited = Edited::default();
+        edited.note(&edits(&[(HOME, 1)]), 1);
+        edited.note(&edits(&[(HOME, 2)]), 2);
+        edited.note(&edits(&[(HOME, 3)]), 2);
+        edited.readable_below(2);
+        assert_eq!((edited.readable(), edited.unread()), (1, Some(3)));
+        edited.readable_below(3);
+        assert_eq!(edited.readable(), 3);
+    }
+
+    #[test]
+    fn many_rows_are_all_rows() {
+        let mut all = Edits::default();
+        for id in 0..=MOST_ROWS as u64 {
+            all.add((HOME, id));
+        }
+        all.add((AWAY, 1));
+        all.add((HOME, 9));
+        assert_eq!(all.all().collect::<Vec<_>>(), [HOME]);
+        assert_eq!(all.rows().collect::<Vec<_>>(), [(AWAY, 1)]);
+        let mut edited = Edited::default();
+        edited.note(&all, 0);
+        assert!(!edited.is_as_before((HOME, 5), edited.readable()));
+        assert!(!edited.is_as_before((AWAY, 5), edited.readable()));
+        edited.readable_below(1);
+        assert!(edited.is_as_before((HOME, 5), edited.readable()));
+    }
+
+    #[test]
+    fn what_is_forgotten_is_not_taken_for_nothing() {
+        let mut edited = Edited::default();
+        let before = edited.readable();
+        for id in 0..=REMEMBERED as u64 {
+            edited.note(&edits(&[(HOME, id)]), id);
+        }
+        assert_eq!(edited.order.len(), REMEMBERED);
+        assert!(!edited.is_as_before((HOME, 0), before));
+        edited.readable_below(1);
+        assert!(edited.is_as_before((HOME, 0), edited.readable()));
+        assert!(!edited.is_as_before((HOME, 1), edited.readable()));
+    }
+
+    #[test]
+    fn changes_of_memory_are_changes_of_rows() {
+        let mut edits = Edits::default();
+        let posted = Change::Posted {
+            author: 1,
+            key: 0,
+            id: 5,
+        };
+        let followed = Change::Followed {
+            reader: 1,
+            author: 2,
+        };
+        edits.add_changed(&[
+            (HOME, posted),
+            (HOME, followed),
+            (AWAY, Change::MessagesLost),
+        ]);
+        assert_eq!(edits.rows().collect::<Vec<_>>(), [(HOME, 5)]);
+        assert_eq!(edits.all().collect::<Vec<_>>(), [AWAY]);
+        edits.clear();
+        assert!(edits.is_empty());
+    }
+}

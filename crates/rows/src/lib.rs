@@ -1,0 +1,126 @@
+//! Rows as the server sent them, kept by the message that they show.
+//!
+//! What a statement shows of a message depends on its template, its other literals and the session's settings: together these are a
+//! *variant*. Under a variant a message is a row, or it is filtered out. Whoever keeps rows says when they are what they were no
+//! more: [`Rows::forget`].
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `shard` | the rows of some of the messages |
+//! | `segment` | where their bytes lie, one behind the other |
+//! | `page` | packets of a reply, made of rows |
+
+mod page;
+mod segment;
+mod shard;
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use headwater_timeline::index::PlaceId;
+
+pub use page::Page;
+use shard::Shard;
+
+/// A message: of which place, and its id.
+pub type Message = (PlaceId, u64);
+
+/// What a message looks like under one template, other literals and settings: a number that is never given twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Variant(pub u64);
+
+/// What the server said of a message under a variant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept<'a> {
+    /// This row, as it stands in a packet.
+    Row(&'a [u8]),
+    /// It passes the conditions; its row is not known.
+    Passes,
+    /// It does not pass the conditions.
+    FilteredOut,
+}
+
+/// Shards are locked one by one, so that sessions are not in each other's way.
+const SHARDS: usize = 16;
+
+/// Rows of all places.
+#[derive(Debug)]
+pub struct Rows {
+    shards: [Mutex<Shard>; SHARDS],
+    hasher: RandomState,
+}
+
+impl Rows {
+    /// None yet, and about so many bytes of them at most, what it takes to find them included.
+    #[must_use]
+    pub fn new(memory_bytes: usize) -> Rows {
+        Rows {
+            shards: std::array::from_fn(|_| Mutex::new(Shard::new(memory_bytes / SHARDS))),
+            hasher: RandomState::new(),
+        }
+    }
+
+    /// Keeps what the server said of a message, in place of what was kept. A row that is too long is not kept.
+    pub fn keep(&self, message: Message, variant: Variant, kept: Kept<'_>) {
+        let (hash, mut shard) = self.of(message);
+        shard.keep(message, variant, kept, hash, &self.hasher);
+    }
+
+    /// Tells what is kept of a message; `None`: nothing.
+    pub fn look<T>(
+        &self,
+        message: Message,
+        variant: Variant,
+        tell: impl FnOnce(Kept<'_>) -> T,
+    ) -> Option<T> {
+        let (hash, mut shard) = self.of(message);
+        shard.look(message, variant, hash).map(tell)
+    }
+
+    /// A message has changed: nothing that was kept of it holds any more.
+    pub fn forget(&self, message: Message) {
+        let (hash, mut shard) = self.of(message);
+        shard.forget(message, hash);
+    }
+
+    /// All messages of a place may have changed.
+    pub fn forget_all(&self, place: PlaceId) {
+        for number in 0..SHARDS {
+            self.shard(number).forget_all(place);
+        }
+    }
+
+    /// Nothing is kept any more.
+    pub fn clear(&self) {
+        for number in 0..SHARDS {
+            self.shard(number).clear();
+        }
+    }
+
+    /// How many bytes they take, with what it takes to find them.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        (0..SHARDS).map(|number| self.shard(number).bytes()).sum()
+    }
+
+    fn of(&self, message: Message) -> (u64, MutexGuard<'_, Shard>) {
+        let hash = self.hasher.hash_one(message);
+        // The table within a shard goes by the lowest and by the highest bits.
+        let number = usize::try_from(hash >> 32).unwrap_or_default() % SHARDS;
+        (hash, self.shard(number))
+    }
+
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "a number below the count of shards"
+    )]
+    fn shard(&self, number: usize) -> MutexGuard<'_, Shard> {
+        // A panic elsewhere leaves rows that can be read, or are not found.
+        self.shards[number]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+use std::collections::HashMap;
+
+use headwater_timeline::index::PlaceId;
+use proptest::prelude::*;
+
+use super::*;
+
+const HOME: PlaceId = PlaceId(0);
+const FIRST: Variant = Variant(1);
+
+/// What is kept, as a value of its own.
+fn told(kept: Kept<'_>) -> Option<Vec<u8>> {
+    match kept {
+        Kept::Row(row) => Some(row.to_vec()),
+        Kept::Passes | Kept::FilteredOut => None,
+    }
+}
+
+fn row(rows: &Rows, message: Message, variant: Variant) -> Option<Option<Vec<u8>>> {
+    rows.look(message, variant, told)
+}
+
+#[test]
+fn what_was_kept_is_told_until_its_message_changes() {
+    let rows = Rows::new(1 << 20);
+    let other = Variant(2);
+    assert_eq!(row(&rows, (HOME, 5), FIRST), None);
+    rows.keep((HOME, 5), FIRST, Kept::Row(b"one"));
+    rows.keep((HOME, 5), other, Kept::FilteredOut);
+    rows.keep((PlaceId(1), 5), FIRST, Kept::Row(b"away"));
+    assert_eq!(row(&rows, (HOME, 5), FIRST), Some(Some(b"one".to_vec())));
+    assert_eq!(row(&rows, (HOME, 5), other), Some(None));
+    rows.keep((HOME, 5), FIRST, Kept::Row(b"longer than before"));
+    assert_eq!(
+        row(&rows, (HOME, 5), FIRST),
+        Some(Some(b"longer than before".to_vec()))
+    );
+    rows.forget((HOME, 5));
+    assert_eq!(row(&rows, (HOME, 5), FIRST), None);
+    assert_eq!(row(&rows, (HOME, 5), other), None);
+    assert!(row(&rows, (PlaceId(1), 5), FIRST).is_some());
+    rows.forget_all(PlaceId(1));
+    assert_eq!(row(&rows, (PlaceId(1), 5), FIRST), None);
+    rows.keep((HOME, 6), FIRST, Kept::Row(b"six"));
+    rows.clear();
+    assert_eq!(row(&rows, (HOME, 6), FIRST), None);
+    rows.keep((HOME, 6), FIRST, Kept::Row(b"six"));
+    assert!(row(&rows, (HOME, 6), FIRST).is_some());
+}
+
+#[test]
+fn many_variants_of_a_message_make_room_for_each_other() {
+    let rows = Rows::new(1 << 20);
+    for number in 0..100 {
+        rows.keep((HOME, 5), Variant(number), Kept::FilteredOut);
+    }
+    let kept = |number: &u64| row(&rows, (HOME, 5), Variant(*number)).is_some();
+    let kept: Vec<u64> = (0..100).filter(kept).collect();
+    assert_eq!(kept, (84..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_was_used_outlives_what_was_not() {
+    let rows = Rows::new(1 << 20);
+    let body = [7; 100];
+    for id in 0..200 {
+        rows.keep((HOME, id), FIRST, Kept::Row(&body));
+    }
+    for id in 1_000..100_000 {
+        rows.keep((HOME, id), FIRST, Kept::Row(&body));
+        if id % 500 == 0 {
+            (0..50).for_each(|id| drop(row(&rows, (HOME, id), FIRST)));
+        }
+    }
+    assert!(rows.bytes() <= 1 << 20, "{}", rows.bytes());
+    let used = (0..50).filter(|id| row(&rows, (HOME, *id), FIRST).is_some());
+    assert!(used.count() > 45);
+    let unused = (50..200).filter(|id| row(&rows, (HOME, *id), FIRST).is_some());
+    assert_eq!(unused.count(), 0);
+}
+
+/// The memory that a row takes beyond its own bytes (`docs/rows.md`).
+#[test]
+fn a_row_costs_at_most_64_bytes_beyond_its_own() {
+    let rows = Rows::new(64 << 20);
+    let body = [7; 100];
+    let mut kept = 0_usize;
+    while rows.bytes() < 60 << 20 {
+        rows.keep((HOME, kept as u64), FIRST, Kept::Row(&body));
+        kept += 1;
+    }
+    let beyond = rows.bytes() / kept - body.len();
+    assert!(beyond <= 64, "{beyond}");
+}
+
+#[test]
+fn a_row_that_is_too_long_is_not_kept_and_takes_what_was_there_along() {
+    let rows = Rows::new(1 << 20);
+    rows.keep((HOME, 5), FIRST, Kept::Row(b"short"));
+    rows.keep((HOME, 5), FIRST, Kept::Row(&vec![1; 1 << 20]));
+    assert_eq!(row(&rows, (HOME, 5), FIRST), None);
+    let none = Rows::new(0);
+    none.keep((HOME, 5), FIRST, Kept::Row(&[1; 1_000]));
+    assert_eq!(row(&none, (HOME, 5), FIRST), None);
+}
+
+#[test]
+fn a_page_is_made_of_rows_that_pass() {
+    let rows = Rows::new(1 << 20);
+    for (id, kept) in [
+        (9, Kept::Row(&b"nine"[..])),
+        (8, Kept::FilteredOut),
+        (7, Kept::Row(b"seven")),
+        (6, Kept::Row(b"six")),
+    ] {
+        rows.keep((HOME, id), FIRST, kept);
+    }
+    let page = |messages: &[u64], all, part| {
+        let page = rows.page((HOME, FIRST), messages, all, part, (b"..".to_vec(), 254));
+        let has = rows.has_page((HOME, FIRST), messages, all, part);
+        assert_eq!(has, page.is_some(), "{messages:?} {all} {part:?}");
+        let page = page?;
+        Some((page.packets, page.rows))
+    };
+    let ids = [9, 8, 7, 6];
+    assert_eq!(
+        page(&ids, false, (0, 2)),
+        Some((b"..\x04\0\0\xfenine\x05\0\0\xffseven".to_vec(), 2))
+    );
+    assert_eq!(
+        page(&ids, false, (1, 2)),
+        Some((b"..\x05\0\0\xfeseven\x03\0\0\xffsix".to_vec(), 2))
+    );
+    // There may be more of them.
+    assert_eq!(page(&ids, false, (0, 4)), None);
+    assert_eq!(page(&ids, true, (2, 4)).map(|(_, rows)| rows), Some(1));
+    assert_eq!(page(&[], true, (0, 4)), Some((b"..".to_vec(), 0)));
+    // Nothing is known of one.
+    assert_eq!(page(&[9, 5, 7], false, (0, 2)), None);
+    assert!(page(&[9, 7, 5], false, (0, 2)).is_some());
+}
+
+#[test]
+fn rows_in_front_of_a_page_need_not_be_known() {
+    let rows = Rows::new(1 << 20);
+    rows.keep((HOME, 9), FIRST, Kept::Passes);
+    rows.keep((HOME, 8), FIRST, Kept::Row(b"eight"));
+    rows.keep((HOME, 8), FIRST, Kept::Passes);
+    let page = |part| {
+        let has = rows.has_page((HOME, FIRST), &[9, 8], false, part);
+        let page = rows.page((HOME, FIRST), &[9, 8], false, part, (Vec::new(), 1));
+        assert_eq!(has, page.is_some());
+        page.map(|page| page.packets)
+    };
+    assert_eq!(page((1, 1)), Some(b"\x05\0\0\x01eight".to_vec()));
+    assert_eq!(page((0, 1)), None);
+    rows.keep((HOME, 9), FIRST, Kept::Row(b"nine"));
+    assert!(page((0, 1)).is_some());
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Keep(u64, u64, Option<usize>),
+    Look(u64, u64),
+    Forget(u64),
+    ForgetAll,
+    Clear,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let id = 0..60_u64;
+    let variant = 0..4_u64;
+    prop_oneof![
+        60 => (id.clone(), variant.clone(), proptest::option::of(0..400_usize))
+            .prop_map(|(id, variant, len)| Act::Keep(id, variant, len)),
+        60 => (id.clone(), variant).prop_map(|(id, variant)| Act::Look(id, variant)),
+        10 => id.prop_map(Act::Forget),
+        1 => Just(Act::ForgetAll),
+        1 => Just(Act::Clear),
+    ]
+}
+
+proptest! {
+    /// Whatever makes room: what is told is what was kept last and not forgotten.
+    #[test]
+    fn what_is_told_is_what_was_kept_last(acts in proptest::collection::vec(act(), 1..1_500)) {
+        let rows = Rows::new(64 << 10);
+        let mut model: HashMap<(u64, u64), Option<Vec<u8>>> = HashMap::new();
+        for (number, act) in acts.into_iter().enumerate() {
+            match act {
+                Act::Keep(id, variant, len) => {
+                    let body = len.map(|len| vec![number.to_le_bytes()[0]; len]);
+                    let kept = body.as_deref().map_or(Kept::FilteredOut, Kept::Row);
+                    rows.keep((HOME, id), Variant(variant), kept);
+                    model.insert((id, variant), body);
+                }
+                Act::Look(id, variant) => {
+                    if let Some(told) = row(&rows, (HOME, id), Variant(variant)) {
+                        prop_assert_eq!(Some(&told), model.get(&(id, variant)));
+                    }
+                }
+                Act::Forget(id) => {
+                    rows.forget((HOME, id));
+                    model.retain(|(own, _), _| *own != id);
+                }
+                Act::ForgetAll => {
+                    rows.forget_all(HOME);
+                    model.clear();
+                }
+                Act::Clear => {
+                    rows.clear();
+                    model.clear();
+                }
+            }
+        }
+        prop_assert!(rows.bytes() <= 80 << 10, "{}", rows.bytes());
+    }
+}

@@ -1,0 +1,149 @@
+//! Pages of rows that are kept.
+
+use super::*;
+
+const NARROWED: &str = "run SELECT";
+
+/// A session whose statement was narrowed once, so that its rows are kept.
+fn filled() -> Scene {
+    let mut scene = Scene::learned(JOINED);
+    scene.policy.rows = true;
+    let fetched = vec![named(&[9, 8], false), reply(1, 2), Input::Unchanged(true)];
+    let needs = scene.play(JOINED, fetched);
+    assert_eq!(needs.last().unwrap(), "tell");
+    scene
+}
+
+fn paged() -> Input {
+    Input::Paged(Some(Paged {
+        packets: b"front".to_vec(),
+        rows: 2,
+    }))
+}
+
+/// The needs of one more statement behind the candidates.
+fn needs(scene: &mut Scene, fetched: Vec<Input>) -> Vec<String> {
+    let fetched = std::iter::once(named(&[9, 8], false)).chain(fetched);
+    let mut needs = scene.play(JOINED, fetched.collect());
+    needs.remove(0);
+    needs
+}
+
+fn narrows(scene: &mut Scene) -> bool {
+    let needs = needs(scene, Vec::new());
+    needs.first().unwrap().starts_with(NARROWED)
+}
+
+#[test]
+fn a_page_of_kept_rows_is_told_without_a_question() {
+    let mut scene = filled();
+    assert_eq!(
+        needs(&mut scene, vec![paged()]),
+        ["page of [9, 8] 0 2", "tell what was kept"]
+    );
+    let told = scene.told.take().unwrap();
+    // Two rows behind the columns, so the end has the fifth number.
+    let end = [7, 0, 0, 5, 0xfe, 0, 0, 2, 0, 0, 0];
+    assert_eq!(told, [&b"front"[..], &end].concat());
+    assert_eq!(scene.session.take_aside(), Some(2));
+}
+
+#[test]
+fn what_is_missing_is_asked_of_the_server() {
+    let mut scene = filled();
+    let fetched = vec![Input::Paged(None), reply(1, 2), Input::Unchanged(true)];
+    let needs = needs(&mut scene, fetched);
+    assert!(needs[1].starts_with(NARROWED), "{needs:?}");
+    assert_eq!(needs[2..], ["unchanged?", "tell"]);
+    assert_eq!(scene.session.take_aside(), None);
+}
+
+#[test]
+fn an_account_is_answered_for_as_long_as_its_right_counts() {
+    let mut scene = filled();
+    scene.now += Duration::from_secs(2);
+    assert!(narrows(&mut scene));
+    // Another one's right says nothing of it.
+    let mut scene = filled();
+    scene.session.standing.settings_proved(Settings {
+        account: b"other@%/-".to_vec(),
+        ..settings()
+    });
+    assert!(narrows(&mut scene));
+}
+
+#[test]
+fn sessions_whose_rows_may_be_others_are_not_answered_so() {
+    for rows in [None, Some(b"latin1".to_vec())] {
+        let mut scene = filled();
+        let settings = Settings { rows, ..settings() };
+        scene.session.standing.settings_proved(settings);
+        assert!(narrows(&mut scene));
+    }
+    // In a transaction the snapshot decides.
+    let mut scene = filled();
+    scene.session.standing.observe(&OkPacket {
+        status: 3,
+        ..OkPacket::default()
+    });
+    assert!(narrows(&mut scene));
+    let mut scene = filled();
+    scene.policy.rows = false;
+    assert!(narrows(&mut scene));
+    let mut scene = filled();
+    scene.policy.privileges_ttl = Duration::ZERO;
+    assert!(narrows(&mut scene));
+}
+
+#[test]
+fn other_streams_of_the_log_have_rows_of_their_own() {
+    let mut scene = filled();
+    let found = Found {
+        ids: vec![9, 8],
+        all: false,
+        tied: false,
+        authors: 2,
+        generation: 2,
+    };
+    let needs = scene.play(JOINED, vec![Input::Candidates(Ok(found))]);
+    assert!(needs[1].starts_with(NARROWED), "{needs:?}");
+}
+
+#[test]
+fn a_session_is_heard_of_before_the_server_ends_it() {
+    let mut scene = filled();
+    scene.session.standing.settings_proved(Settings {
+        wait_timeout: Duration::from_millis(10),
+        ..settings()
+    });
+    scene.now += Duration::from_millis(1);
+    assert!(narrows(&mut scene));
+}
+
+#[test]
+fn what_an_answer_says_of_each_message_is_kept_behind_its_proof() {
+    let mut scene = Scene::learned(JOINED);
+    scene.policy.rows = true;
+    let mut decision = Narrowing::new([b"\x03", JOINED.as_bytes()].concat(), scene.policy);
+    let mut input = Input::Begin;
+    let mut fetched = VecDeque::from([named(&[9, 8], false), reply(1, 2), Input::Unchanged(true)]);
+    let told = loop {
+        match decision.next(input, &mut scene.session, &scene.known, scene.now) {
+            Need::Tell(told) => break told,
+            _ => input = fetched.pop_front().unwrap(),
+        }
+    };
+    let rows = told.fill.unwrap().rows;
+    let shown = rows.into_iter().map(|(id, says)| {
+        let Says::Row(range) = says else {
+            panic!("{says:?}");
+        };
+        let row = told.bytes.get(range).unwrap();
+        (id, String::from_utf8(row.to_vec()).unwrap())
+    });
+    let row = |id, text: &str| (id, text.to_owned());
+    assert_eq!(
+        shown.collect::<Vec<_>>(),
+        [row(9, "\x010"), row(8, "\x011")]
+    );
+}

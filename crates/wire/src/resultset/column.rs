@@ -1,0 +1,183 @@
+//! What a column definition calls its column, and a column's value where that is a whole number.
+
+use crate::cursor::Cursor;
+
+/// Names in a column definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Names<'a> {
+    /// The database.
+    pub schema: &'a [u8],
+    /// The table as the statement calls it.
+    pub table: &'a [u8],
+    /// The table's own name.
+    pub original_table: &'a [u8],
+    /// The column's own name: none, where it is computed.
+    pub original_name: &'a [u8],
+}
+
+/// The names in the payload of a column definition. `None`: it is malformed.
+#[must_use]
+pub fn names(definition: &[u8]) -> Option<Names<'_>> {
+    let mut cursor = Cursor::new(definition);
+    let mut next = || cursor.lenenc_bytes().ok();
+    let [
+        _catalogue,
+        schema,
+        table,
+        original_table,
+        _name,
+        original_name,
+    ] = [next()?, next()?, next()?, next()?, next()?, next()?];
+    Some(Names {
+        schema,
+        table,
+        original_table,
+        original_name,
+    })
+}
+
+/// Where the type of a column stands in its definition, from the end.
+const TYPE_FROM_END: usize = 6;
+
+/// The type of each column. `None`: a definition is malformed.
+#[must_use]
+pub fn kinds(reply: &[u8], definitions: &[std::ops::Range<usize>]) -> Option<Vec<u8>> {
+    let kind = |range: &std::ops::Range<usize>| {
+        let definition = reply.get(range.clone())?;
+        let at = definition.len().checked_sub(TYPE_FROM_END)?;
+        definition.get(at).copied()
+    };
+    definitions.iter().map(kind).collect()
+}
+
+/// A column's value in a row, where that is a whole number from 0 on; `binary`: as executions are answered.
+#[must_use]
+pub fn id(row: &[u8], place: usize, kinds: &[u8], binary: bool) -> Option<u64> {
+    match binary {
+        false => text_id(row, place),
+        true => binary_id(row, place, kinds),
+    }
+}
+
+fn text_id(row: &[u8], place: usize) -> Option<u64> {
+    const NULL: u8 = 0xfb;
+    let mut cursor = Cursor::new(row);
+    for _ in 0..place {
+        match cursor.rest().first() {
+            Some(&NULL) => drop(cursor.u8().ok()?),
+            _ => drop(cursor.lenenc_bytes().ok()?),
+        }
+    }
+    let value = cursor.lenenc_bytes().ok()?;
+    let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(value)
+        .ok()
+        .filter(|_| digits)?
+        .parse()
+        .ok()
+}
+
+/// Types whose values have a length of their own; all others but those begin with it.
+const WIDTHS: [(u8, usize); 8] = [
+    (TINY, 1),
+    (SHORT, 2),
+    (YEAR, 2),
+    (INT24, 4),
+    (LONG, 4),
+    (LONGLONG, 8),
+    (FLOAT, 4),
+    (DOUBLE, 8),
+];
+const TINY: u8 = 1;
+const SHORT: u8 = 2;
+const LONG: u8 = 3;
+const FLOAT: u8 = 4;
+const DOUBLE: u8 = 5;
+const NULL: u8 = 6;
+const LONGLONG: u8 = 8;
+const INT24: u8 = 9;
+const YEAR: u8 = 13;
+
+fn binary_id(row: &[u8], place: usize, kinds: &[u8]) -> Option<u64> {
+    // In front of the bits two are reserved.
+    const RESERVED: usize = 2;
+    let mut cursor = Cursor::new(row);
+    (cursor.u8().ok()? == 0).then_some(())?;
+    let nulls = cursor.take((kinds.len() + RESERVED).div_ceil(8)).ok()?;
+    let is_null = |column: usize| {
+        let bit = column + RESERVED;
+        nulls
+            .get(bit / 8)
+            .is_none_or(|byte| byte >> (bit % 8) & 1 == 1)
+    };
+    for (column, kind) in kinds.iter().enumerate().take(place + 1) {
+        if is_null(column) || *kind == NULL {
+            if column == place {
+                return None;
+            }
+            continue;
+        }
+        let width = WIDTHS.iter().find(|(own, _)| own == kind);
+        let value = match width {
+            Some((_, width)) => cursor.take(*width).ok()?,
+            None => cursor.lenenc_bytes().ok()?,
+        };
+        if column == place {
+            let whole = matches!(*kind, TINY | SHORT | INT24 | LONG | LONGLONG);
+            let number = value
+                .iter()
+                .rev()
+                .fold(0, |number, byte| number << 8 | u64::from(*byte));
+            return whole.then_some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_definition() {
+        let definition =
+            b"\x03def\x03app\x01m\x07message\x01i\x02id\x0c\x3f\0\x0b\0\0\0\x03\x03\x42\0\0\0";
+        let found = names(definition);
+        let expected = Names {
+            schema: b"app",
+            table: b"m",
+            original_table: b"message",
+            original_name: b"id",
+        };
+        assert_eq!(found, Some(expected));
+        let whole = 0..definition.len();
+        assert_eq!(
+            kinds(definition, std::slice::from_ref(&whole)),
+            Some(vec![LONG])
+        );
+        assert_eq!(names(b"\x03def\x03ap"), None);
+    }
+
+    #[test]
+    fn an_id_is_read_from_a_text_row() {
+        let row = b"\xfb\x03abc\x0242";
+        assert_eq!(id(row, 2, &[], false), Some(42));
+        assert_eq!(id(row, 0, &[], false), None);
+        assert_eq!(id(row, 1, &[], false), None);
+        assert_eq!(id(row, 3, &[], false), None);
+        assert_eq!(id(b"\x02-1", 0, &[], false), None);
+        assert_eq!(id(b"\0", 0, &[], false), None);
+    }
+
+    #[test]
+    fn an_id_is_read_from_a_binary_row() {
+        let kinds = [253, DOUBLE, 12, LONG, LONGLONG];
+        // A string, NULL, a date of four bytes, two numbers.
+        let row = b"\0\x08\x02hi\x04\xea\x07\x01\x1f\x2a\0\0\0\x07\x01\0\0\0\0\0\0";
+        assert_eq!(id(row, 3, &kinds, true), Some(42));
+        assert_eq!(id(row, 4, &kinds, true), Some(0x107));
+        assert_eq!(id(row, 0, &kinds, true), None);
+        assert_eq!(id(row, 1, &kinds, true), None);
+        assert_eq!(id(&row[..12], 4, &kinds, true), None);
+    }
+}

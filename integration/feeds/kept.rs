@@ -1,0 +1,371 @@
+//! Pages of rows that are kept: equal to the server's own, whatever is changed of what they show.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::app::{SMALL, settings};
+use super::narrowed::{equal, narrowed};
+use super::rules::{BEHIND, app};
+use super::served::served;
+use crate::kit::database::Database;
+use crate::kit::proxy::Proxy;
+use crate::kit::random::Random;
+use crate::kit::servers::{Server, on_each_server};
+use crate::kit::twin::Twin;
+use crate::kit::wire_client::COM_PING;
+
+/// Rows are shown whole, and one of three passes.
+const PAGES: [&str; 6] = [
+    "SELECT * FROM statuses WHERE profile_id IN (1, 2, 3, 4, 5) ORDER BY id DESC LIMIT 5",
+    "SELECT s.id, s.caption, s.visibility, s.created_at FROM statuses s JOIN followers f ON f.following_id = s.profile_id \
+     WHERE f.profile_id = 1 ORDER BY s.id DESC LIMIT 7",
+    "SELECT id, COALESCE(caption, 'none') AS caption FROM statuses WHERE profile_id IN (SELECT following_id FROM followers \
+     WHERE profile_id = 2) AND kind = 'photo' ORDER BY id DESC LIMIT 4 OFFSET 3",
+    "SELECT caption FROM statuses s WHERE EXISTS (SELECT 1 FROM followers f WHERE f.following_id = s.profile_id AND f.profile_id = 1) \
+     ORDER BY s.id DESC LIMIT 5",
+    "SELECT id, likes FROM statuses WHERE (profile_id = 3 OR profile_id IN (SELECT following_id FROM followers WHERE profile_id = 3)) \
+     AND deleted_at IS NULL AND id < 2500 ORDER BY id DESC LIMIT 6",
+    "SELECT id, kind FROM statuses WHERE profile_id IN (1, 2) AND visibility = 'public' AND likes >= 10 ORDER BY id DESC LIMIT 3",
+];
+
+/// Asks on both sides until the answer is made of rows that were kept: what other stories change on this server may have all of them
+/// forgotten any time.
+#[track_caller]
+fn kept(proxy: &Proxy, twin: &mut Twin, statement: &str) {
+    let before = proxy.counts().of("feeds_kept");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while proxy.counts().of("feeds_kept") == before {
+        // Of a page behind others it is known which were passed over once those were read.
+        let front = statement.replace("LIMIT 4 OFFSET 3", "LIMIT 7");
+        if front != statement {
+            same_rows(twin, &front);
+        }
+        same_rows(twin, statement);
+        assert!(
+            Instant::now() < deadline,
+            "never kept: {statement}: {:?}\n{}",
+            proxy.counts(),
+            proxy.log()
+        );
+    }
+}
+
+/// Asks on both sides, where rows have to be equal. Key flags of columns follow the plan, and that what the tables hold just then.
+#[track_caller]
+fn same_rows(twin: &mut Twin, statement: &str) {
+    let (direct, proxied) = (twin.direct.rows(statement), twin.proxied.rows(statement));
+    assert_eq!(direct, proxied, "{statement}");
+}
+
+/// With nothing kept, and not a byte for it.
+fn without_rows(server: &'static Server, story: &str) -> (Database, Proxy) {
+    let database = Database::empty(server, story);
+    SMALL.make(&mut database.connect(), &mut Random(5));
+    let settings = format!("{}\n[rows]\nmemory_bytes = 0\n", settings());
+    let proxy = served(server, &database, "home", &settings);
+    (database, proxy)
+}
+
+#[test]
+fn pages_are_told_from_memory_and_counts_behind_them_are_the_servers() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "keptpages");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        for statement in PAGES {
+            kept(&proxy, &mut twin, statement);
+            for behind in BEHIND {
+                twin.run(statement);
+                twin.run(behind);
+                // Behind a command that is no statement, and one that leaves counts as they are.
+                twin.run(statement);
+                twin.command(&[COM_PING]);
+                twin.run(behind);
+                twin.run(statement);
+                twin.run("SET @name = 1");
+                twin.run(behind);
+                twin.run(statement);
+                twin.run("SELECT nothing FROM nowhere");
+                twin.run("SHOW WARNINGS");
+            }
+        }
+        // Warnings of the statement in front are gone behind a page.
+        twin.run("SELECT 1 + 'x'");
+        kept(&proxy, &mut twin, PAGES[0]);
+        twin.run("SELECT 1 + 'x'");
+        twin.run(PAGES[0]);
+        twin.run("SHOW WARNINGS");
+    });
+}
+
+/// Each change is seen at once, through Headwater or past it, in whichever column.
+#[test]
+fn a_change_of_what_is_shown_is_shown() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "keptchanged");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let mut other = database.connect();
+        let mut random = Random(9);
+        for statement in PAGES {
+            kept(&proxy, &mut twin, statement);
+        }
+        for turn in 0..300 {
+            let id = 2_900 + random.below(120);
+            let change = match random.below(9) {
+                0 => format!("UPDATE statuses SET caption = 'turn {turn}' WHERE id = {id}"),
+                1 => format!("UPDATE statuses SET caption = NULL WHERE id = {id}"),
+                2 => format!(
+                    "UPDATE statuses SET visibility = 'public', likes = likes + 7 WHERE id = {id}"
+                ),
+                3 => format!(
+                    "UPDATE statuses SET deleted_at = IF(deleted_at IS NULL, NOW(), NULL) WHERE id = {id}"
+                ),
+                4 => format!(
+                    "UPDATE statuses SET kind = IF(kind = 'photo', 'text', 'photo') WHERE id BETWEEN {id} AND {id} + 5"
+                ),
+                5 => format!(
+                    "UPDATE statuses SET profile_id = 1 + profile_id MOD 30 WHERE id = {id}"
+                ),
+                6 => format!("DELETE FROM statuses WHERE id = {id}"),
+                7 => format!(
+                    "REPLACE INTO statuses VALUES ({id}, {}, 'again {turn}', 'photo', 'public', {turn}, NULL, NOW(), NULL)",
+                    1 + turn % 5
+                ),
+                _ => format!(
+                    "DELETE FROM followers WHERE profile_id = {} ORDER BY id LIMIT 1",
+                    1 + turn % 3
+                ),
+            };
+            other.ok(&change);
+            for statement in PAGES {
+                same_rows(&mut twin, statement);
+            }
+        }
+        let counts = proxy.counts();
+        assert!(counts.of("feeds_kept") > 300, "{counts:?}");
+        // Where a statement's rows are edited in the session itself, and what was rolled back.
+        let own = &mut twin.proxied;
+        own.ok("UPDATE statuses SET caption = 'own' WHERE id > 2950");
+        same_rows(&mut twin, PAGES[0]);
+        let own = &mut twin.proxied;
+        own.ok("BEGIN");
+        own.ok("UPDATE statuses SET caption = 'taken back' WHERE id > 2950");
+        let captions = own.rows(PAGES[0]).into_iter().map(|row| row[2].clone());
+        assert!(captions.flatten().all(|caption| caption == "taken back"));
+        own.ok("ROLLBACK");
+        same_rows(&mut twin, PAGES[0]);
+        for statement in PAGES {
+            kept(&proxy, &mut twin, statement);
+        }
+    });
+}
+
+/// What the log tells of a row in part is enough to forget it.
+#[test]
+fn images_of_rows_may_be_short() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "keptminimal");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let mut other = database.connect();
+        for image in ["MINIMAL", "NOBLOB", "FULL"] {
+            other.ok(&format!("SET SESSION binlog_row_image = {image}"));
+            for turn in 0..10 {
+                kept(&proxy, &mut twin, PAGES[0]);
+                other.ok(&format!(
+                    "UPDATE statuses SET caption = '{image} {turn}' WHERE profile_id < 6 ORDER BY id DESC LIMIT 3"
+                ));
+                same_rows(&mut twin, PAGES[0]);
+            }
+        }
+    });
+}
+
+/// More rows at once than are counted one by one.
+#[test]
+fn all_rows_may_change_at_once() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "keptall");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let mut other = database.connect();
+        other.ok("INSERT INTO statuses SELECT id + 3000, 31, 'more', 'text', 'private', 0, NULL, NOW(), NULL FROM statuses");
+        other.ok("INSERT INTO statuses SELECT id + 6000, 31, 'more', 'text', 'private', 0, NULL, NOW(), NULL FROM statuses");
+        for turn in 0..4 {
+            for statement in PAGES {
+                kept(&proxy, &mut twin, statement);
+            }
+            other.ok(&format!("UPDATE statuses SET caption = 'all {turn}'"));
+            for statement in PAGES {
+                same_rows(&mut twin, statement);
+            }
+        }
+    });
+}
+
+/// Sessions of other settings are told rows of their own.
+#[test]
+fn rows_follow_the_settings_of_their_session() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "keptsettings");
+        let mut root = database.connect();
+        root.ok("SET NAMES utf8mb4");
+        root.ok("SET time_zone = '+00:00'");
+        root.ok("ALTER TABLE statuses ADD COLUMN seen_at TIMESTAMP NULL, ADD COLUMN code CHAR(8)");
+        root.ok("UPDATE statuses SET seen_at = '2026-03-01 10:00:00', code = 'ab', caption = CONCAT('Grüße ', id)");
+        let statement = "SELECT id, caption, seen_at, code FROM statuses WHERE profile_id IN (1, 2, 3, 4, 5) ORDER BY id DESC LIMIT 5";
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let mut plain = Twin::new(server, &proxy, &database.login());
+        for setting in [
+            "SET NAMES latin1",
+            "SET character_set_results = NULL",
+            "SET NAMES utf8mb4",
+            "SET time_zone = '+05:00'",
+            "SET time_zone = '-03:30'",
+            "SET sql_mode = CONCAT(@@sql_mode, ',PAD_CHAR_TO_FULL_LENGTH')",
+            "SET sql_mode = DEFAULT",
+            "SET collation_connection = utf8mb4_bin",
+            "SET lc_time_names = 'de_DE'",
+        ] {
+            twin.run(setting);
+            kept(&proxy, &mut twin, statement);
+            kept(&proxy, &mut plain, statement);
+            twin.run(statement);
+        }
+    });
+}
+
+/// A table is another one behind each of these: nothing that was kept of it is told.
+#[test]
+fn a_table_that_is_altered_renamed_or_emptied_has_other_rows() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "keptaltered");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let mut other = database.connect();
+        for statement in [
+            "ALTER TABLE statuses MODIFY visibility ENUM('open','private') NOT NULL DEFAULT 'private'",
+            "ALTER TABLE statuses MODIFY visibility ENUM('public','private','open') NOT NULL DEFAULT 'private'",
+            "ALTER TABLE statuses ADD COLUMN extra INT DEFAULT 7",
+            "ALTER TABLE statuses MODIFY caption VARCHAR(100) CHARACTER SET latin1",
+            "ALTER TABLE statuses MODIFY caption VARCHAR(100) COLLATE utf8mb4_bin",
+            "ALTER TABLE statuses ENGINE = InnoDB",
+            "RENAME TABLE statuses TO old, old TO statuses",
+            "CREATE TABLE fresh LIKE statuses",
+            "INSERT INTO fresh SELECT * FROM statuses WHERE id MOD 2 = 0",
+            "RENAME TABLE statuses TO old, fresh TO statuses",
+            "TRUNCATE TABLE statuses",
+        ] {
+            kept(&proxy, &mut twin, PAGES[0]);
+            let sql_mode = "SET SESSION sql_mode = ''";
+            other.ok(sql_mode);
+            other.query(statement);
+            for _ in 0..3 {
+                same_rows(&mut twin, PAGES[0]);
+            }
+        }
+    });
+}
+
+/// What an account may not read any more it is not told for longer than `privileges.ttl_s`.
+#[test]
+fn a_right_that_is_taken_away_counts_for_a_second() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "keptright");
+        narrowed(&proxy, &mut proxy.login(&database.login()), PAGES[0]);
+        let login = database.account("EXECUTE", "");
+        let (user, name) = (login.user.clone(), database.name());
+        // Rights to a whole database are looked at when it is entered, and not again.
+        let grant = format!("GRANT SELECT ON {name}.statuses TO {user}@'%'");
+        database.connect().ok(&grant);
+        let mut twin = Twin::new(server, &proxy, &login);
+        kept(&proxy, &mut twin, PAGES[0]);
+        let mut root = database.connect();
+        root.ok(&format!("REVOKE SELECT ON {name}.statuses FROM {user}@'%'"));
+        thread::sleep(Duration::from_millis(1_100));
+        for _ in 0..3 {
+            assert_eq!(twin.error(PAGES[0]), 1142);
+        }
+        root.ok(&grant);
+        kept(&proxy, &mut twin, PAGES[0]);
+        root.ok(&format!("DROP USER {user}@'%'"));
+    });
+}
+
+/// Rows of one account prove nothing of another's rights.
+#[test]
+fn who_may_not_read_is_told_so_though_rows_are_kept() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "keptdenied");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        kept(&proxy, &mut twin, PAGES[0]);
+        let login = database.account("EXECUTE", "");
+        let mut denied = Twin::new(server, &proxy, &login);
+        for _ in 0..3 {
+            assert_eq!(denied.error(PAGES[0]), 1142);
+            kept(&proxy, &mut twin, PAGES[0]);
+        }
+        let user = login.user;
+        database.connect().ok(&format!("DROP USER {user}@'%'"));
+    });
+}
+
+/// In a transaction the snapshot decides.
+#[test]
+fn a_transaction_is_told_its_own_rows() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "keptinside");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let mut other = database.connect();
+        for level in ["REPEATABLE READ", "READ COMMITTED"] {
+            twin.run(&format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"));
+            kept(&proxy, &mut twin, PAGES[0]);
+            twin.run("BEGIN");
+            same_rows(&mut twin, PAGES[0]);
+            other.ok("UPDATE statuses SET caption = CONCAT('x', caption) WHERE id > 2900 AND caption IS NOT NULL");
+            let before = proxy.counts().of("feeds_kept");
+            same_rows(&mut twin, PAGES[0]);
+            twin.run("ROLLBACK");
+            assert_eq!(proxy.counts().of("feeds_kept"), before);
+            same_rows(&mut twin, PAGES[0]);
+        }
+    });
+}
+
+/// Long rows are not kept, and memory is bounded whatever is asked for.
+#[test]
+fn long_rows_and_many_forms_stay_within_memory() {
+    on_each_server(|server| {
+        let database = Database::empty(server, "keptlong");
+        SMALL.make(&mut database.connect(), &mut Random(5));
+        let small = format!("{}\n[rows]\nmemory_bytes = 1048576\n", settings());
+        let proxy = served(server, &database, "home", &small);
+        let mut root = database.connect();
+        root.ok("ALTER TABLE statuses ADD COLUMN document LONGTEXT");
+        root.ok("UPDATE statuses SET document = REPEAT('x', 200000) WHERE id > 2990");
+        root.ok("UPDATE statuses SET document = REPEAT('y', 500) WHERE id <= 2990");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        equal(&proxy, &mut twin, PAGES[0]);
+        for number in 0..400 {
+            let reader = 1 + number % 30;
+            let bound = 3_000 - number * 5;
+            twin.run(&format!(
+                "SELECT id, document FROM statuses WHERE profile_id IN ({reader}, 1) AND id < {bound} AND likes <> {} ORDER BY id DESC LIMIT 9",
+                number % 50
+            ));
+            twin.run(PAGES[(number % 6) as usize]);
+        }
+        kept(&proxy, &mut twin, PAGES[5]);
+    });
+}
+
+/// Off is off.
+#[test]
+fn without_memory_for_rows_statements_are_narrowed() {
+    on_each_server(|server| {
+        let (database, proxy) = without_rows(server, "keptoff");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        for statement in PAGES {
+            equal(&proxy, &mut twin, statement);
+            equal(&proxy, &mut twin, statement);
+        }
+        let counts = proxy.counts();
+        assert_eq!(counts.of("feeds_kept"), 0, "{counts:?}");
+    });
+}

@@ -1,0 +1,91 @@
+//! Rows that are kept: filled by what the server said, forgotten by what its log tells, and pages made of them.
+//!
+//! A row is forgotten when the log tells that its message has changed, before that may be readable. What the server said of a message is
+//! kept if no change of it had been told that might not have been readable then, and none has been told since.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use headwater_rows::{Kept, Rows, Variant};
+
+use super::feed::{Named, Wish};
+use super::place::Place;
+use super::{Binlog, Mark};
+use crate::log::edits::Edits;
+
+/// So often a page is put together anew where the log tells something meanwhile.
+const TRIES: usize = 3;
+
+impl Binlog {
+    /// The rows that are kept, if any are.
+    #[must_use]
+    pub fn rows(&self) -> Option<&Arc<Rows>> {
+        self.rows.as_ref()
+    }
+
+    /// What is made of a page's messages and of their rows, all of one moment that is no earlier than this question; `sent` as for
+    /// [`Self::page`].
+    pub async fn kept_page<T>(
+        &self,
+        place: &Place,
+        identity: &[u8],
+        wish: &Wish,
+        sent: bool,
+        make: impl Fn(&Named) -> Option<T>,
+    ) -> Option<T> {
+        if self.must_prove(sent) {
+            let limit = Duration::from_millis(self.freshness.wait_ms);
+            let proved = tokio::time::timeout(limit, self.prove()).await;
+            proved.ok().filter(|proved| *proved)?;
+        }
+        for _ in 0..TRIES {
+            let before = self.version_of(place, identity)?;
+            let (named, _) = wish.of(&place.index()).ok()?;
+            let made = make(&named)?;
+            if self.version_of(place, identity)? == before {
+                return Some(made);
+            }
+        }
+        None
+    }
+
+    /// A number that is another one once anything was received, applied or lost; `None`: this place is not answered from memory.
+    fn version_of(&self, place: &Place, identity: &[u8]) -> Option<u64> {
+        let state = self.state();
+        let may = state.following.may_answer(place.number());
+        let own = state.server.as_ref().filter(|_| may)?;
+        (own.identity.as_bytes() == identity).then(|| state.following.version())
+    }
+
+    /// Keeps what an answer says of messages that were named with this mark, and of whose authors nothing had changed behind it.
+    pub fn keep<'a>(
+        &self,
+        place: &Place,
+        mark: Mark,
+        variant: Variant,
+        told: impl Iterator<Item = (u64, Kept<'a>)>,
+    ) {
+        let Some(rows) = &self.rows else {
+            return;
+        };
+        let state = self.state();
+        if !state.following.may_answer(place.number()) {
+            return;
+        }
+        for (id, kept) in told {
+            let message = (place.number(), id);
+            if state.following.has_kept(mark, message) {
+                rows.keep(message, variant, kept);
+            }
+        }
+    }
+
+    /// The log has told of changes of these rows.
+    pub(super) fn forget(&self, edits: &Edits) {
+        let Some(rows) = &self.rows else {
+            return;
+        };
+        edits.rows().for_each(|row| rows.forget(row));
+        edits.all().for_each(|place| rows.forget_all(place));
+    }
+}
