@@ -3,10 +3,12 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::app::{SMALL, settings};
+use super::app::{App, SMALL, settings};
 use super::narrowed::{equal, narrowed};
+use super::pair::Pair;
 use super::rules::{BEHIND, app};
 use super::served::served;
+use super::statements::Drawn;
 use crate::kit::database::Database;
 use crate::kit::proxy::Proxy;
 use crate::kit::random::Random;
@@ -156,6 +158,52 @@ fn a_change_of_what_is_shown_is_shown() {
         for statement in PAGES {
             kept(&proxy, &mut twin, statement);
         }
+    });
+}
+
+/// Statements of many templates, with the same few values again and again, while rows change between them.
+#[test]
+fn drawn_pages_are_the_servers_whatever_changes_between_them() {
+    const STATEMENTS: u64 = 4_000;
+    on_each_server(|server| {
+        let mut random = Random(20_261_124);
+        let small = App {
+            users: 12,
+            messages: 600,
+            follows: 60,
+            ..SMALL
+        };
+        let database = Database::empty(server, "keptdrawn");
+        small.make(&mut database.connect(), &mut random);
+        let proxy = served(server, &database, "home", &settings());
+        let mut other = database.connect();
+        let mut pair = Pair::new(database.connect(), proxy.login(&database.login()));
+        for turn in 0..STATEMENTS {
+            let template = random.below(60);
+            let mut statement = Drawn {
+                random: Random(template),
+                values: &mut Random(random.below(5)),
+                app: &small,
+                key: None,
+            };
+            pair.ask(template, &statement.statement().text);
+            if turn % 12 == 0 {
+                let (id, user) = (1 + random.below(600), 1 + random.below(12));
+                other.query(&match random.below(8) {
+                    0 => format!("UPDATE statuses SET caption = 'turn {turn}', likes = {} WHERE id = {id}", turn % 50),
+                    1 => format!("UPDATE statuses SET deleted_at = IF(deleted_at IS NULL, '2026-02-02', NULL) WHERE id = {id}"),
+                    2 => format!("UPDATE statuses SET kind = 'video', visibility = 'public' WHERE id > {id} AND id < {id} + 9"),
+                    3 => format!("UPDATE statuses SET profile_id = {user} WHERE id = {id}"),
+                    4 => format!("DELETE FROM statuses WHERE id = {id}"),
+                    5 => format!("INSERT IGNORE INTO statuses VALUES ({id}, {user}, 'new', 'photo', 'public', 1, NULL, NOW(), NULL)"),
+                    6 => format!("INSERT IGNORE INTO followers VALUES (DEFAULT, {user}, {}, 1)", 1 + id % 12),
+                    _ => format!("DELETE FROM followers WHERE profile_id = {user} ORDER BY id LIMIT 1"),
+                });
+            }
+        }
+        let counts = proxy.counts();
+        println!("{counts:?}");
+        assert!(counts.of("feeds_kept") * 10 > STATEMENTS, "{counts:?}");
     });
 }
 

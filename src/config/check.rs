@@ -12,6 +12,8 @@ use crate::tls::TlsMode;
 
 /// Servers plan for each id in a list: MySQL takes some 230 bytes for one, of `range_optimizer_max_mem_size`.
 const MOST_CANDIDATES: usize = 20_000;
+/// Less memory than this holds no rows of any use, and is a slip of the pen: bytes are meant, not mebibytes.
+const LEAST_ROWS_BYTES: usize = 1 << 20;
 /// More ids than these may not fit a MEMORY table of the smallest size that sessions are accelerated with.
 const MOST_PENDING: usize = 30_000;
 
@@ -125,6 +127,7 @@ impl Settings {
                 "memory (index.memory_bytes above 0)",
             ));
         }
+        self.check_rows()?;
         if limits.pending_ids > MOST_PENDING {
             return Err(ConfigError::LimitAbove {
                 limit: "pending_ids",
@@ -149,6 +152,25 @@ impl Settings {
 
 impl Settings {
     /// What of TLS contradicts itself.
+    fn check_rows(&self) -> Result<(), ConfigError> {
+        let bytes = self.rows.memory_bytes;
+        if (1..LEAST_ROWS_BYTES).contains(&bytes) {
+            return Err(ConfigError::RowsBytes {
+                bytes,
+                least: LEAST_ROWS_BYTES,
+            });
+        }
+        // Those of feeds that are found while serving are not known yet.
+        let known = self.narrow.auto != Auto::On;
+        for named in self.rows.tables.iter().filter(|_| known) {
+            let table = named.rsplit_once('.').map_or(&**named, |(_, table)| table);
+            if !self.feeds.iter().any(|feed| feed.message.table == table) {
+                return Err(ConfigError::RowsTable(named.clone()));
+            }
+        }
+        Ok(())
+    }
+
     fn check_tls(&self) -> Result<(), ConfigError> {
         let (tls, upstream) = (&self.tls, &self.upstream_tls);
         let offered = tls.is_offered();

@@ -49,6 +49,22 @@ pub enum ConfigError {
     /// A feed that nothing could be kept for.
     #[error("[[feed]] needs {0}: set it, or leave the feed out")]
     FeedWithout(&'static str),
+    /// So little memory that it is of no use.
+    #[error(
+        "rows.memory_bytes = {bytes} is too little for rows: set {least} or more, or 0 to keep none"
+    )]
+    RowsBytes {
+        /// The setting.
+        bytes: usize,
+        /// The least.
+        least: usize,
+    },
+    /// A table whose rows could not be kept.
+    #[error(
+        "rows.tables names {0:?}, which is no [[feed]]'s table of messages: write it as feed.message.table has it, with its database in \
+         front or not, or leave it out"
+    )]
+    RowsTable(String),
     /// TLS that cannot be as it is set.
     #[error("{setting} {problem}")]
     Tls {

@@ -35,6 +35,31 @@ fn a_timeline_longer_than_what_may_be_held_is_refused_by_name() {
 }
 
 #[test]
+fn rows_are_kept_of_tables_of_feeds_in_memory_that_is_of_use() {
+    let feed = "[service]\nuser = \"headwater\"\n[[feed]]\nname = \"home\"\n[feed.message]\ntable = \"statuses\"\nid = \"id\"\nauthor = \"profile_id\"\n";
+    for (rows, mistake) in [
+        ("memory_bytes = 256", Some("rows.memory_bytes = 256")),
+        ("memory_bytes = 0", None),
+        ("tables = [\"statuses\", \"app.statuses\"]", None),
+        ("tables = [\"app.status\"]", Some("\"app.status\"")),
+    ] {
+        let error = load(&format!("{feed}[rows]\n{rows}\n"));
+        let error = error.map(|_| ()).map_err(|error| error.to_string());
+        match mistake {
+            None => error.unwrap(),
+            Some(mistake) => assert!(error.unwrap_err().contains(mistake), "{rows}"),
+        }
+    }
+    let rows = RowsSection {
+        tables: vec!["statuses".into(), "app.posts".into()],
+        ..RowsSection::default()
+    };
+    assert!(rows.keeps("any", "statuses") && rows.keeps("app", "posts"));
+    assert!(!rows.keeps("other", "posts") && !rows.keeps("app", "notes"));
+    assert!(RowsSection::default().keeps("any", "notes"));
+}
+
+#[test]
 fn legs_that_differ_are_set_by_name_and_not_for_logins_that_are_not_read() {
     let settings =
         load("[compression]\nclients = \"offer\"\nserver = \"where-offered\"\n").unwrap();

@@ -1,8 +1,7 @@
 //! What is known of a template whose rows are kept: under which literals and settings, what stands around the rows of a reply, and for
 //! which accounts the server has answered lately.
 
-use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -32,9 +31,12 @@ struct Variant {
 }
 
 /// Under so many literals and settings rows of a template are kept.
-const VARIANTS: NonZeroUsize = NonZeroUsize::new(1_000).unwrap();
-/// So many accounts are remembered.
-const ACCOUNTS: NonZeroUsize = NonZeroUsize::new(1_000).unwrap();
+const VARIANTS: usize = 1_000;
+/// Where there are so many of all templates, each of them has no more than that.
+const VARIANTS_OF_ALL: usize = 20_000;
+const VARIANTS_THEN: usize = 4;
+/// So many accounts are remembered of a template.
+const ACCOUNTS: usize = 100;
 /// One statement in so many is answered by the server in any case: what it says of columns is looked at again.
 const LOOKED_AT: u64 = 1_000;
 
@@ -49,16 +51,26 @@ pub struct KeptRows {
 
 impl Default for KeptRows {
     fn default() -> Self {
+        // Bounded here: one that is made with a bound takes room for all of it at once.
         KeptRows {
-            variants: Mutex::new(LruCache::new(VARIANTS)),
-            answered: Mutex::new(LruCache::new(ACCOUNTS)),
+            variants: Mutex::new(LruCache::unbounded()),
+            answered: Mutex::new(LruCache::unbounded()),
             count: AtomicU64::new(0),
         }
     }
 }
 
+impl Drop for KeptRows {
+    fn drop(&mut self) {
+        let own = lock(&self.variants).len();
+        OF_ALL.fetch_sub(own, Ordering::Relaxed);
+    }
+}
+
 /// Numbers of variants: none is given twice, whatever template it is of.
 static NEXT: AtomicU64 = AtomicU64::new(0);
+/// How many variants all templates have.
+static OF_ALL: AtomicUsize = AtomicUsize::new(0);
 
 impl KeptRows {
     /// The variant of statements with these literals and settings, and what stands around its rows where so many authors are named, if
@@ -80,6 +92,14 @@ impl KeptRows {
                 frames: Default::default(),
             };
             variants.put(key.into(), variant);
+            let of_all = OF_ALL.fetch_add(1, Ordering::Relaxed);
+            let most = match of_all < VARIANTS_OF_ALL {
+                true => VARIANTS,
+                false => VARIANTS_THEN,
+            };
+            while variants.len() > most && variants.pop_lru().is_some() {
+                OF_ALL.fetch_sub(1, Ordering::Relaxed);
+            }
         }
         let Some(variant) = variants.get_mut(key) else {
             return u64::MAX;
@@ -94,7 +114,11 @@ impl KeptRows {
 
     /// An account's statement that was sent then was answered without an error.
     pub fn may_read(&self, account: &[u8], sent: Instant) {
-        lock(&self.answered).put(account.into(), sent);
+        let mut answered = lock(&self.answered);
+        answered.put(account.into(), sent);
+        if answered.len() > ACCOUNTS {
+            answered.pop_lru();
+        }
     }
 
     /// True where an account was answered within so much time before `now`.
@@ -156,6 +180,20 @@ mod tests {
         assert!(!kept.might_read(b"app@%", ttl, sent + ttl));
         assert!(!kept.might_read(b"other@%", ttl, sent));
         assert!(!kept.might_read(b"app@%", Duration::ZERO, sent));
+    }
+
+    #[test]
+    fn variants_make_room_for_each_other() {
+        let kept = KeptRows::default();
+        let few = Crowd::of(3);
+        for number in 0..VARIANTS as u64 + 10 {
+            kept.answered_so(&number.to_le_bytes(), few, frame(1));
+        }
+        assert_eq!(lock(&kept.variants).len(), VARIANTS);
+        assert_eq!(kept.variant(&0_u64.to_le_bytes(), few), None);
+        let before = OF_ALL.load(Ordering::Relaxed);
+        drop(kept);
+        assert!(OF_ALL.load(Ordering::Relaxed) < before);
     }
 
     #[test]

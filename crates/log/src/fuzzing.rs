@@ -33,7 +33,7 @@ pub fn events(data: &[u8]) {
     };
     assert_eq!(routes.routes.len(), 2);
     let mut at = Position { file: 1, offset: 4 };
-    let mut events = Events::starting_at(at, "binlog", MOST);
+    let mut events = Events::starting_at(at, "binlog", MOST).noting_edits(true);
     let mut rest = data;
     while let Some(([kind, low, high], behind)) = rest.split_first_chunk() {
         let length = usize::from(u16::from_le_bytes([*low, *high])).min(behind.len());

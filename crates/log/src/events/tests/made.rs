@@ -413,3 +413,28 @@ fn events_that_are_not_known_are_lost() {
         assert_eq!(unknown, !known(kind), "{kind}: {heard:?}");
     }
 }
+
+/// Where nobody wants to know, it is nothing.
+#[test]
+fn a_change_of_another_column_is_an_edit() {
+    let row = |body: u8| [0, 10, 0, 0, 0, 2, 0, 0, 0, body, 0, 0, 0];
+    let whole = [row(1), row(2)].concat();
+    // Of a short image: the id before, the third column behind.
+    let short = [0, 10, 0, 0, 0, 0, 2, 0, 0, 0];
+    for (images, images_of) in [(&[7, 7], &whole[..]), (&[1, 4], &short)] {
+        let heard = |noted| {
+            let mut events = following().noting_edits(noted);
+            take(&mut events, &described("message", &[INT; 3], &[])).unwrap();
+            take(&mut events, &rows(UPDATE, 3, images, images_of)).unwrap();
+            take(&mut events, &event(XID, 2_000, 0, &[0; 8])).unwrap()
+        };
+        assert!(matches!(heard(false), Heard::Passed(_)));
+        let ids = match heard(true) {
+            Heard::Transaction(_, changes, edits) if changes.is_empty() => {
+                edits.rows().map(|(_, id)| id).collect()
+            }
+            _ => Vec::new(),
+        };
+        assert_eq!(ids, [10]);
+    }
+}
