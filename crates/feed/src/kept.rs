@@ -1,7 +1,7 @@
 //! What is known of a template whose rows are kept: under which literals and settings, what stands around the rows of a reply, and for
 //! which accounts the server has answered lately.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,8 @@ use crate::cost::Crowd;
 /// What stands around the rows of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
+    /// How many columns there are.
+    pub columns: usize,
     /// All packets in front of the rows.
     pub head: Vec<u8>,
     /// The number of the packet behind those.
@@ -39,6 +41,9 @@ const VARIANTS_THEN: usize = 4;
 const ACCOUNTS: usize = 100;
 /// One statement in so many is answered by the server in any case: what it says of columns is looked at again.
 const LOOKED_AT: u64 = 1_000;
+/// Where so many pages were not there, one in so many is looked for: a filter that nothing passes has thousands of messages looked at.
+const MISSED: u32 = 16;
+const TRIED: u64 = 16;
 
 /// See the module.
 #[derive(Debug)]
@@ -47,6 +52,8 @@ pub struct KeptRows {
     /// When an account's statement was sent that the server answered without an error.
     answered: Mutex<LruCache<Box<[u8]>, Instant>>,
     count: AtomicU64,
+    /// So many pages, one behind the other, could not be made of kept rows.
+    missed: AtomicU32,
 }
 
 impl Default for KeptRows {
@@ -56,6 +63,7 @@ impl Default for KeptRows {
             variants: Mutex::new(LruCache::unbounded()),
             answered: Mutex::new(LruCache::unbounded()),
             count: AtomicU64::new(0),
+            missed: AtomicU32::new(0),
         }
     }
 }
@@ -129,10 +137,19 @@ impl KeptRows {
         sent.is_some_and(|sent| now.saturating_duration_since(*sent) < within)
     }
 
-    /// True for one statement in so many.
-    pub fn is_looked_at(&self) -> bool {
+    /// True where it is worth a look whether the next statement's page is kept.
+    pub fn is_tried(&self) -> bool {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
-        count % LOOKED_AT == LOOKED_AT - 1
+        let missing = self.missed.load(Ordering::Relaxed) >= MISSED;
+        count % LOOKED_AT != LOOKED_AT - 1 && (!missing || count.is_multiple_of(TRIED))
+    }
+
+    /// A page was made of kept rows, or could not be.
+    pub fn tried(&self, made: bool) {
+        match made {
+            true => self.missed.store(0, Ordering::Relaxed),
+            false => drop(self.missed.fetch_add(1, Ordering::Relaxed)),
+        }
     }
 }
 
@@ -147,6 +164,7 @@ mod tests {
 
     fn frame(last: u8) -> Frame {
         Frame {
+            columns: 1,
             head: vec![1, 2, 3],
             sequence: 4,
             last: vec![last],
@@ -197,9 +215,13 @@ mod tests {
     }
 
     #[test]
-    fn one_in_a_thousand_is_looked_at() {
+    fn one_in_a_thousand_is_the_servers_and_all_but_one_in_sixteen_where_none_is_there() {
         let kept = KeptRows::default();
-        let looked = (0..5_000).filter(|_| kept.is_looked_at());
-        assert_eq!(looked.count(), 5);
+        let tried = |kept: &KeptRows| (0..5_000).filter(|_| kept.is_tried()).count();
+        assert_eq!(tried(&kept), 4_995);
+        (0..MISSED).for_each(|_| kept.tried(false));
+        assert!(tried(&kept) < 5_000 / 15);
+        kept.tried(true);
+        assert_eq!(tried(&kept), 4_995);
     }
 }

@@ -121,12 +121,18 @@ impl<K: Feeds> World<'_, K> {
             && !template.is_retired()
             && self.session.standing.was_heard(self.now)
             && kept.might_read(&keeping.account, ttl, self.now)
-            && !kept.is_looked_at();
+            && kept.is_tried();
         if !may {
             return None;
         }
         let key = keeping.under(found);
         let (variant, frame) = kept.variant(&key, Crowd::of(found.authors))?;
+        // Of other columns than those that were told of the client's own statement, the server tells it with a flag.
+        if let Some(executed) = self.executed
+            && executed.columns != frame.columns
+        {
+            return None;
+        }
         Some(PageWant {
             want: wishes.want(subject),
             named: found.ids.clone(),
@@ -147,6 +153,7 @@ impl<K: Feeds> World<'_, K> {
         frame: &Frame,
         paged: Option<Paged>,
     ) -> Turn {
+        subject.template.kept.tried(paged.is_some());
         let Some(Paged { mut packets, rows }) = paged else {
             return self.go_to_server(subject, wishes, found);
         };
@@ -240,6 +247,7 @@ fn frame_of(bytes: &[u8], parts: &Parts, capabilities: Capabilities) -> Option<F
     let status = flags(bytes, layout.last)?;
     let sequence = *bytes.get(parts.rows_from + frame::HEADER_BYTES - 1)?;
     (status & !PLAIN_STATUS == 0 && status & status::AUTOCOMMIT != 0).then(|| Frame {
+        columns: parts.definitions.len(),
         head: head.to_vec(),
         sequence,
         last: bytes.get(parts.last.clone()).unwrap_or_default().to_vec(),
