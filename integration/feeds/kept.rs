@@ -336,6 +336,26 @@ fn a_right_that_is_taken_away_counts_for_a_second() {
     });
 }
 
+/// Rights to a whole database are looked at when it is entered: who has entered it before reads on, and who comes behind may not.
+#[test]
+fn what_another_session_may_read_is_nobody_elses_right() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "keptentered");
+        let login = database.account("SELECT, EXECUTE", "");
+        let (user, name) = (login.user.clone(), database.name());
+        let mut before = Twin::new(server, &proxy, &login);
+        kept(&proxy, &mut before, PAGES[0]);
+        let mut root = database.connect();
+        root.ok(&format!("REVOKE SELECT ON {name}.* FROM {user}@'%'"));
+        let mut behind = Twin::new(server, &proxy, &login);
+        for _ in 0..20 {
+            before.run(PAGES[0]);
+            assert_eq!(behind.error(PAGES[0]), 1142);
+        }
+        root.ok(&format!("DROP USER {user}@'%'"));
+    });
+}
+
 /// Rows of one account prove nothing of another's rights.
 #[test]
 fn who_may_not_read_is_told_so_though_rows_are_kept() {

@@ -1,9 +1,7 @@
-//! What is known of a template whose rows are kept: under which literals and settings, what stands around the rows of a reply, and for
-//! which accounts the server has answered lately.
+//! What is known of a template whose rows are kept: under which literals and settings, and what stands around the rows of a reply.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
@@ -37,8 +35,6 @@ const VARIANTS: usize = 1_000;
 /// Where there are so many of all templates, each of them has no more than that.
 const VARIANTS_OF_ALL: usize = 20_000;
 const VARIANTS_THEN: usize = 4;
-/// So many accounts are remembered of a template.
-const ACCOUNTS: usize = 100;
 /// One statement in so many is answered by the server in any case: what it says of columns is looked at again.
 const LOOKED_AT: u64 = 1_000;
 /// Where so many pages were not there, one in so many is looked for: a filter that nothing passes has thousands of messages looked at.
@@ -48,9 +44,9 @@ const TRIED: u64 = 16;
 /// See the module.
 #[derive(Debug)]
 pub struct KeptRows {
+    /// The template's own number.
+    pub number: u64,
     variants: Mutex<LruCache<Box<[u8]>, Variant>>,
-    /// When an account's statement was sent that the server answered without an error.
-    answered: Mutex<LruCache<Box<[u8]>, Instant>>,
     count: AtomicU64,
     /// So many pages, one behind the other, could not be made of kept rows.
     missed: AtomicU32,
@@ -60,8 +56,8 @@ impl Default for KeptRows {
     fn default() -> Self {
         // Bounded here: one that is made with a bound takes room for all of it at once.
         KeptRows {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
             variants: Mutex::new(LruCache::unbounded()),
-            answered: Mutex::new(LruCache::unbounded()),
             count: AtomicU64::new(0),
             missed: AtomicU32::new(0),
         }
@@ -75,7 +71,7 @@ impl Drop for KeptRows {
     }
 }
 
-/// Numbers of variants: none is given twice, whatever template it is of.
+/// Numbers of variants and templates: none is given twice.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 /// How many variants all templates have.
 static OF_ALL: AtomicUsize = AtomicUsize::new(0);
@@ -120,23 +116,6 @@ impl KeptRows {
         variant.number
     }
 
-    /// An account's statement that was sent then was answered without an error.
-    pub fn may_read(&self, account: &[u8], sent: Instant) {
-        let mut answered = lock(&self.answered);
-        answered.put(account.into(), sent);
-        if answered.len() > ACCOUNTS {
-            answered.pop_lru();
-        }
-    }
-
-    /// True where an account was answered within so much time before `now`.
-    #[must_use]
-    pub fn might_read(&self, account: &[u8], within: Duration, now: Instant) -> bool {
-        let mut answered = lock(&self.answered);
-        let sent = answered.get(account);
-        sent.is_some_and(|sent| now.saturating_duration_since(*sent) < within)
-    }
-
     /// True where it is worth a look whether the next statement's page is kept.
     pub fn is_tried(&self) -> bool {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
@@ -158,7 +137,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::disallowed_methods)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -186,18 +165,6 @@ mod tests {
         assert_ne!(KeptRows::default().answered_so(b"a", few, frame(1)), number);
         assert_eq!(kept.answered_so(b"a", few, frame(9)), number);
         assert_eq!(kept.variant(b"a", few).unwrap().1.last, [9]);
-    }
-
-    #[test]
-    fn a_right_lasts_for_a_while() {
-        let kept = KeptRows::default();
-        let (sent, ttl) = (Instant::now(), Duration::from_secs(1));
-        assert!(!kept.might_read(b"app@%", ttl, sent));
-        kept.may_read(b"app@%", sent);
-        assert!(kept.might_read(b"app@%", ttl, sent + ttl / 2));
-        assert!(!kept.might_read(b"app@%", ttl, sent + ttl));
-        assert!(!kept.might_read(b"other@%", ttl, sent));
-        assert!(!kept.might_read(b"app@%", Duration::ZERO, sent));
     }
 
     #[test]

@@ -26,11 +26,10 @@ const SYSTEM_TIME_ZONE: usize = 5;
 /// of plans are as in any other session.
 const PLANS: usize = 6;
 const PLANS_AS_ALL: usize = 7;
-/// The columns behind these: who the session is to the server, with its roles; and what the rows of its answers depend on.
-const ACCOUNT: usize = 8;
-const ROWS: usize = 9;
+/// The column behind these: what the rows of the session's answers depend on.
+const ROWS: usize = 8;
 /// Where the variables begin.
-const FIRST: usize = 10;
+const FIRST: usize = 9;
 /// The variables.
 const VARIABLES: [Variable; 10] = [
     ("sql_mode", is_no_oracle),
@@ -154,7 +153,6 @@ pub fn settings_query(mariadb: bool) -> String {
         "CRC32(CONCAT_WS(0x2f,IFNULL(@@character_set_results,0x2d),{own}))"
     ));
     columns.push(format!("CONCAT_WS(0x2f,{own})=CONCAT_WS(0x2f,{of_all})"));
-    columns.push("CONCAT_WS(0x2f,CURRENT_USER(),IFNULL(CURRENT_ROLE(),0x2d))".into());
     let rows: Vec<String> = ROWS_FOLLOW.iter().map(|name| format!("@@{name}")).collect();
     columns.push(format!(
         "IF(@@{AUTO_IS_NULL},NULL,CONCAT_WS(0x2f,IFNULL(@@character_set_results,0x2d),{}))",
@@ -212,8 +210,6 @@ pub struct Settings {
     pub plans: u32,
     /// Settings that plans follow are not as in any other session.
     pub steers: bool,
-    /// Who the session is to the server, with its roles.
-    pub account: Vec<u8>,
     /// All settings that rows depend on; `None`: rows may depend on more.
     pub rows: Option<Vec<u8>>,
 }
@@ -261,7 +257,6 @@ pub fn judge_settings(mariadb: bool, rows: &Rows) -> Result<Settings, Reason> {
             .and_then(|sum| u32::try_from(sum).ok())
             .unwrap_or_default(),
         steers: text(PLANS_AS_ALL) != b"1",
-        account: text(ACCOUNT).to_vec(),
         rows: row.cell(ROWS).map(<[u8]>::to_vec),
     })
 }

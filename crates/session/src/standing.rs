@@ -51,6 +51,8 @@ pub struct Standing {
     acted: bool,
     /// What goes to the server next may open a transaction's snapshot.
     opening: bool,
+    /// Templates of which the server answered a statement, and when that was sent.
+    answered: Vec<(u64, Instant)>,
     /// When the server heard of the session last, as far as that was noted.
     heard: Option<Instant>,
     /// Calls are relayed until the session is reset.
@@ -71,6 +73,8 @@ enum Plain {
 
 /// So many times within its `wait_timeout` a session is heard of by the server while it is answered from memory.
 pub const HEARD_OF: u32 = 50;
+/// So many templates are remembered that the server answered.
+const ANSWERED: usize = 32;
 /// More of them are not remembered.
 const PLAIN: usize = 100;
 
@@ -139,6 +143,10 @@ impl Standing {
         }
         if effects.database {
             self.doubt_database();
+        }
+        // SET ROLE, in a procedure perhaps.
+        if effects.settings || effects.stored_code {
+            self.answered.clear();
         }
         if effects.settings || effects.stored_code {
             self.settings.doubt();
@@ -216,6 +224,7 @@ impl Standing {
 
     /// Another database may have been chosen.
     pub fn doubt_database(&mut self) {
+        self.answered.clear();
         self.database.doubt();
         if self.plain != Plain::All {
             self.plain = Plain::None;
@@ -387,11 +396,28 @@ impl Standing {
         settings.map_or(0, |settings| settings.plans)
     }
 
-    /// Who the session is to the server, and what rows of its answers depend on; `None`: that is not certain, or rows may depend on more.
+    /// What rows of the session's answers depend on; `None`: that is not certain, or rows may depend on more.
     #[must_use]
-    pub fn rows_follow(&self) -> Option<(&[u8], &[u8])> {
-        let settings = self.settings.proven()?;
-        Some((&settings.account, settings.rows.as_deref()?))
+    pub fn rows_follow(&self) -> Option<&[u8]> {
+        self.settings.proven()?.rows.as_deref()
+    }
+
+    /// The server has answered a statement of this template that was sent then: the session may read what it reads.
+    pub fn template_answered(&mut self, template: u64, sent: Instant) {
+        self.answered.retain(|(own, _)| *own != template);
+        if self.answered.len() == ANSWERED {
+            self.answered.remove(0);
+        }
+        self.answered.push((template, sent));
+    }
+
+    /// True where the server has answered one of this template within so much time before `now`. What a session may read follows the
+    /// moment when it entered its database, so that of another session of the account proves nothing.
+    #[must_use]
+    pub fn may_read_template(&self, template: u64, within: Duration, now: Instant) -> bool {
+        let mut answered = self.answered.iter();
+        answered
+            .any(|(own, sent)| *own == template && now.saturating_duration_since(*sent) < within)
     }
 
     /// The server has heard of the session.
@@ -521,7 +547,6 @@ mod tests {
             ahead: None,
             plans: 7,
             steers: false,
-            account: b"app@%/-".to_vec(),
             rows: Some(b"utf8mb4".to_vec()),
         });
     }
@@ -644,6 +669,39 @@ mod tests {
         assert!(standing.leaves_to_parse(DefinitionId(0), Form::Newest, 2));
         standing.parse_anew();
         assert!(standing.leaves_to_parse(DefinitionId(0), Form::Newest, 2));
+    }
+
+    #[test]
+    fn what_the_server_answered_counts_for_a_while_in_the_same_database_and_role() {
+        #[allow(clippy::disallowed_methods)]
+        let now = Instant::now();
+        let ttl = Duration::from_secs(1);
+        let mut standing = idle();
+        assert!(!standing.may_read_template(7, ttl, now));
+        standing.template_answered(7, now);
+        assert!(standing.may_read_template(7, ttl, now + ttl / 2));
+        assert!(!standing.may_read_template(7, ttl, now + ttl));
+        assert!(!standing.may_read_template(8, ttl, now));
+        assert!(!standing.may_read_template(7, Duration::ZERO, now));
+        for effects in [
+            Effects {
+                settings: true,
+                ..Effects::NONE
+            },
+            Effects {
+                database: true,
+                ..Effects::NONE
+            },
+            Effects::STORED_CODE,
+        ] {
+            standing.template_answered(7, now);
+            standing.command_relayed(effects);
+            assert!(!standing.may_read_template(7, ttl, now));
+        }
+        for template in 0..100 {
+            standing.template_answered(template, now);
+        }
+        assert_eq!(standing.answered.len(), ANSWERED);
     }
 
     #[test]

@@ -74,8 +74,6 @@ pub enum Says {
 pub(super) struct Keeping {
     /// All that rows depend on but the template and the messages.
     key: Vec<u8>,
-    /// Who is answered.
-    account: Vec<u8>,
 }
 
 /// Rows are told from an answer with no other status flags than these: autocommit, how strings are read, and what follows the plan.
@@ -96,12 +94,11 @@ impl<K: Feeds> World<'_, K> {
             && self.session.tables.pending.is_none()
             && !standing.reads_a_snapshot();
         let keep = template.shape.keep.as_ref().filter(|_| may)?;
-        let (account, follow) = standing.rows_follow()?;
+        let follow = standing.rows_follow()?;
         let literals = keep.literals(statement, template.types)?;
         let under = self.under().0.to_le_bytes();
         Some(Keeping {
             key: [&under[..], follow, &[0], &literals].concat(),
-            account: account.to_vec(),
         })
     }
 
@@ -117,10 +114,11 @@ impl<K: Feeds> World<'_, K> {
         let kept = &template.kept;
         let first = wishes.anew == 0 && !wishes.short;
         let ttl = self.policy.privileges_ttl;
+        let standing = &self.session.standing;
         let may = first
             && !template.is_retired()
-            && self.session.standing.was_heard(self.now)
-            && kept.might_read(&keeping.account, ttl, self.now)
+            && standing.was_heard(self.now)
+            && standing.may_read_template(kept.number, ttl, self.now)
             && kept.is_tried();
         if !may {
             return None;
@@ -176,7 +174,7 @@ impl<K: Feeds> World<'_, K> {
 
     /// What a narrowed answer tells of the messages among which the server looked.
     pub(super) fn fill(
-        &self,
+        &mut self,
         template: &Template,
         wishes: &Wishes,
         candidates: &Candidates,
@@ -184,6 +182,10 @@ impl<K: Feeds> World<'_, K> {
     ) -> Option<Fill> {
         let keeping = wishes.keeping.as_ref()?;
         let found = candidates.found.as_ref()?;
+        if let Some(begun) = *self.begun {
+            let standing = &mut self.session.standing;
+            standing.template_answered(template.kept.number, begun);
+        }
         let capabilities = self.session.capabilities;
         let parts = Parts::read(bytes, capabilities)?;
         let frame = frame_of(bytes, &parts, capabilities)?;
@@ -208,9 +210,6 @@ impl<K: Feeds> World<'_, K> {
         let told: Vec<_> = ids.into_iter().zip(parts.rows).collect();
         let rows = told_of(&found.ids, &told, wishes.asked.offset, whole)?;
         let kept = &template.kept;
-        if let Some(begun) = *self.begun {
-            kept.may_read(&keeping.account, begun);
-        }
         let variant = kept.answered_so(&keeping.under(found), candidates.crowd, frame);
         Some(Fill { variant, rows })
     }

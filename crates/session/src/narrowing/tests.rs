@@ -129,7 +129,6 @@ fn settings() -> Settings {
         ahead: Some(0),
         plans: 7,
         steers: false,
-        account: b"app@%/-".to_vec(),
         rows: Some(b"utf8mb4".to_vec()),
     }
 }
@@ -540,7 +539,7 @@ fn in_a_transaction_candidates_that_have_changed_are_not_taken_anew() {
 
 #[test]
 fn a_level_that_is_told_only_now_is_heeded() {
-    let values = "tl one 100 LOCKS SYSTEM UTC 7 1 app@%/- utf8mb4 - ROW 16777216 18446744073709551615 1 0 0 0 OFF 0 0 - 9223372036854775807 1000";
+    let values = "tl one 100 LOCKS SYSTEM UTC 7 1 utf8mb4 - ROW 16777216 18446744073709551615 1 0 0 0 OFF 0 0 - 9223372036854775807 1000";
     let row = |locks: &str| {
         let values = values.replace("LOCKS", locks);
         let cell = |value: &str| (value != "-").then(|| value.to_owned());

@@ -59,16 +59,15 @@ fn what_is_missing_is_asked_of_the_server() {
 }
 
 #[test]
-fn an_account_is_answered_for_as_long_as_its_right_counts() {
+fn a_session_is_answered_for_as_long_as_its_right_counts() {
     let mut scene = filled();
     scene.now += Duration::from_secs(2);
     assert!(narrows(&mut scene));
-    // Another one's right says nothing of it.
+    // Another session's right says nothing of it.
     let mut scene = filled();
-    scene.session.standing.settings_proved(Settings {
-        account: b"other@%/-".to_vec(),
-        ..settings()
-    });
+    let other = Scene::learned(JOINED);
+    scene.session = other.session;
+    scene.session.standing.is_heard(scene.now);
     assert!(narrows(&mut scene));
 }
 

@@ -271,7 +271,6 @@ pub(super) fn settings_for(wait_timeout: Duration) -> Settings {
         ahead: None,
         plans: 7,
         steers: false,
-        account: b"app@%/-".to_vec(),
         rows: Some(b"utf8mb4".to_vec()),
     }
 }
@@ -334,7 +333,7 @@ pub(super) fn settings_with(database: Option<&str>, other: &[(&str, &str)]) -> A
     let front = front.split(",@@");
     let names = front
         .skip_while(|name| *name != "wait_timeout")
-        .chain(["plans", "plans_as_all", "account", "rows", "sql_mode"])
+        .chain(["plans", "plans_as_all", "rows", "sql_mode"])
         .chain(back.split(",@@").skip(1));
     let values = names.map(|name| {
         let changed = other.iter().find(|(changed, _)| *changed == name);
