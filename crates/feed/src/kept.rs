@@ -1,5 +1,6 @@
 //! What is known of a template whose rows are kept: under which literals and settings, and what stands around the rows of a reply.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -35,6 +36,8 @@ const VARIANTS: usize = 1_000;
 /// Where there are so many of all templates, each of them has no more than that.
 const VARIANTS_OF_ALL: usize = 20_000;
 const VARIANTS_THEN: usize = 4;
+/// So many frames of a template are looked through for one that is equal.
+const FRAMES: usize = 8;
 /// One statement in so many is answered by the server in any case: what it says of columns is looked at again.
 const LOOKED_AT: u64 = 1_000;
 /// Where so many pages were not there, one in so many is looked for: a filter that nothing passes has thousands of messages looked at.
@@ -47,6 +50,8 @@ pub struct KeptRows {
     /// The template's own number.
     pub number: u64,
     variants: Mutex<LruCache<Box<[u8]>, Variant>>,
+    /// Those that came last: variants share what is equal.
+    frames: Mutex<VecDeque<Arc<Frame>>>,
     count: AtomicU64,
     /// So many pages, one behind the other, could not be made of kept rows.
     missed: AtomicU32,
@@ -58,6 +63,7 @@ impl Default for KeptRows {
         KeptRows {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             variants: Mutex::new(LruCache::unbounded()),
+            frames: Mutex::default(),
             count: AtomicU64::new(0),
             missed: AtomicU32::new(0),
         }
@@ -89,6 +95,7 @@ impl KeptRows {
 
     /// The server has answered such a statement so; tells the number of the variant.
     pub fn answered_so(&self, key: &[u8], crowd: Crowd, frame: Frame) -> u64 {
+        let frame = self.shared(frame);
         let mut variants = lock(&self.variants);
         if !variants.contains(key) {
             let variant = Variant {
@@ -109,11 +116,24 @@ impl KeptRows {
             return u64::MAX;
         };
         if let Some(own) = variant.frames.get_mut(crowd.number())
-            && own.as_deref() != Some(&frame)
+            && own.as_ref() != Some(&frame)
         {
-            *own = Some(Arc::new(frame));
+            *own = Some(frame);
         }
         variant.number
+    }
+
+    fn shared(&self, frame: Frame) -> Arc<Frame> {
+        let mut frames = lock(&self.frames);
+        if let Some(equal) = frames.iter().find(|own| ***own == frame) {
+            return Arc::clone(equal);
+        }
+        let frame = Arc::new(frame);
+        if frames.len() == FRAMES {
+            frames.pop_front();
+        }
+        frames.push_back(Arc::clone(&frame));
+        frame
     }
 
     /// True where it is worth a look whether the next statement's page is kept.
@@ -161,6 +181,8 @@ mod tests {
         assert_eq!(kept.variant(b"a", many), None);
         assert_eq!(kept.answered_so(b"a", many, frame(2)), number);
         assert_ne!(kept.answered_so(b"b", few, frame(1)), number);
+        let of = |key| kept.variant(key, few).unwrap().1;
+        assert!(Arc::ptr_eq(&of(b"a"), &of(b"b")));
         // Another template's.
         assert_ne!(KeptRows::default().answered_so(b"a", few, frame(1)), number);
         assert_eq!(kept.answered_so(b"a", few, frame(9)), number);

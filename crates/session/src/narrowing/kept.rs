@@ -83,6 +83,10 @@ const PLAIN_STATUS: u16 = status::AUTOCOMMIT
     | status::NO_GOOD_INDEX
     | status::NO_INDEX;
 
+/// Rows of statements with longer literals beside those that are apart are not kept; nor those behind longer descriptions of columns.
+const LITERAL_BYTES: usize = 1024;
+const HEAD_BYTES: usize = 32 * 1024;
+
 impl<K: Feeds> World<'_, K> {
     /// Under what rows of the statement may be kept, if they may.
     pub(super) fn keeping(&self, template: &Template, statement: Statement<'_>) -> Option<Keeping> {
@@ -96,6 +100,7 @@ impl<K: Feeds> World<'_, K> {
         let keep = template.shape.keep.as_ref().filter(|_| may)?;
         let follow = standing.rows_follow()?;
         let literals = keep.literals(statement, template.types)?;
+        let literals = (literals.len() <= LITERAL_BYTES).then_some(literals)?;
         let under = self.under().0.to_le_bytes();
         Some(Keeping {
             key: [&under[..], follow, &[0], &literals].concat(),
@@ -245,7 +250,8 @@ fn frame_of(bytes: &[u8], parts: &Parts, capabilities: Capabilities) -> Option<F
     let layout = Layout::read(bytes, capabilities)?;
     let status = flags(bytes, layout.last)?;
     let sequence = *bytes.get(parts.rows_from + frame::HEADER_BYTES - 1)?;
-    (status & !PLAIN_STATUS == 0 && status & status::AUTOCOMMIT != 0).then(|| Frame {
+    let plain = status & !PLAIN_STATUS == 0 && status & status::AUTOCOMMIT != 0;
+    (plain && head.len() <= HEAD_BYTES).then(|| Frame {
         columns: parts.definitions.len(),
         head: head.to_vec(),
         sequence,
