@@ -3,7 +3,6 @@
 //! through Headwater.
 
 use std::collections::BTreeMap;
-
 use std::net::SocketAddr;
 
 use headwater::lab::private_server::Kind;

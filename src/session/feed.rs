@@ -256,9 +256,7 @@ impl Session {
     async fn kept_page(&mut self, want: &PageWant) -> Option<Paged> {
         let binlog = Arc::clone(self.shared.binlog.as_ref()?);
         let rows = Arc::clone(binlog.rows()?);
-        let feeds = self.shared.feeds.as_ref()?;
-        let template = &want.want.template;
-        let place = feeds.place(template.feed, &template.database)?;
+        let place = Arc::clone(&self.named_for.as_ref()?.place);
         let identity = self.machine.commands()?.standing.server()?.to_vec();
         let of = (place.number(), Variant(want.variant));
         let part = (want.offset, want.limit);

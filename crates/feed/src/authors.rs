@@ -159,7 +159,7 @@ impl<'a> Search<'a> {
     }
 
     /// The columns of reader and author, if it is the table of who follows whom.
-    fn edge(&self, table: usize, scope: &Scope<'a>) -> Option<(Of, Of)> {
+    pub(crate) fn edge(&self, table: usize, scope: &Scope<'_>) -> Option<(Of, Of)> {
         let follow = self.follow?;
         let seen = scope.seen(table)?;
         let database = seen.source.database.as_ref().map(|name| name.text.as_str());

@@ -6,12 +6,11 @@
 
 use std::ops::Range;
 
-use crate::authors::Follow;
+use crate::authors::Search;
 use crate::bind::{Statement, Types};
 use crate::bounds::{self, Bound, Ordered};
 use crate::equal::conjuncts;
 use crate::query::{Column, Comparison, Condition, Item, Operand, Query, Rows, Says};
-use crate::schema::Schema;
 use crate::scope::{Of, Scope};
 use crate::words::{Is, Members, Word};
 
@@ -27,10 +26,8 @@ pub struct Keep {
 /// What is looked at.
 pub(crate) struct Look<'a> {
     pub(crate) scope: &'a Scope<'a>,
-    pub(crate) schema: &'a dyn Schema,
-    pub(crate) author: Of,
+    pub(crate) search: &'a Search<'a>,
     pub(crate) order: Ordered,
-    pub(crate) follow: Option<&'a Follow>,
 }
 
 impl<'a> Look<'a> {
@@ -41,7 +38,7 @@ impl<'a> Look<'a> {
         if is_outer || !shows_own || !query.inner.is_empty() {
             return None;
         }
-        let message = self.author.table;
+        let message = self.search.author.table;
         let others = self.scope.own().iter().map(|seen| seen.number);
         let others: Vec<usize> = others.filter(|other| *other != message).collect();
         let (said, rest) = match others.as_slice() {
@@ -81,7 +78,7 @@ impl<'a> Look<'a> {
         holds: &[&'a Condition],
         edge: usize,
     ) -> Option<(Range<usize>, Vec<&'a Condition>)> {
-        let (reader, author) = self.edge(edge, self.scope)?;
+        let (reader, author) = self.search.edge(edge, self.scope)?;
         let (mut joins, mut readers, mut rest) = (0, Vec::new(), Vec::new());
         for condition in holds {
             if self.is_exact(condition) {
@@ -105,12 +102,12 @@ impl<'a> Look<'a> {
     fn is_exact(&self, condition: &'a Condition) -> bool {
         match &condition.is {
             Says::Or(all) => all.iter().all(|one| self.is_exact(one)),
-            Says::In(operand, _, true) => is(operand, self.author, self.scope),
+            Says::In(operand, _, true) => is(operand, self.search.author, self.scope),
             Says::InRows(operand, rows, true) => {
-                is(operand, self.author, self.scope) && self.are_followed(rows, false)
+                is(operand, self.search.author, self.scope) && self.are_followed(rows, false)
             }
             Says::Exists(rows) => self.are_followed(rows, true),
-            _ => is_value(condition, self.author, self.scope),
+            _ => is_value(condition, self.search.author, self.scope),
         }
     }
 
@@ -122,11 +119,11 @@ impl<'a> Look<'a> {
         if source.outer || source.on.is_some() {
             return false;
         }
-        let Ok(inner) = self.scope.within(&rows.sources, self.schema) else {
+        let Ok(inner) = self.scope.within(&rows.sources, self.search.schema) else {
             return false;
         };
         let table = inner.own().first().map(|seen| seen.number);
-        let Some((reader, author)) = table.and_then(|table| self.edge(table, &inner)) else {
+        let Some((reader, author)) = table.and_then(|table| self.search.edge(table, &inner)) else {
             return false;
         };
         let mut all = Vec::new();
@@ -144,24 +141,12 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The columns of reader and author, if it is the table of who follows whom.
-    fn edge(&self, table: usize, scope: &Scope<'_>) -> Option<(Of, Of)> {
-        let follow = self.follow?;
-        let seen = scope.seen(table)?;
-        (seen.source.table.text == follow.table).then_some(())?;
-        let of = |column: &str| {
-            let column = seen.table.place(column)?;
-            Some(Of { table, column })
-        };
-        Some((of(&follow.reader)?, of(&follow.author)?))
-    }
-
     /// True for `edge.author = message.author`.
     fn equates(&self, condition: &Condition, edge: Of, scope: &Scope<'_>) -> bool {
         let Says::Compare(left, Comparison::Equal, right) = &condition.is else {
             return false;
         };
-        let are = |a, b| is(a, edge, scope) && is(b, self.author, scope);
+        let are = |a, b| is(a, edge, scope) && is(b, self.search.author, scope);
         are(left, right) || are(right, left)
     }
 
@@ -192,7 +177,7 @@ impl<'a> Look<'a> {
 
     fn owns_column(&self, column: &Column) -> bool {
         let of = self.scope.resolve(column);
-        of.is_ok_and(|of| of.table == self.author.table)
+        of.is_ok_and(|of| of.table == self.search.author.table)
     }
 
     fn shows_own(&self, item: &Item) -> bool {
@@ -200,7 +185,7 @@ impl<'a> Look<'a> {
             Item::Operand(operand, _) => self.owns([operand]),
             Item::All | Item::AllOf(_) => {
                 let mut shown = self.scope.shown(item);
-                shown.all(|seen| seen.number == self.author.table)
+                shown.all(|seen| seen.number == self.search.author.table)
             }
         }
     }

@@ -121,10 +121,8 @@ pub fn shape(
     };
     let look = keep::Look {
         scope: &scope,
-        schema,
-        author,
+        search: &search,
         order,
-        follow: feed.follow.as_ref(),
     };
     let keep = look.keep(query, &holds).filter(|_| !ties);
     Ok(Shape {

@@ -1,7 +1,7 @@
 //! A reply's rows: which there are, and their packets.
 
 use headwater_timeline::index::PlaceId;
-use headwater_wire::frame::{HEADER_BYTES, MAX_BODY};
+use headwater_wire::frame::encode;
 
 use crate::{Kept, Rows, Variant};
 
@@ -19,26 +19,12 @@ impl Rows {
     #[must_use]
     pub fn has_page(
         &self,
-        (place, variant): (PlaceId, Variant),
+        of: (PlaceId, Variant),
         messages: &[u64],
         all: bool,
-        (offset, limit): (u64, u64),
+        part: (u64, u64),
     ) -> bool {
-        let wanted = offset.saturating_add(limit);
-        let mut passed = 0;
-        for id in messages {
-            if passed == wanted {
-                break;
-            }
-            let is_there = self.look((place, *id), variant, |kept| {
-                passed += u64::from(kept != Kept::FilteredOut);
-                passed <= offset || kept != Kept::Passes
-            });
-            if is_there != Some(true) {
-                return false;
-            }
-        }
-        passed == wanted || all
+        self.walk(of, messages, all, part, |_| ()).is_some()
     }
 
     /// The first `limit` rows behind `offset` of those messages that pass, in this order, behind what stands in `packets` already; the
@@ -48,12 +34,26 @@ impl Rows {
     #[must_use]
     pub fn page(
         &self,
+        of: (PlaceId, Variant),
+        messages: &[u64],
+        all: bool,
+        part: (u64, u64),
+        (mut packets, mut sequence): (Vec<u8>, u8),
+    ) -> Option<Page> {
+        let push = |row: &[u8]| sequence = encode(sequence, row, &mut packets);
+        let rows = self.walk(of, messages, all, part, push)?;
+        Some(Page { packets, rows })
+    }
+
+    /// Shows each row of a page, and tells how many there are.
+    fn walk(
+        &self,
         (place, variant): (PlaceId, Variant),
         messages: &[u64],
         all: bool,
         (offset, limit): (u64, u64),
-        (mut packets, mut sequence): (Vec<u8>, u8),
-    ) -> Option<Page> {
+        mut show: impl FnMut(&[u8]),
+    ) -> Option<u64> {
         let (mut passed, mut rows) = (0_u64, 0_u64);
         for id in messages {
             if rows == limit {
@@ -66,27 +66,13 @@ impl Rows {
                     _ if passed <= offset => Some(false),
                     Kept::Passes => None,
                     Kept::Row(row) => {
-                        push(&mut packets, sequence, row)?;
-                        sequence = sequence.wrapping_add(1);
+                        show(row);
                         Some(true)
                     }
                 }
             });
             rows += u64::from(is_row??);
         }
-        (rows == limit || all).then_some(Page { packets, rows })
+        (rows == limit || all).then_some(rows)
     }
-}
-
-/// A packet that holds this.
-fn push(packets: &mut Vec<u8>, sequence: u8, body: &[u8]) -> Option<()> {
-    if body.len() >= MAX_BODY {
-        return None;
-    }
-    let len = u32::try_from(body.len()).ok()?.to_le_bytes();
-    let [a, b, c, _] = len;
-    packets.reserve(HEADER_BYTES + body.len());
-    packets.extend_from_slice(&[a, b, c, sequence]);
-    packets.extend_from_slice(body);
-    Some(())
 }

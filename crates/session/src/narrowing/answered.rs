@@ -104,7 +104,7 @@ impl<K: Feeds> World<'_, K> {
             ));
         }
         let bytes = self.described(template, &wishes, &candidates, bytes)?;
-        let fill = self.fill(template, &wishes, &candidates, &bytes);
+        let fill = self.fill(&subject, &wishes, &candidates, &bytes);
         let told = Told {
             fill,
             ..Told::narrowed(bytes, outcome)

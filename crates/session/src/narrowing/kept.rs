@@ -10,11 +10,9 @@ use headwater_feed::Template;
 use headwater_feed::bind::Statement;
 use headwater_feed::cost::Crowd;
 use headwater_feed::kept::Frame;
-use headwater_feed::words::Words;
-use headwater_wire::capability::Capabilities;
 use headwater_wire::frame;
 use headwater_wire::reply::Outcome;
-use headwater_wire::reply::layout::{Layout, Parts, flags};
+use headwater_wire::reply::layout::{Parts, flags};
 use headwater_wire::response::OkPacket;
 use headwater_wire::resultset::column;
 use headwater_wire::status;
@@ -180,11 +178,12 @@ impl<K: Feeds> World<'_, K> {
     /// What a narrowed answer tells of the messages among which the server looked.
     pub(super) fn fill(
         &mut self,
-        template: &Template,
+        subject: &Subject,
         wishes: &Wishes,
         candidates: &Candidates,
         bytes: &[u8],
     ) -> Option<Fill> {
+        let template = &subject.template;
         let keeping = wishes.keeping.as_ref()?;
         let found = candidates.found.as_ref()?;
         if let Some(begun) = *self.begun {
@@ -193,8 +192,8 @@ impl<K: Feeds> World<'_, K> {
         }
         let capabilities = self.session.capabilities;
         let parts = Parts::read(bytes, capabilities)?;
-        let frame = frame_of(bytes, &parts, capabilities)?;
-        let place = self.place_of_id(template, bytes, &parts);
+        let frame = frame_of(bytes, &parts)?;
+        let place = self.place_of_id(subject, bytes, &parts);
         let binary = self.executed.is_some();
         let mut ids = Vec::with_capacity(parts.rows.len());
         match place {
@@ -220,10 +219,10 @@ impl<K: Feeds> World<'_, K> {
     }
 
     /// Which column of the answer is the message's id.
-    fn place_of_id(&self, template: &Template, bytes: &[u8], parts: &Parts) -> Option<usize> {
-        let text = self.text()?;
-        let words = Words::read(text)?;
-        let called = unquoted(words.text(template.shape.qualifier, text))?;
+    fn place_of_id(&self, subject: &Subject, bytes: &[u8], parts: &Parts) -> Option<usize> {
+        let template = &subject.template;
+        let called = subject.words.text(template.shape.qualifier, self.text()?);
+        let called = unquoted(called)?;
         parts.definitions.iter().position(|range| {
             let definition = bytes.get(range.clone()).and_then(column::names);
             definition.is_some_and(|names| {
@@ -245,10 +244,9 @@ impl Keeping {
 }
 
 /// What stands around the rows. `None`: the answer is not as others are.
-fn frame_of(bytes: &[u8], parts: &Parts, capabilities: Capabilities) -> Option<Frame> {
+fn frame_of(bytes: &[u8], parts: &Parts) -> Option<Frame> {
     let head = bytes.get(..parts.rows_from)?;
-    let layout = Layout::read(bytes, capabilities)?;
-    let status = flags(bytes, layout.last)?;
+    let status = flags(bytes, parts.status)?;
     let sequence = *bytes.get(parts.rows_from + frame::HEADER_BYTES - 1)?;
     let plain = status & !PLAIN_STATUS == 0 && status & status::AUTOCOMMIT != 0;
     (plain && head.len() <= HEAD_BYTES).then(|| Frame {

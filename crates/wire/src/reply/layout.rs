@@ -70,6 +70,8 @@ pub struct Parts {
     pub rows: Vec<Range<usize>>,
     /// The payload at the end.
     pub last: Range<usize>,
+    /// Status flags in it: two bytes from here on.
+    pub status: usize,
 }
 
 impl Parts {
@@ -97,6 +99,7 @@ impl Parts {
             rows_from,
             rows,
             last,
+            status: layout.last,
         })
     }
 }

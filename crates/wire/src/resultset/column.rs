@@ -63,8 +63,9 @@ fn text_id(row: &[u8], place: usize) -> Option<u64> {
     const NULL: u8 = 0xfb;
     let mut cursor = Cursor::new(row);
     for _ in 0..place {
-        match cursor.rest().first() {
-            Some(&NULL) => drop(cursor.u8().ok()?),
+        let mut ahead = cursor;
+        match ahead.u8().ok()? {
+            NULL => cursor = ahead,
             _ => drop(cursor.lenenc_bytes().ok()?),
         }
     }
