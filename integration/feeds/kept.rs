@@ -164,7 +164,7 @@ fn a_change_of_what_is_shown_is_shown() {
 /// Statements of many templates, with the same few values again and again, while rows change between them.
 #[test]
 fn drawn_pages_are_the_servers_whatever_changes_between_them() {
-    const STATEMENTS: u64 = 4_000;
+    const STATEMENTS: u64 = 2_000;
     on_each_server(|server| {
         let mut random = Random(20_261_124);
         let small = App {
@@ -186,8 +186,11 @@ fn drawn_pages_are_the_servers_whatever_changes_between_them() {
                 app: &small,
                 key: None,
             };
-            pair.ask(template, &statement.statement().text);
-            if turn % 12 == 0 {
+            let text = statement.statement().text;
+            // Twice: what the first one filled is what the second one may be made of.
+            pair.ask(template, &text);
+            pair.ask(template, &text);
+            if turn % 6 == 0 {
                 let (id, user) = (1 + random.below(600), 1 + random.below(12));
                 other.query(&match random.below(8) {
                     0 => format!("UPDATE statuses SET caption = 'turn {turn}', likes = {} WHERE id = {id}", turn % 50),
@@ -203,7 +206,7 @@ fn drawn_pages_are_the_servers_whatever_changes_between_them() {
         }
         let counts = proxy.counts();
         println!("{counts:?}");
-        assert!(counts.of("feeds_kept") * 10 > STATEMENTS, "{counts:?}");
+        assert!(counts.of("feeds_kept") * 5 > STATEMENTS, "{counts:?}");
     });
 }
 

@@ -256,7 +256,7 @@ fn columns_of_every_kind_are_compared_as_directly() {
                 let statement = format!(
                     "SELECT {columns} FROM statuses WHERE profile_id IN (1, 2, 3, 5) AND ({condition}) ORDER BY id DESC LIMIT 4"
                 );
-                same(&mut twin, &statement, 4);
+                same(&mut twin, &statement, 5);
             }
         }
         let narrowed = narrowed_of(&proxy);
