@@ -10,14 +10,22 @@ const PURE: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("sql", &[]),
     ("timeline", &["sql"]),
-    ("feed", &["sql", "timeline"]),
+    ("rows", &["timeline", "wire"]),
+    ("feed", &["rows", "sql", "timeline"]),
     ("log", &["sql", "timeline", "wire"]),
     ("statement", &["sql", "timeline", "wire"]),
-    ("rows", &["timeline", "wire"]),
     ("lookup", &["sql", "statement", "timeline", "wire"]),
     (
         "session",
-        &["feed", "lookup", "sql", "statement", "timeline", "wire"],
+        &[
+            "feed",
+            "lookup",
+            "rows",
+            "sql",
+            "statement",
+            "timeline",
+            "wire",
+        ],
     ),
 ];
 

@@ -14,7 +14,7 @@ use crate::kit::proxy::Proxy;
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_server};
 use crate::kit::twin::Twin;
-use crate::kit::wire_client::COM_PING;
+use crate::kit::wire_client::{COM_PING, capability};
 
 /// Rows are shown whole, and one of three passes.
 const PAGES: [&str; 6] = [
@@ -279,6 +279,31 @@ fn rows_follow_the_settings_of_their_session() {
             kept(&proxy, &mut twin, statement);
             kept(&proxy, &mut plain, statement);
             twin.run(statement);
+        }
+    });
+}
+
+/// What stands around rows follows what client and server agreed on: each kind of client is told its own.
+#[test]
+fn clients_of_other_capabilities_are_told_replies_of_their_own() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "keptcapable");
+        let login = database.login();
+        let logins = [
+            login.clone(),
+            login.clone().with(capability::MARIADB_CACHE_METADATA),
+            login.clone().with(capability::SESSION_TRACK),
+            login.clone().with(capability::QUERY_ATTRIBUTES),
+            login.without(capability::DEPRECATE_EOF),
+        ];
+        let mut twins = logins.map(|login| Twin::new(server, &proxy, &login));
+        for statement in PAGES {
+            for twin in &mut twins {
+                kept(&proxy, twin, statement);
+            }
+            for twin in &mut twins {
+                twin.run(statement);
+            }
         }
     });
 }

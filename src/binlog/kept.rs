@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use headwater_rows::{Kept, Rows, Variant};
+use headwater_session::kept::Fill;
 
 use super::feed::{Named, Wish};
 use super::place::Place;
@@ -15,6 +16,8 @@ use crate::log::edits::Edits;
 
 /// So often a page is put together anew where the log tells something meanwhile.
 const TRIES: usize = 3;
+/// Answers of which rows are kept once a proof has come: so many at a time, each as long as `limits.tail_bytes` at most.
+pub(super) const FILLS: usize = 64;
 
 impl Binlog {
     /// The rows that are kept, if any are.
@@ -33,15 +36,30 @@ impl Binlog {
         sent: bool,
         make: impl Fn(&Named) -> Option<T>,
     ) -> Option<T> {
-        if self.must_prove(sent) {
+        let make = || {
+            let (named, _) = wish.of(&place.index()).ok()?;
+            make(&named)
+        };
+        let proves = self.must_prove(sent);
+        self.of_one_moment(place, identity, proves, make).await
+    }
+
+    /// What is made of rows that are kept, all of one moment; with `proves`, of one that is no earlier than this question.
+    pub async fn of_one_moment<T>(
+        &self,
+        place: &Place,
+        identity: &[u8],
+        proves: bool,
+        make: impl Fn() -> Option<T>,
+    ) -> Option<T> {
+        if proves {
             let limit = Duration::from_millis(self.freshness.wait_ms);
             let proved = tokio::time::timeout(limit, self.prove()).await;
             proved.ok().filter(|proved| *proved)?;
         }
         for _ in 0..TRIES {
             let before = self.version_of(place, identity)?;
-            let (named, _) = wish.of(&place.index()).ok()?;
-            let made = make(&named)?;
+            let made = make()?;
             if self.version_of(place, identity)? == before {
                 return Some(made);
             }
@@ -78,6 +96,27 @@ impl Binlog {
                 rows.keep(message, variant, kept);
             }
         }
+    }
+
+    /// Keeps what an answer says of messages, once a proof that is begun from now on has come. Nobody waits for that, and where many
+    /// others do already, it is let go.
+    pub fn keep_later(
+        self: &Arc<Self>,
+        place: Arc<Place>,
+        mark: Mark,
+        fill: Fill,
+        answer: Vec<u8>,
+    ) {
+        let Ok(turn) = Arc::clone(&self.fills).try_acquire_owned() else {
+            return;
+        };
+        let binlog = Arc::clone(self);
+        tokio::spawn(async move {
+            if binlog.prove().await {
+                binlog.keep(&place, mark, fill.variant, fill.told(&answer));
+            }
+            drop(turn);
+        });
     }
 
     /// The log has told of changes of these rows.

@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use headwater_rows::Rows;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
 use error::BinlogError;
 pub use feed::{Candidates, Named, Wish};
@@ -81,6 +81,8 @@ pub struct Binlog {
     contradictions: AtomicU64,
     /// Rows as the server sent them, where they are kept.
     rows: Option<Arc<Rows>>,
+    /// Answers of which rows may be kept.
+    fills: Arc<Semaphore>,
     asks: mpsc::UnboundedSender<oneshot::Sender<bool>>,
     loads: mpsc::Sender<Load>,
 }
@@ -141,6 +143,7 @@ impl Binlog {
             listing: tokio::sync::Mutex::default(),
             contradictions: AtomicU64::new(0),
             rows: (limits.rows_bytes > 0).then(|| Arc::new(Rows::new(limits.rows_bytes))),
+            fills: Arc::new(Semaphore::new(kept::FILLS)),
             asks,
             loads,
         };
@@ -352,8 +355,9 @@ impl Binlog {
             })
     }
 
-    /// True when freshness has to be proved for a call that comes now.
-    fn must_prove(&self, sent: bool) -> bool {
+    /// True when freshness has to be proved for a call that comes now; `sent` as for [`Self::page`].
+    #[must_use]
+    pub fn must_prove(&self, sent: bool) -> bool {
         let state = self.state();
         let following = &state.following;
         match self.freshness.mode {

@@ -164,7 +164,9 @@ impl Settings {
         let known = self.narrow.auto != Auto::On;
         for named in self.rows.tables.iter().filter(|_| known) {
             let table = named.rsplit_once('.').map_or(&**named, |(_, table)| table);
-            if !self.feeds.iter().any(|feed| feed.message.table == table) {
+            let feeds = self.feeds.iter().map(|feed| &feed.message.table);
+            let timelines = self.definitions.iter().map(|own| &own.message.table);
+            if !feeds.chain(timelines).any(|own| own == table) {
                 return Err(ConfigError::RowsTable(named.clone()));
             }
         }

@@ -61,8 +61,8 @@ pub enum ConfigError {
     },
     /// A table whose rows could not be kept.
     #[error(
-        "rows.tables names {0:?}, which is no [[feed]]'s table of messages: write it as feed.message.table has it, with its database in \
-         front or not, or leave it out"
+        "rows.tables names {0:?}, which is the table of messages of no [[feed]] and of no [[definition]]: write it as their message.table \
+         has it, with its database in front or not, or leave it out"
     )]
     RowsTable(String),
     /// TLS that cannot be as it is set.

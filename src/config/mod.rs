@@ -177,11 +177,7 @@ impl Settings {
                 keep_recent: flags.shadow.unwrap_or(file.shadow.rate) > 0.0
                     || !feeds.is_empty()
                     || file.feeds.auto == Auto::On,
-                rows_bytes: match feeds.is_empty() && file.feeds.auto != Auto::On {
-                    // Of no statement any could be kept.
-                    true => 0,
-                    false => file.rows.memory_bytes,
-                },
+                rows_bytes: file.rows.memory_bytes,
             },
             rows: file.rows,
             classic_by_default,

@@ -81,6 +81,12 @@ impl Link {
         uid.is_ok_and(|uid| uid == nix::unistd::geteuid().as_raw())
     }
 
+    /// True where both sides speak in compressed frames.
+    #[must_use]
+    pub fn is_compressed(&self) -> bool {
+        self.compressed.is_some()
+    }
+
     /// From here on both sides speak in compressed frames; `begun` are bytes of them that have come already. `commands`: the other
     /// side is a server.
     pub fn compress(&mut self, algorithm: Algorithm, commands: bool, begun: &[u8]) {

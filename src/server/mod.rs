@@ -33,6 +33,7 @@ use crate::session::login::Ways;
 use crate::session::login_errors::LoginErrors;
 use crate::session::peer::OwnUser;
 use crate::session::shared::{Shared, Transport};
+use crate::session::tail::Tails;
 use crate::session::who::{log_in, span};
 use crate::shadow::{self, Shadow};
 use crate::shards::Shards;
@@ -200,6 +201,8 @@ impl Server {
                 )
             })
             .unzip();
+        let rows = binlog.as_ref().and_then(|binlog| binlog.rows());
+        let tails = rows.map(|_| Tails::new(settings.rows.clone()));
         let messages = match feeds {
             Some(_) => (
                 Feeds::messages(&settings.feeds),
@@ -226,6 +229,7 @@ impl Server {
                 privileges_ttl: Duration::from_secs(settings.privileges.ttl_s),
                 transport,
                 binlog,
+                tails,
                 feeds,
                 classic_by_default: settings.classic_by_default,
                 exact_columns: settings.narrow.columns == FeedColumns::Exact,

@@ -25,6 +25,8 @@ pub enum Event {
     CallInterrupted,
     /// A tail answered with the ids in the statement.
     TailVirtual,
+    /// A tail answered from rows that were kept.
+    TailKept,
     /// A tail whose first answer was put aside: a message had gone, or it was too long to hold.
     TailRetried,
     /// The result table was written for a tail.
@@ -105,7 +107,7 @@ pub const COMPARED: [Counter; 3] = [
 
 impl Event {
     /// Every event with its counter, in the order of their numbers.
-    pub const ALL: [(Event, Counter); 16] = [
+    pub const ALL: [(Event, Counter); 17] = [
         (
             Event::Session,
             counter("sessions", "clients that connected"),
@@ -140,6 +142,13 @@ impl Event {
             counter(
                 "tails_virtual",
                 "SELECTs behind a call that were answered with the ids in the statement, so that no table was written",
+            ),
+        ),
+        (
+            Event::TailKept,
+            counter(
+                "tails_kept",
+                "SELECTs behind a call that were answered from kept rows, so that the server was not asked for them",
             ),
         ),
         (

@@ -158,6 +158,10 @@ impl Session {
             }
             self.take_server_inbox()?;
         }
+        // Nothing more comes of what is there.
+        if !self.ahead.is_empty() {
+            self.tell_client(&[])?;
+        }
         if self.inbound == Inbound::Closing && self.backend.link.is_clear() && !self.holding {
             if self.has_left() || self.machine.login_cut().is_some() {
                 return Err(Ended::Client);
@@ -418,7 +422,12 @@ impl Session {
 
     /// Writes to the client, behind whatever waits for it already.
     pub(super) fn tell_client(&mut self, bytes: &[u8]) -> Result<(), Ended> {
-        self.client.send(bytes).map_err(|_| Ended::Client)
+        if self.ahead.is_empty() {
+            return self.client.send(bytes).map_err(|_| Ended::Client);
+        }
+        let mut all = std::mem::take(&mut self.ahead);
+        all.extend_from_slice(bytes);
+        self.client.send(&all).map_err(|_| Ended::Client)
     }
 
     /// Passes the first `length` waiting bytes of the client on.

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use headwater_rows::{Kept, Page, Variant};
+use headwater_rows::Page;
 
 use super::counts::Event;
+use super::kept::{Fill, Paged};
 use super::machine::Part;
 use super::narrowing::{
-    Feeds, Fill, Found, Input, Known, Narrowing, Need, PageWant, Paged, Policy, Reply, Says, Told,
-    Want,
+    Feeds, Found, Input, Known, Narrowing, Need, PageWant, Policy, Reply, Told, Want,
 };
 use super::shared::Shared;
 use super::state::{Ended, NamedFor, Session};
@@ -258,7 +258,7 @@ impl Session {
         let rows = Arc::clone(binlog.rows()?);
         let place = Arc::clone(&self.named_for.as_ref()?.place);
         let identity = self.machine.commands()?.standing.server()?.to_vec();
-        let of = (place.number(), Variant(want.variant));
+        let of = (place.number(), want.variant);
         let part = (want.offset, want.limit);
         if !rows.has_page(of, &want.named, want.all, part) {
             return None;
@@ -278,15 +278,7 @@ impl Session {
     fn keep(&mut self, fill: &Fill, answer: &[u8]) {
         if let (Some((place, mark)), Some(binlog)) = (self.proved_since.take(), &self.shared.binlog)
         {
-            let told = fill.rows.iter().filter_map(|(id, says)| {
-                let kept = match says {
-                    Says::Row(range) => Kept::Row(answer.get(range.clone())?),
-                    Says::Passes => Kept::Passes,
-                    Says::FilteredOut => Kept::FilteredOut,
-                };
-                Some((*id, kept))
-            });
-            binlog.keep(&place, mark, Variant(fill.variant), told);
+            binlog.keep(&place, mark, fill.variant, fill.told(answer));
         }
     }
 

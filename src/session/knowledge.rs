@@ -5,6 +5,8 @@ use std::ops::DerefMut;
 use std::sync::Arc;
 use std::time::Instant;
 
+use headwater_rows::template::KeptRows;
+
 use super::ownership::Knowledge;
 use super::rights::Course;
 use super::shared::Shared;
@@ -101,6 +103,11 @@ impl Knowledge for SharedKnowledge<'_> {
 
     fn run_was_denied(&self, definition: DefinitionId, database: &[u8], form: Form) {
         self.rights(definition, database).run_was_denied(form);
+    }
+
+    fn rows_of(&self, database: &str, table: &str, text: &str) -> Option<Arc<KeptRows>> {
+        let tails = self.shared.tails.as_ref();
+        tails.and_then(|tails| tails.rows_of(database, table, text))
     }
 
     fn hints(&self) -> impl DerefMut<Target = Hints> {

@@ -17,7 +17,7 @@ mod settle;
 pub mod shared;
 mod stall;
 pub mod state;
-mod tail;
+pub mod tail;
 mod watch;
 pub(crate) mod who;
 

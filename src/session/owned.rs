@@ -111,6 +111,7 @@ impl Session {
     fn answer_call(&mut self, decision: Ownership, answered: Answered) -> Result<(), Ended> {
         let (asked, payload) = decision.into_asked();
         self.shared.counts.add(Event::CallOwned);
+        self.proved_call = answered.source == Source::Memory;
         match answered.source {
             Source::Memory => {
                 self.sent = false;
@@ -132,10 +133,12 @@ impl Session {
         self.client_in.drain(..asked.length);
         let frames = self.frames_before_last();
         let (mut bytes, mut packet) = (Vec::new(), Vec::new());
+        let mut goes_on = false;
         if let Some(commands) = self.machine.commands() {
             commands.tables.pending = Some(Box::new(owned.pending));
             if let Some(rest) = asked.dress.rest(&payload) {
                 ok.status |= status::MORE_RESULTS;
+                goes_on = true;
                 // It comes next, as a command of its own whose reply continues this one.
                 let rest = query_payload(rest, commands.capabilities);
                 self.client_in.splice(..0, frame::opening(&rest));
@@ -143,6 +146,11 @@ impl Session {
             ok.write(commands.capabilities, &mut bytes);
             let seq = commands.owned_call(&asked.dress).wrapping_add(frames);
             frame::encode(seq, &bytes, &mut packet);
+        }
+        // In frames, replies would be told apart otherwise than the server tells them.
+        if goes_on && !self.client.is_compressed() {
+            self.ahead.append(&mut packet);
+            return Ok(());
         }
         self.tell_client(&packet)
     }

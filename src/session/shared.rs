@@ -7,6 +7,7 @@ use super::advice::Advice;
 use super::counts::{self, Counts};
 use super::login::Ways;
 use super::login_errors::LoginErrors;
+use super::tail::Tails;
 use crate::binlog::Binlog;
 use crate::catalogue::Catalogue;
 use crate::feed::tally::Tally;
@@ -28,6 +29,8 @@ pub struct Shared {
     pub transport: Transport,
     /// Memory, where there is a service account to keep it.
     pub binlog: Option<Arc<Binlog>>,
+    /// What is kept of replies to tails, where rows are kept.
+    pub tails: Option<Tails>,
     /// Feeds, where there are any.
     pub feeds: Option<Arc<Feeds>>,
     /// There is the classic definition alone, as there is unasked: where its tables are nowhere, nothing is said beside feeds.

@@ -131,6 +131,10 @@ pub struct Session {
     pub(super) long_rows: LongRows,
     /// The server has been asked for something since the last page from memory.
     pub(super) sent: bool,
+    /// The last call was answered from memory.
+    pub(super) proved_call: bool,
+    /// What the client is told together with what comes next.
+    pub(super) ahead: Vec<u8>,
     /// The page that was looked for in memory last.
     pub(super) wanted: Option<Wanted>,
     /// The candidates that are in use.
@@ -185,6 +189,8 @@ impl Session {
             stall: Stall::default(),
             long_rows: LongRows::Read,
             sent: true,
+            proved_call: false,
+            ahead: Vec::new(),
             wanted: None,
             named_for: None,
             proved_since: None,

@@ -1,38 +1,184 @@
-//! A tail whose result table is pending: the statement of ours goes out in its place, and its reply is looked at before the
-//! client is told.
+//! A tail whose result table is pending: answered from rows that are kept, or by a statement of ours that goes out in its place, and
+//! whose reply is looked at before the client is told.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Instant;
+
+use headwater_rows::Page;
+use headwater_rows::template::{KeptRows, Templates};
 
 use super::counts::Event;
+use super::kept::Paged;
 use super::knowledge::SharedKnowledge;
-use super::ownership::{OwnTail, TailReply};
-use super::state::{Ended, Session};
+use super::ownership::{OwnTail, TailReply, TailWant};
+use super::state::{Ended, Session, Wanted};
+use crate::binlog::{Binlog, Mark, Place, RowsSection};
 use crate::statement::Tail;
 use crate::wire::capability::Capabilities;
 use crate::wire::frame::HEADER_BYTES;
 use crate::wire::reply::Outcome;
 
+/// What is kept of replies to tails, for all sessions.
+#[derive(Debug)]
+pub struct Tails {
+    section: RowsSection,
+    templates: Templates,
+}
+
+/// Texts of tails whose rows are kept.
+const TEXTS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(255);
+
+impl Tails {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new(section: RowsSection) -> Tails {
+        Tails {
+            section,
+            templates: Templates::new(TEXTS),
+        }
+    }
+
+    /// What is kept for this text, about messages of this table; `None`: nothing ever is.
+    #[must_use]
+    pub fn rows_of(&self, database: &str, table: &str, text: &str) -> Option<Arc<KeptRows>> {
+        let template = || [database, "\0", text].concat();
+        let keeps = self.section.keeps(database, table);
+        keeps.then(|| self.templates.of(template().as_bytes()))
+    }
+}
+
+/// Where the messages of a tail are kept, and the moment before it.
+struct Memory {
+    binlog: Arc<Binlog>,
+    place: Arc<Place>,
+    mark: Mark,
+}
+
 impl Session {
     /// Answers the tail whose packet waits; where the reply could differ from the real join's, the
     /// table is written and the packet goes on as it is.
     pub(super) async fn tail(&mut self, length: usize, tail: &Tail) -> Result<(), Ended> {
-        let Some((own, capabilities)) = self.own_tail(length, tail) else {
+        let Some(own) = self.own_tail(tail) else {
+            return self.settle_and_pass(length).await;
+        };
+        let memory = self.memory_of_tail();
+        if let Some(memory) = &memory
+            && let Some((mut bytes, outcome)) = self.kept_tail(&own, memory).await
+        {
+            self.tail_is_answered(length, Event::TailKept);
+            return self.tell_in_place(&mut bytes, Some(&outcome));
+        }
+        let Some((payload, capabilities)) = self.statement_of(&own, length, tail) else {
             return self.settle_and_pass(length).await;
         };
         let limit = self.shared.limits.tail_bytes;
         self.sent = true;
-        let mut read = self.backend.run(&own.payload, capabilities, limit).await?;
+        let begun = Instant::now();
+        let mut read = self.backend.run(&payload, capabilities, limit).await?;
         let reply = own.judge(read.outcome.as_ref(), read.rows, read.bytes.is_some());
         let Some(bytes) = read.bytes.as_mut().filter(|_| reply != TailReply::PutAside) else {
             self.shared.counts.add(Event::TailRetried);
             return self.settle_and_pass(length).await;
         };
-        let text = self.client_in.drain(..length).skip(HEADER_BYTES).collect();
-        if let (Some(Outcome::Ok(_)), Some(commands)) = (&read.outcome, self.machine.commands()) {
-            if let Some(pending) = &mut commands.tables.pending {
-                pending.answered(text);
+        match &read.outcome {
+            Some(Outcome::Ok(_)) => {
+                own.put_flags(bytes, capabilities);
+                if let Some(memory) = memory {
+                    self.keep_tail(&own, tail, memory, bytes, begun);
+                }
+                self.tail_is_answered(length, Event::TailVirtual);
             }
-            self.shared.counts.add(Event::TailVirtual);
+            _ => drop(self.client_in.drain(..length)),
         }
         self.tell_in_place(bytes, read.outcome.as_ref())
+    }
+
+    /// The tail is answered, and its packet gone: what it leaves behind is the session's.
+    fn tail_is_answered(&mut self, length: usize, event: Event) {
+        let text = self.client_in.drain(..length).skip(HEADER_BYTES).collect();
+        if let Some(commands) = self.machine.commands()
+            && let Some(pending) = &mut commands.tables.pending
+        {
+            pending.answered(text);
+        }
+        self.shared.counts.add(event);
+    }
+
+    /// Where messages of the call before the tail are kept, if it was looked for there.
+    fn memory_of_tail(&mut self) -> Option<Memory> {
+        self.shared.tails.as_ref()?;
+        let commands = self.machine.commands()?;
+        let definition = commands.tables.pending.as_ref()?.definition;
+        let Wanted { place, want, .. } = self.wanted.as_ref()?;
+        let same = want.definition == definition
+            && commands.standing.database() == Some(&want.database[..]);
+        let binlog = self.shared.binlog.as_ref().filter(|_| same)?;
+        Some(Memory {
+            binlog: Arc::clone(binlog),
+            place: Arc::clone(place),
+            mark: binlog.mark()?,
+        })
+    }
+
+    /// The reply made of rows that are kept, if all of them are.
+    async fn kept_tail(&mut self, own: &OwnTail, memory: &Memory) -> Option<(Vec<u8>, Outcome)> {
+        let Memory {
+            binlog,
+            place,
+            mark,
+        } = memory;
+        let ttl = self.shared.privileges_ttl;
+        let commands = self.machine.commands()?;
+        let want = own.page_want(commands, mark.generation(), ttl, Instant::now())?;
+        let identity = commands.standing.server()?.to_vec();
+        let TailWant { variant, frame } = want;
+        let rows = binlog.rows()?;
+        let of = (place.number(), variant);
+        let part = (0, own.limit);
+        let mut page = None;
+        // Where one is missing, nothing is proved for it.
+        if rows.has_page(of, &own.ids, own.whole, part) {
+            let make = || {
+                let front = (frame.head.clone(), frame.sequence);
+                rows.page(of, &own.ids, own.whole, part, front)
+            };
+            let proves = !self.is_proved() && binlog.must_prove(self.sent);
+            page = binlog.of_one_moment(place, &identity, proves, make).await;
+        }
+        own.tried(page.is_some());
+        let Page { packets, rows } = page?;
+        Some(Paged { packets, rows }.reply(&frame))
+    }
+
+    /// True where what waits is the rest of a command whose call was answered from memory just now: that was proved to be fresh behind
+    /// the command, and the server has been asked nothing since.
+    fn is_proved(&mut self) -> bool {
+        let rest = self.machine.commands().is_some_and(|it| it.goes_on_now());
+        rest && self.proved_call && !self.sent
+    }
+
+    /// Keeps what the server's reply says of messages.
+    fn keep_tail(
+        &mut self,
+        own: &OwnTail,
+        tail: &Tail,
+        memory: Memory,
+        reply: &[u8],
+        begun: Instant,
+    ) {
+        let generation = memory.mark.generation();
+        let Some(commands) = self.machine.commands() else {
+            return;
+        };
+        if let Some(fill) = own.fill(tail, reply, commands, generation, begun) {
+            let Memory {
+                binlog,
+                place,
+                mark,
+            } = memory;
+            binlog.keep_later(place, mark, fill, reply.to_vec());
+        }
     }
 
     /// Tells the client the reply to a statement of ours, as one to its own, whose packet is gone by now.
@@ -52,12 +198,22 @@ impl Session {
         self.tell_client(bytes)
     }
 
-    /// The statement of ours in the place of the tail that waits.
-    fn own_tail(&mut self, length: usize, tail: &Tail) -> Option<(OwnTail, Capabilities)> {
+    /// What is needed to answer the tail that waits.
+    fn own_tail(&mut self, tail: &Tail) -> Option<OwnTail> {
         let commands = self.machine.commands()?;
-        let packet = self.client_in.get(HEADER_BYTES..length)?;
         let known = SharedKnowledge::new(&self.shared, &self.definer_rights);
-        let own = OwnTail::new(tail, packet, commands, &known)?;
-        Some((own, commands.capabilities))
+        OwnTail::new(tail, commands, &known)
+    }
+
+    /// The statement of ours in the place of the tail that waits.
+    fn statement_of(
+        &mut self,
+        own: &OwnTail,
+        length: usize,
+        tail: &Tail,
+    ) -> Option<(Vec<u8>, Capabilities)> {
+        let capabilities = self.machine.commands()?.capabilities;
+        let packet = self.client_in.get(HEADER_BYTES..length)?;
+        Some((own.statement(tail, packet, capabilities)?, capabilities))
     }
 }

@@ -20,7 +20,6 @@ pub mod facts;
 pub mod fuzzing;
 pub mod joins;
 pub mod keep;
-pub mod kept;
 pub mod narrow;
 pub mod parse;
 pub mod plain;

@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use headwater_rows::template::KeptRows;
+
 use crate::bind::Types;
 use crate::cost::{Costs, Course, Crowd, Need, WIDER, Way};
 use crate::counted::Counted;
 use crate::definition::FeedId;
-use crate::kept::KeptRows;
 use crate::query::{Condition, Query, Rows, Says, Source};
 use crate::shape::{Feed, Shape};
 use crate::variants::{self, Columns, Ends, Plan, Planned, Under, Variants};

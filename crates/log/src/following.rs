@@ -383,10 +383,11 @@ impl Following {
         }
     }
 
-    /// This moment, for [`Self::spared`]; `None` while the log is not followed, or nothing is remembered.
+    /// This moment, for [`Self::spared`] where what is applied is remembered, and for [`Self::has_kept`]; `None` while the log is not
+    /// followed.
     #[must_use]
     pub fn mark(&self) -> Option<Mark> {
-        let next = self.recent.as_ref()?.next();
+        let next = self.recent.as_ref().map_or(0, Recent::next);
         (self.phase == Phase::Proven).then_some(Mark {
             generation: self.generation,
             next,

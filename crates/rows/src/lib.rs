@@ -9,10 +9,12 @@
 //! | `shard` | the rows of some of the messages |
 //! | `segment` | where their bytes lie, one behind the other |
 //! | `page` | packets of a reply, made of rows |
+//! | `template` | variants of one template, and what stands around their rows |
 
 mod page;
 mod segment;
 mod shard;
+pub mod template;
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -24,6 +24,7 @@ use super::reason::Reason;
 use super::result_table::{ResultTables, SPARED_BYTES};
 use super::standing::{Standing, Transaction};
 use super::step::{ClientStep, Limits, Server};
+use headwater_feed::variants::Under;
 use headwater_statement::{Class, Dynamic, Effects};
 use headwater_wire::capability::Capabilities;
 use headwater_wire::command::{self, Command};
@@ -121,6 +122,12 @@ impl Commands {
         self.in_flight.is_empty() && self.passing.is_none()
     }
 
+    /// True where what waits is the rest of a command, whose first part is answered.
+    #[must_use]
+    pub fn goes_on_now(&self) -> bool {
+        self.told.is_some()
+    }
+
     /// True between commands, outside transactions.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
@@ -139,6 +146,29 @@ impl Commands {
         let settings = probe::judge_settings(self.server.mariadb, rows)?;
         self.standing.settings_proved(settings);
         Ok(())
+    }
+
+    /// What the server's descriptions of columns follow in this session.
+    pub(crate) fn under(&self) -> Under {
+        const READ: [Capabilities; 3] = [
+            Capabilities::DEPRECATE_EOF,
+            Capabilities::OPTIONAL_RESULTSET_METADATA,
+            Capabilities::MARIADB_EXTENDED_METADATA,
+        ];
+        let plans = u64::from(self.standing.plans());
+        let read = READ.iter().fold(0, |read, one| {
+            read << 1 | u64::from(self.capabilities.contains(*one))
+        });
+        Under(plans << READ.len() | read)
+    }
+
+    /// What stands around the rows of a reply follows this: settings, and all that both sides agreed on.
+    pub(crate) fn framing(&self) -> [u8; 16] {
+        let [plans, agreed] = [self.under().0, self.capabilities.0].map(u64::to_le_bytes);
+        let mut framing = [0; 16];
+        framing[..8].copy_from_slice(&plans);
+        framing[8..].copy_from_slice(&agreed);
+        framing
     }
 
     /// Notes that questions in front of a feed's statement, or another in its place, go to the server.

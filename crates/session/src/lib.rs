@@ -9,6 +9,7 @@ pub mod frames;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod idle;
+pub mod kept;
 mod known;
 pub mod legs;
 pub mod login;

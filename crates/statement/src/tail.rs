@@ -26,6 +26,8 @@ pub struct Tail {
     pub(super) select_end: usize,
     pub(super) from_at: usize,
     pub(super) order_at: usize,
+    /// Where the number behind LIMIT starts.
+    limit_at: usize,
     /// The message table as it stands in FROM, its alias included.
     pub(super) message: String,
     /// The name by which the text calls the message table.
@@ -73,10 +75,22 @@ impl Tail {
             select_end: select.at + select.text.len(),
             from_at: place("FROM")?.at,
             order_at: place("ORDER")?.at,
+            limit_at: tokens.last().filter(|it| it.kind == Kind::Number)?.at,
             message: shape.message.written(),
             qualifier: shape.message.qualifier().to_string(),
             names: shape.names,
         })
+    }
+
+    /// Its text up to the number behind LIMIT: tails that differ in that show each message alike.
+    pub fn without_limit(&self) -> &str {
+        let limit = self.text.get(..self.limit_at);
+        limit.unwrap_or(&self.text)
+    }
+
+    /// The name by which it calls the message table, as it stands there.
+    pub fn qualifier(&self) -> &[u8] {
+        self.qualifier.as_bytes()
     }
 
     /// Whether it is the tail of this definition's calls.

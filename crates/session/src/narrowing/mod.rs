@@ -26,12 +26,12 @@ use std::time::{Duration, Instant};
 
 use headwater_feed::bind::{Asked, At, Statement};
 use headwater_feed::cost::Crowd;
-use headwater_feed::kept::Frame;
 use headwater_feed::narrow::{Candidates as Among, Form};
 use headwater_feed::template::Choice;
 use headwater_feed::variants::{Plan, Under};
 use headwater_feed::words::Words;
 use headwater_feed::{Refused, Template};
+use headwater_rows::template::Frame;
 use headwater_timeline::KeyType;
 use headwater_timeline::index::{Keyed, Range};
 use headwater_wire::capability::Capabilities;
@@ -42,13 +42,14 @@ use headwater_wire::resultset::Answer;
 pub use execution::Prepare;
 use execution::ToExecute;
 use kept::Keeping;
-pub use kept::{Fill, PageWant, Paged, Says};
+pub use kept::PageWant;
 pub use lesson::Lesson;
 use named::Named;
 use proofs::Unproved;
 pub use why::Why;
 
 use crate::commands::Commands;
+use crate::kept::{Fill, Paged};
 use crate::ownership::{ASK_LIMITS, Ask, INTERRUPTED};
 use crate::prepared::{Executed, ExecutedByName, PreparedFeed};
 use crate::probe;
@@ -676,18 +677,9 @@ impl<K: Feeds> World<'_, K> {
         payload.ok_or(Why::Failed)
     }
 
-    /// What the server's descriptions of columns follow in this session.
+    /// As [`Commands::under`].
     fn under(&self) -> Under {
-        const READ: [Capabilities; 3] = [
-            Capabilities::DEPRECATE_EOF,
-            Capabilities::OPTIONAL_RESULTSET_METADATA,
-            Capabilities::MARIADB_EXTENDED_METADATA,
-        ];
-        let plans = u64::from(self.session.standing.plans());
-        let read = READ.iter().fold(0, |read, one| {
-            read << 1 | u64::from(self.session.capabilities.contains(*one))
-        });
-        Under(plans << READ.len() | read)
+        self.session.under()
     }
 
     #[allow(clippy::cast_precision_loss, reason = "a mean of times")]

@@ -10,6 +10,7 @@
 mod bind;
 mod conclude;
 mod ids;
+mod kept_tail;
 mod left;
 mod plan;
 mod procedure;
@@ -29,6 +30,7 @@ use std::time::{Duration, Instant};
 
 use headwater_lookup::hints::Hints;
 use headwater_lookup::lookup::Found;
+use headwater_rows::template::KeptRows;
 use headwater_statement::Call;
 use headwater_timeline::Form;
 use headwater_timeline::check::{self, Verdict};
@@ -38,6 +40,7 @@ use headwater_wire::response::ErrPacket;
 use headwater_wire::resultset::{Answer, Limits};
 
 pub use conclude::Owned;
+pub use kept_tail::TailWant;
 pub use procedure::{ProcedurePlace, Relayed};
 pub(crate) use run::NO_MORE_ROWS;
 pub use tail::{OwnTail, TailReply};
@@ -206,6 +209,8 @@ pub trait Knowledge {
     fn run_succeeded(&self, definition: DefinitionId, database: &[u8], form: Form, sent: Instant);
     /// A run of the procedure was denied.
     fn run_was_denied(&self, definition: DefinitionId, database: &[u8], form: Form);
+    /// What is kept of the replies to tails of this text, about messages of this table; `None`: nothing ever is.
+    fn rows_of(&self, database: &str, table: &str, text: &str) -> Option<Arc<KeptRows>>;
     /// What earlier lookups saw.
     fn hints(&self) -> impl DerefMut<Target = Hints>;
 }

@@ -2,9 +2,12 @@
 
 use headwater_statement::{Tail, TailForm};
 use headwater_timeline::check::{Facts, Product, Verdict};
+use headwater_wire::capability::Capabilities;
 use headwater_wire::command;
-use headwater_wire::reply::Outcome;
+use headwater_wire::reply::{Outcome, layout};
+use headwater_wire::status;
 
+use super::kept_tail::Keeping;
 use super::{INTERRUPTED, Knowledge};
 use crate::commands::Commands;
 use crate::probe;
@@ -14,14 +17,20 @@ const MANY_MESSAGES: u64 = 4_000;
 /// So many messages must there be for each row of the result table, for the same reason.
 const MESSAGES_PER_ROW: u64 = 10;
 
-/// A statement of ours in a tail's place.
+/// A tail that can be answered with ids in its table's place.
 #[derive(Debug)]
 pub struct OwnTail {
-    /// Its packet's payload.
-    pub payload: Vec<u8>,
-    /// The ids in it are the whole result set.
-    whole: bool,
-    limit: u64,
+    /// The newest ids of the result set.
+    pub ids: Vec<u64>,
+    /// They are the whole result set.
+    pub whole: bool,
+    /// Its LIMIT.
+    pub limit: u64,
+    form: TailForm,
+    /// How many rows the whole result set has.
+    pub(super) rows: usize,
+    /// Under what its rows are kept, if they are.
+    pub(super) keeping: Option<Keeping>,
 }
 
 /// What is to be done with the reply to an [`OwnTail`].
@@ -36,14 +45,8 @@ pub enum TailReply {
 }
 
 impl OwnTail {
-    /// The statement, where its reply cannot differ from the real join's but in what [`Self::judge`] sees. `payload` is the
-    /// client's.
-    pub fn new(
-        tail: &Tail,
-        payload: &[u8],
-        session: &Commands,
-        known: &impl Knowledge,
-    ) -> Option<OwnTail> {
+    /// Where the reply to such a statement cannot differ from the real join's but in what [`Self::judge`] sees.
+    pub fn new(tail: &Tail, session: &Commands, known: &impl Knowledge) -> Option<OwnTail> {
         let pending = session.tables.pending.as_deref()?;
         let definition = pending.definition.of(known.definitions())?;
         if !tail.fits(definition) || !session.standing.are_settings_proven() {
@@ -61,12 +64,32 @@ impl OwnTail {
         if ids.len() >= usize::from(probe::LONG_LIST) {
             return None;
         }
-        let own = tail.rewrite(form, ids)?;
         Some(OwnTail {
-            payload: command::with_text(payload, session.capabilities, own.as_bytes())?,
+            ids: ids.to_vec(),
             whole: ids.len() == all.len(),
             limit: tail.limit,
+            form,
+            rows: all.len(),
+            keeping: Keeping::new(tail, form, definition, session, known),
         })
+    }
+
+    /// The packet's payload of the statement of ours; `payload` is the client's.
+    pub fn statement(
+        &self,
+        tail: &Tail,
+        payload: &[u8],
+        capabilities: Capabilities,
+    ) -> Option<Vec<u8>> {
+        let own = tail.rewrite(self.form, &self.ids)?;
+        command::with_text(payload, capabilities, own.as_bytes())
+    }
+
+    /// Has the reply say what the real join's says of its plan: a result table of two rows is read whole, one of fewer is not.
+    pub fn put_flags(&self, reply: &mut [u8], capabilities: Capabilities) {
+        if self.rows > 1 {
+            layout::raise(reply, capabilities, status::NO_INDEX);
+        }
     }
 
     /// Judges the reply: how it ended, how many rows it had, and whether its bytes were kept.

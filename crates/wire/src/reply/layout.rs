@@ -149,6 +149,16 @@ pub fn promise_more(reply: &mut [u8], capabilities: Capabilities) -> Option<usiz
     Some(count)
 }
 
+/// Has a whole reply that ended well bear these status flags wherever it has some.
+pub fn raise(reply: &mut [u8], capabilities: Capabilities, flags: u16) {
+    let places = Layout::read(reply, capabilities).map(|it| (it.columns_end, it.last));
+    if let Some((columns_end, last)) = places {
+        for at in columns_end.into_iter().chain([last]) {
+            put(reply, at, flags, flags);
+        }
+    }
+}
+
 /// The status flags at a place.
 #[must_use]
 pub fn flags(reply: &[u8], at: usize) -> Option<u16> {

@@ -1,6 +1,7 @@
 //! Pages of rows that are kept.
 
 use super::*;
+use crate::kept::Says;
 
 const NARROWED: &str = "run SELECT";
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use headwater_lookup::hints::Hints;
+use headwater_rows::template::KeptRows;
 use headwater_statement::{Class, Effects, classify};
 use headwater_timeline::Form;
 use headwater_timeline::check::{Facts, Product, Reason, Verdict};
@@ -92,6 +93,10 @@ impl Knowledge for SceneKnowledge {
 
     fn run_was_denied(&self, _: DefinitionId, _: &[u8], _: Form) {
         self.right.borrow_mut().run_was_denied(Duration::ZERO);
+    }
+
+    fn rows_of(&self, _: &str, _: &str, _: &str) -> Option<Arc<KeptRows>> {
+        None
     }
 
     fn hints(&self) -> impl DerefMut<Target = Hints> {

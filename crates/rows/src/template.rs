@@ -1,12 +1,13 @@
 //! What is known of a template whose rows are kept: under which literals and settings, and what stands around the rows of a reply.
 
 use std::collections::VecDeque;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
 
-use crate::cost::Crowd;
+use crate::Variant;
 
 /// What stands around the rows of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,11 +26,14 @@ pub struct Frame {
 
 /// Statements of a template that show messages alike.
 #[derive(Debug)]
-struct Variant {
-    number: u64,
-    /// By how many authors they name.
-    frames: [Option<Arc<Frame>>; Crowd::COUNT],
+struct Alike {
+    number: Variant,
+    /// By their kind.
+    frames: [Option<Arc<Frame>>; KINDS],
 }
+
+/// Replies to statements of one template may be framed in so many ways, by the server's plan: whoever keeps rows tells these kinds apart.
+pub const KINDS: usize = 8;
 
 /// Under so many literals and settings rows of a template are kept.
 const VARIANTS: usize = 1_000;
@@ -49,7 +53,7 @@ const TRIED: u64 = 16;
 pub struct KeptRows {
     /// The template's own number.
     pub number: u64,
-    variants: Mutex<LruCache<Box<[u8]>, Variant>>,
+    variants: Mutex<LruCache<Box<[u8]>, Alike>>,
     /// Those that came last: variants share what is equal.
     frames: Mutex<VecDeque<Arc<Frame>>>,
     count: AtomicU64,
@@ -83,23 +87,23 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 static OF_ALL: AtomicUsize = AtomicUsize::new(0);
 
 impl KeptRows {
-    /// The variant of statements with these literals and settings, and what stands around its rows where so many authors are named, if
-    /// that is known.
+    /// The variant of statements with these literals and settings, and what stands around the rows of this kind's replies, if that is
+    /// known.
     #[must_use]
-    pub fn variant(&self, key: &[u8], crowd: Crowd) -> Option<(u64, Arc<Frame>)> {
+    pub fn variant(&self, key: &[u8], kind: usize) -> Option<(Variant, Arc<Frame>)> {
         let mut variants = lock(&self.variants);
         let variant = variants.get(key)?;
-        let frame = variant.frames.get(crowd.number())?.as_ref()?;
+        let frame = variant.frames.get(kind)?.as_ref()?;
         Some((variant.number, Arc::clone(frame)))
     }
 
     /// The server has answered such a statement so; tells the number of the variant.
-    pub fn answered_so(&self, key: &[u8], crowd: Crowd, frame: Frame) -> u64 {
+    pub fn answered_so(&self, key: &[u8], kind: usize, frame: Frame) -> Variant {
         let frame = self.shared(frame);
         let mut variants = lock(&self.variants);
         if !variants.contains(key) {
-            let variant = Variant {
-                number: NEXT.fetch_add(1, Ordering::Relaxed),
+            let variant = Alike {
+                number: Variant(NEXT.fetch_add(1, Ordering::Relaxed)),
                 frames: Default::default(),
             };
             variants.put(key.into(), variant);
@@ -113,9 +117,9 @@ impl KeptRows {
             }
         }
         let Some(variant) = variants.get_mut(key) else {
-            return u64::MAX;
+            return Variant(u64::MAX);
         };
-        if let Some(own) = variant.frames.get_mut(crowd.number())
+        if let Some(own) = variant.frames.get_mut(kind)
             && own.as_ref() != Some(&frame)
         {
             *own = Some(frame);
@@ -152,6 +156,33 @@ impl KeptRows {
     }
 }
 
+/// Templates by their texts: those that were used last.
+#[derive(Debug)]
+pub struct Templates {
+    own: Mutex<LruCache<Box<[u8]>, Arc<KeptRows>>>,
+}
+
+impl Templates {
+    /// So many at most.
+    #[must_use]
+    pub fn new(most: NonZeroUsize) -> Templates {
+        Templates {
+            own: Mutex::new(LruCache::new(most)),
+        }
+    }
+
+    /// What is kept for this text.
+    pub fn of(&self, text: &[u8]) -> Arc<KeptRows> {
+        let mut own = lock(&self.own);
+        if let Some(known) = own.get(text) {
+            return Arc::clone(known);
+        }
+        let new = Arc::new(KeptRows::default());
+        own.put(text.into(), Arc::clone(&new));
+        new
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -172,9 +203,9 @@ mod tests {
     }
 
     #[test]
-    fn a_variant_is_known_once_it_was_answered_for_as_many_authors() {
+    fn a_variant_is_known_once_one_of_its_kind_was_answered() {
         let kept = KeptRows::default();
-        let (few, many) = (Crowd::of(3), Crowd::of(60));
+        let (few, many) = (3, 4);
         assert_eq!(kept.variant(b"a", few), None);
         let number = kept.answered_so(b"a", few, frame(1));
         assert_eq!(kept.variant(b"a", few), Some((number, Arc::new(frame(1)))));
@@ -192,7 +223,7 @@ mod tests {
     #[test]
     fn variants_make_room_for_each_other() {
         let kept = KeptRows::default();
-        let few = Crowd::of(3);
+        let few = 3;
         for number in 0..VARIANTS as u64 + 10 {
             kept.answered_so(&number.to_le_bytes(), few, frame(1));
         }
