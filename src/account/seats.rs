@@ -29,7 +29,7 @@ pub enum Purpose {
 }
 
 /// Connections of each purpose, in the order of [`Purpose`].
-const SEATS: [usize; 7] = [1, 1, 4, 1, 2, 1, 1];
+const SEATS: [usize; 7] = [1, 1, 8, 1, 2, 1, 1];
 /// All of them: the service account never has more.
 pub const MOST_CONNECTIONS: usize = {
     let [
@@ -94,6 +94,6 @@ mod tests {
         assert!(seats.take(Purpose::Proofs).is_ok());
         drop(taken);
         assert!(seats.take(Purpose::Loads).is_ok());
-        assert_eq!(MOST_CONNECTIONS, 11);
+        assert_eq!(MOST_CONNECTIONS, 15);
     }
 }

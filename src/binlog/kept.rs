@@ -4,7 +4,6 @@
 //! kept if no change of it had been told that might not have been readable then, and none has been told since.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use headwater_rows::{Kept, Rows, Variant};
 use headwater_session::kept::Fill;
@@ -52,10 +51,8 @@ impl Binlog {
         proves: bool,
         make: impl Fn() -> Option<T>,
     ) -> Option<T> {
-        if proves {
-            let limit = Duration::from_millis(self.freshness.wait_ms);
-            let proved = tokio::time::timeout(limit, self.prove()).await;
-            proved.ok().filter(|proved| *proved)?;
+        if proves && !self.prove().await {
+            return None;
         }
         for _ in 0..TRIES {
             let before = self.version_of(place, identity)?;

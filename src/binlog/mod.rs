@@ -6,6 +6,7 @@
 //! not tell. Whatever cannot be followed makes memory step aside: every index is emptied, and begun anew once the log can be followed
 //! again.
 
+mod ask;
 mod cascades;
 mod control;
 mod error;
@@ -27,12 +28,13 @@ pub mod survey;
 mod watch;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use headwater_rows::Rows;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
+use ask::Asker;
 use error::BinlogError;
 pub use feed::{Candidates, Named, Wish};
 pub use place::Place;
@@ -40,6 +42,7 @@ pub use settings::{BinlogLimits, BinlogSection, Freshness, IndexSection, Mode, R
 
 use self::load::Load;
 use self::obstacles::ServerFacts;
+use self::probe::Resting;
 use crate::account::Account;
 use crate::index::{Page, PlaceId};
 use crate::log::evidence::Key;
@@ -83,7 +86,10 @@ pub struct Binlog {
     rows: Option<Arc<Rows>>,
     /// Answers of which rows may be kept.
     fills: Arc<Semaphore>,
-    asks: mpsc::UnboundedSender<oneshot::Sender<bool>>,
+    asker: Asker,
+    resting: Mutex<Resting>,
+    /// Itself, for what goes on beside those who ask.
+    me: Weak<Binlog>,
     loads: mpsc::Sender<Load>,
 }
 
@@ -110,7 +116,6 @@ pub enum Likely {
 /// What drives a binlog besides the sessions: given to [`Binlog::run`].
 #[derive(Debug)]
 pub struct Inbox {
-    asks: mpsc::UnboundedReceiver<oneshot::Sender<bool>>,
     loads: mpsc::Receiver<Load>,
 }
 
@@ -122,9 +127,8 @@ impl Binlog {
         freshness: Freshness,
         limits: BinlogLimits,
     ) -> (Arc<Binlog>, Inbox) {
-        let (asks, asked) = mpsc::unbounded_channel();
         let (loads, wanted) = mpsc::channel(MOST_LOADS);
-        let binlog = Binlog {
+        let binlog = Arc::new_cyclic(|me| Binlog {
             account,
             replica: random::replica_id(),
             freshness,
@@ -144,14 +148,12 @@ impl Binlog {
             contradictions: AtomicU64::new(0),
             rows: (limits.rows_bytes > 0).then(|| Arc::new(Rows::new(limits.rows_bytes))),
             fills: Arc::new(Semaphore::new(kept::FILLS)),
-            asks,
+            asker: Asker::new(Duration::from_millis(freshness.wait_ms)),
+            resting: Mutex::new(Resting::default()),
+            me: me.clone(),
             loads,
-        };
-        let inbox = Inbox {
-            asks: asked,
-            loads: wanted,
-        };
-        (Arc::new(binlog), inbox)
+        });
+        (binlog, Inbox { loads: wanted })
     }
 
     /// How fresh answers from memory are: the setting's name, with its bound where it has one.
@@ -176,7 +178,6 @@ impl Binlog {
     pub async fn run(self: Arc<Self>, inbox: Inbox) {
         tokio::join!(
             stream::run(Arc::clone(&self)),
-            probe::run(Arc::clone(&self), inbox.asks),
             probe::pump(Arc::clone(&self)),
             watch::run(Arc::clone(&self)),
             fence::read_edits(Arc::clone(&self)),
@@ -276,19 +277,9 @@ impl Binlog {
         sent: bool,
         likely: Likely,
     ) -> Option<Page> {
+        let (reader, bound, n) = page;
         let limit = Duration::from_millis(self.freshness.wait_ms);
-        let page = self.page_in_time(place, identity, page, sent, likely);
-        tokio::time::timeout(limit, page).await.ok().flatten()
-    }
-
-    async fn page_in_time(
-        &self,
-        place: &Place,
-        identity: Option<&[u8]>,
-        (reader, bound, n): (u64, Option<u64>, usize),
-        sent: bool,
-        likely: Likely,
-    ) -> Option<Page> {
+        let begun = Instant::now();
         let mut proved = match likely {
             Likely::No => return None,
             Likely::Resident => !self.must_prove(sent),
@@ -305,7 +296,12 @@ impl Binlog {
             if let Ok(page) = page {
                 return Some(page);
             }
-            proved = !fetched && self.fetch(place, Want { reader, bound, n }).await;
+            if fetched {
+                return None;
+            }
+            let fetch = self.fetch(place, Want { reader, bound, n });
+            let left = limit.saturating_sub(begun.elapsed());
+            proved = tokio::time::timeout(left, fetch).await.unwrap_or(false);
             if !proved {
                 return None;
             }
@@ -389,11 +385,12 @@ impl Binlog {
 
     /// Asks for a proof that is begun from now on, and waits for it.
     async fn prove(&self) -> bool {
-        let (answer, proved) = oneshot::channel();
-        if self.asks.send(answer).is_err() {
-            return false;
-        }
-        proved.await.unwrap_or(false)
+        let start = |asks| {
+            if let Some(binlog) = self.me.upgrade() {
+                tokio::spawn(probe::run(binlog, asks));
+            }
+        };
+        self.asker.prove(start).await
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -1,11 +1,12 @@
-//! Proofs of freshness, each shared by all calls that came before it was begun: has [`Proof`] what it needs, over connections of the
+//! A prover: proofs of freshness, each shared by all calls of its threads that came before it was begun: has [`Proof`] what it needs, over connections of the
 //! service account.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
+use super::ask::{Ask, Asks};
 use super::control::{Control, LATEST};
 use super::error::BinlogError;
 use super::rows::{found, log_end};
@@ -17,8 +18,8 @@ use crate::log::following::Generation;
 use crate::log::proof::{Input, Need, Proof, Seen};
 use crate::log::queue::Question;
 
-/// Proofs under way at a time.
-const WORKERS: usize = 4;
+/// Proofs of a prover that are under way at a time.
+pub(super) const WORKERS: usize = 2;
 /// So long a proof waits for the one before it: the more calls share one, the less is asked of the server. Measured beside
 /// two at a time without waiting, 8 connections: MySQL 1.1 to 1.4 times as many calls a second, MariaDB as many.
 const PATIENCE: Duration = Duration::from_millis(5);
@@ -40,14 +41,12 @@ const UNTOLD: Duration = Duration::from_millis(20);
 /// Between two further looks.
 const PAUSE: Duration = Duration::from_millis(1);
 
-type Asks = mpsc::UnboundedReceiver<oneshot::Sender<bool>>;
-
 /// Answers asks for good.
 pub(super) async fn run(binlog: Arc<Binlog>, asks: Asks) {
     let asks = Arc::new(tokio::sync::Mutex::new(asks));
     let turn = Arc::new(Turn {
         one: Semaphore::new(1),
-        rest: Mutex::new((Instant::now(), Position::default())),
+        binlog: Arc::clone(&binlog),
     });
     let workers =
         (0..WORKERS).map(|_| work(Arc::clone(&binlog), Arc::clone(&asks), Arc::clone(&turn)));
@@ -57,24 +56,36 @@ pub(super) async fn run(binlog: Arc<Binlog>, asks: Asks) {
 /// Whose turn it is.
 struct Turn {
     one: Semaphore,
-    /// From when on the next proof is due, and how far the log had been received with the last one.
-    rest: Mutex<(Instant, Position)>,
+    binlog: Arc<Binlog>,
 }
+
+/// From when on the next proof of all provers is due, and how far the log had been received with the last one.
+#[derive(Debug, Default)]
+pub(super) struct Resting(Option<Instant>, Position);
 
 impl Turn {
     /// Waits for the proof before this one, but not for ever, while it is too early for the next, and for calls that have
     /// come already and not been looked at.
     async fn wait(&self) -> Option<SemaphorePermit<'_>> {
-        let one = tokio::time::timeout(PATIENCE, self.one.acquire()).await;
-        let (due, _) = *self.resting();
-        let rest = due.saturating_duration_since(Instant::now());
+        // Without a timer where there is nothing to wait for.
+        let one = match self.one.try_acquire() {
+            Ok(permit) => Some(permit),
+            Err(_) => {
+                let one = tokio::time::timeout(PATIENCE, self.one.acquire()).await;
+                one.ok().and_then(Result::ok)
+            }
+        };
+        let due = self.resting().0;
+        let rest = due.map_or(Duration::ZERO, |due| {
+            due.saturating_duration_since(Instant::now())
+        });
         if rest > SHORTEST_REST {
             tokio::time::sleep(rest).await;
         }
         for _ in 0..GATHERING {
             tokio::task::yield_now().await;
         }
-        one.ok()?.ok()
+        one
     }
 
     /// A proof has ended that was begun then; the log has been received up to here.
@@ -83,15 +94,14 @@ impl Turn {
         let taken = now - begun;
         let mut rest = self.resting();
         if rest.1 != received {
-            *rest = (
-                now + LONGEST_REST.min(taken.mul_f64(taken.as_secs_f64() * 2_000.0)),
-                received,
-            );
+            let rests = LONGEST_REST.min(taken.mul_f64(taken.as_secs_f64() * 2_000.0));
+            *rest = Resting(Some(now + rests), received);
         }
     }
 
-    fn resting(&self) -> MutexGuard<'_, (Instant, Position)> {
-        self.rest.lock().unwrap_or_else(PoisonError::into_inner)
+    fn resting(&self) -> MutexGuard<'_, Resting> {
+        let resting = &self.binlog.resting;
+        resting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -111,6 +121,8 @@ pub(super) async fn pump(binlog: Arc<Binlog>) {
 
 async fn work(binlog: Arc<Binlog>, asks: Arc<tokio::sync::Mutex<Asks>>, turn: Arc<Turn>) {
     let mut control = Control::new(Purpose::Proofs);
+    // One that is put off again and again is set once; each new one would wake this thread.
+    let mut late = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
     loop {
         let mut waiting = Vec::new();
         let permit;
@@ -124,16 +136,22 @@ async fn work(binlog: Arc<Binlog>, asks: Arc<tokio::sync::Mutex<Asks>>, turn: Ar
             while let Ok(ask) = asks.try_recv() {
                 waiting.push(ask);
             }
+            waiting.iter().for_each(Ask::begin);
         }
         let begun = Instant::now();
         let generation = binlog.state().following.generation();
         let limit = Duration::from_millis(binlog.freshness.wait_ms);
         let mut proof = std::pin::pin!(prove(&binlog, generation, &mut control));
-        let in_time = tokio::time::timeout(limit, &mut proof).await;
+        late.as_mut().reset((begun + limit).into());
+        let in_time = tokio::select! {
+            biased;
+            proof = &mut proof => Some(proof),
+            () = &mut late => None,
+        };
         turn.rest(begun, binlog.state().following.received());
         drop(permit);
-        tell(&binlog, generation, begun, in_time.as_ref().ok(), waiting);
-        if in_time.is_err() {
+        tell(&binlog, generation, begun, in_time.as_ref(), waiting);
+        if in_time.is_none() {
             // The server goes on with the question when its connection is gone, for as long as somebody's lock is in its way:
             // another one is not asked on another connection before that has ended.
             let late = tokio::time::timeout(LATEST, proof).await;
@@ -148,7 +166,7 @@ fn tell(
     generation: Generation,
     begun: Instant,
     proof: Option<&Result<bool, BinlogError>>,
-    waiting: Vec<oneshot::Sender<bool>>,
+    waiting: Vec<Ask>,
 ) {
     let proved = match proof {
         Some(Ok(proved)) => *proved,
@@ -170,7 +188,7 @@ fn tell(
         binlog.progress.notify_waiters();
     }
     for ask in waiting {
-        let _ = ask.send(proved);
+        ask.end(proved);
     }
 }
 
