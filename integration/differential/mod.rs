@@ -172,7 +172,7 @@ fn compare_shape(
     let mut somebody = database.connect();
     let mut told = 0;
     while told < calls {
-        let mut twin = Twin::new(server, &proxy, &some_login(&database, random));
+        let mut twin = Twin::new(server, &proxy, &some_login(&database, random)).of_one_plan();
         if !shape.timeline.parse_warns() {
             twin = twin.parse_is_silent();
         }

@@ -12,6 +12,8 @@ use super::wire_client::{
 
 /// Status bits that are left over from a cursor inside the procedure: they differ from run to run of the same statement on one server.
 const NOISE: u16 = 0x40 | 0x80;
+/// No index was used: that tells of the plan.
+const NO_INDEX: u16 = 0x20;
 
 /// What a difference is reported with: so many of the statements before it.
 const TOLD: usize = 40;
@@ -24,6 +26,8 @@ pub(crate) struct Twin {
     names: Option<[String; 2]>,
     told: Vec<String>,
     parse_warns: bool,
+    /// What of the status flags is not compared.
+    noise: u16,
 }
 
 impl Twin {
@@ -50,6 +54,12 @@ impl Twin {
         )
     }
 
+    /// Whether an index was used is compared as well.
+    pub(crate) fn of_one_plan(mut self) -> Twin {
+        self.noise = NOISE;
+        self
+    }
+
     /// Of two sessions in one database of a server that nobody else is on: the warning counts of calls are compared as well.
     pub(crate) fn between(direct: WireClient, proxied: WireClient) -> Twin {
         Twin::of(direct, proxied, None).parse_is_silent()
@@ -63,6 +73,7 @@ impl Twin {
             names,
             told: Vec::new(),
             parse_warns,
+            noise: NOISE | NO_INDEX,
         }
     }
 
@@ -276,6 +287,7 @@ impl Twin {
             capabilities,
             warnings_masked,
             unordered,
+            noise: self.noise,
         };
         let (expected, found) = (mask.apply(&direct), mask.apply(&proxied));
         if expected != found {
@@ -312,6 +324,7 @@ struct Mask {
     capabilities: u64,
     warnings_masked: bool,
     unordered: bool,
+    noise: u16,
 }
 
 impl Mask {
@@ -377,7 +390,7 @@ impl Mask {
         if self.capabilities & capability::DEPRECATE_EOF != 0 {
             self.ok(packet);
         } else if packet.first_byte() == Some(0xfe) {
-            packet.payload[3] &= !(NOISE as u8);
+            packet.payload[3] &= !(self.noise as u8);
         }
     }
 
@@ -389,7 +402,7 @@ impl Mask {
         values.lenenc();
         values.lenenc();
         let status = packet.payload.len() - values.0.len();
-        packet.payload[status] &= !(NOISE as u8);
+        packet.payload[status] &= !(self.noise as u8);
         if self.warnings_masked {
             packet.payload[status + 2..status + 4].fill(0);
         }

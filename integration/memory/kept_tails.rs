@@ -3,6 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use headwater::lab::feed::FEED;
+
 use super::warm;
 use crate::kit::database::Database;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
@@ -77,7 +79,7 @@ fn kept(proxy: &Proxy, twin: &mut Twin, tail: &str) {
 fn tails_are_told_from_memory_and_what_is_asked_behind_them_is_the_servers() {
     on_each_server(|server| {
         let (database, proxy) = timeline(server, "tailskept");
-        let mut twin = Twin::new(server, &proxy, &database.login());
+        let mut twin = Twin::new(server, &proxy, &database.login()).of_one_plan();
         for tail in TAILS {
             kept(&proxy, &mut twin, tail);
             for behind in [
@@ -129,7 +131,7 @@ fn tails_are_told_from_memory_and_what_is_asked_behind_them_is_the_servers() {
 fn a_change_of_what_a_tail_shows_is_shown() {
     on_each_server(|server| {
         let (database, proxy) = timeline(server, "tailschanged");
-        let mut twin = Twin::new(server, &proxy, &database.login());
+        let mut twin = Twin::new(server, &proxy, &database.login()).of_one_plan();
         let mut other = database.connect();
         let mut random = Random(7);
         for tail in TAILS {
@@ -164,7 +166,7 @@ fn a_change_of_what_a_tail_shows_is_shown() {
 fn images_of_rows_may_be_short_and_all_rows_may_change_at_once() {
     on_each_server(|server| {
         let (database, proxy) = timeline(server, "tailsminimal");
-        let mut twin = Twin::new(server, &proxy, &database.login());
+        let mut twin = Twin::new(server, &proxy, &database.login()).of_one_plan();
         let mut other = database.connect();
         for image in ["MINIMAL", "NOBLOB", "FULL"] {
             other.ok(&format!("SET SESSION binlog_row_image = {image}"));
@@ -194,14 +196,14 @@ fn rows_follow_the_settings_and_capabilities_of_their_session() {
         root.ok("UPDATE message SET seen_at = '2026-03-01 10:00:00', code = 'ab', body = CONCAT('Grüße ', id)");
         let tail = "SELECT message.id, body, seen_at, code FROM message JOIN fetch_timeline_tt USING(id) ORDER BY message.id DESC LIMIT 20";
         let login = database.login();
-        let mut twin = Twin::new(server, &proxy, &login);
+        let mut twin = Twin::new(server, &proxy, &login).of_one_plan();
         let mut others = [
             login.clone(),
             login.clone().with(capability::MARIADB_CACHE_METADATA),
             login.clone().with(capability::SESSION_TRACK),
             login.without(capability::DEPRECATE_EOF),
         ]
-        .map(|login| Twin::new(server, &proxy, &login));
+        .map(|login| Twin::new(server, &proxy, &login).of_one_plan());
         for setting in [
             "SET NAMES latin1",
             "SET character_set_results = NULL",
@@ -230,7 +232,7 @@ fn rows_follow_the_settings_and_capabilities_of_their_session() {
 fn a_table_that_is_altered_renamed_or_emptied_has_other_rows() {
     on_each_server(|server| {
         let (database, proxy) = timeline(server, "tailsaltered");
-        let mut twin = Twin::new(server, &proxy, &database.login());
+        let mut twin = Twin::new(server, &proxy, &database.login()).of_one_plan();
         let mut other = database.connect();
         let tail = TAIL.replace("body", "body, kind");
         other.ok("ALTER TABLE message ADD COLUMN kind ENUM('a','b') NOT NULL DEFAULT 'b'");
@@ -275,7 +277,7 @@ fn same_rows(twin: &mut Twin, tail: &str) {
 fn a_right_that_is_taken_away_counts_for_a_second_and_is_nobody_elses() {
     on_each_server(|server| {
         let (database, proxy) = timeline(server, "tailsright");
-        let mut reader = Twin::new(server, &proxy, &database.login());
+        let mut reader = Twin::new(server, &proxy, &database.login()).of_one_plan();
         kept(&proxy, &mut reader, TAIL);
         let may_call = "EXECUTE, CREATE TEMPORARY TABLES";
         let login = database.account(may_call, "");
@@ -287,10 +289,10 @@ fn a_right_that_is_taken_away_counts_for_a_second_and_is_nobody_elses() {
         root.query(&format!(
             "GRANT SELECT ON {name}.fetch_timeline_tt TO {user}@'%'"
         ));
-        let mut without = Twin::new(server, &proxy, &login);
+        let mut without = Twin::new(server, &proxy, &login).of_one_plan();
         denied(&mut without);
         root.ok(&grant("(id, user_id, body)"));
-        let mut twin = Twin::new(server, &proxy, &login);
+        let mut twin = Twin::new(server, &proxy, &login).of_one_plan();
         kept(&proxy, &mut twin, TAIL);
         root.ok(&format!(
             "REVOKE SELECT (body) ON {name}.message FROM {user}@'%'"
@@ -326,7 +328,7 @@ fn a_call_and_its_tail_in_one_command_are_answered_from_memory() {
 
 fn at_once(server: &'static Server, proxy: &Proxy, login: &Login, other: &mut WireClient) {
     let login = login.clone().with(capability::MULTI_STATEMENTS);
-    let mut twin = Twin::new(server, proxy, &login);
+    let mut twin = Twin::new(server, proxy, &login).of_one_plan();
     for tail in TAILS {
         kept(proxy, &mut twin, tail);
     }
@@ -354,6 +356,157 @@ fn at_once(server: &'static Server, proxy: &Proxy, login: &Login, other: &mut Wi
     assert!(counts.of("tails_kept") > before + 50, "{counts:?}");
 }
 
+/// Pages of a feed between a call and its tail, and behind both: what is asked behind them is the server's as well.
+#[test]
+fn feeds_of_a_session_that_calls_are_told_from_memory_too() {
+    const JOIN: &str = "SELECT message.id,message.user_id,body FROM message INNER JOIN follower ON message.user_id=follower.follower_id \
+         WHERE follower.user_id=1 ORDER BY message.id DESC LIMIT 7";
+    on_each_server(|server| {
+        let (database, proxy) = configured(server, "tailsfeed", FEED);
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        kept(&proxy, &mut twin, TAIL);
+        let same = |twin: &mut Twin| assert_eq!(twin.direct.rows(JOIN), twin.proxied.rows(JOIN));
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while proxy.counts().of("feeds_kept") == 0 && Instant::now() < deadline {
+            same(&mut twin);
+        }
+        let before = proxy.counts().of("feeds_kept");
+        for behind in [
+            "SELECT FOUND_ROWS()",
+            "SELECT ROW_COUNT()",
+            "SHOW WARNINGS",
+            "SELECT COUNT(*) FROM fetch_timeline_tt",
+        ] {
+            for _ in 0..5 {
+                twin.run(CALL);
+                same(&mut twin);
+                twin.run(behind);
+                twin.run(CALL);
+                same(&mut twin);
+                same(&mut twin);
+                twin.run(TAIL);
+                twin.run(behind);
+                twin.run(CALL);
+                twin.run(TAIL);
+                same(&mut twin);
+                twin.command(&[COM_PING]);
+                twin.run(behind);
+                same(&mut twin);
+                twin.run("SELECT nothing FROM nowhere");
+                twin.run("SHOW WARNINGS");
+            }
+        }
+        let counts = proxy.counts();
+        assert!(counts.of("feeds_kept") > before + 30, "{counts:?}");
+    });
+}
+
+/// What a session reads that is not committed is nobody else's row.
+#[test]
+fn what_was_read_uncommitted_is_not_kept() {
+    on_each_server(|server| {
+        let (database, proxy) = timeline(server, "tailsdirty");
+        let mut twin = Twin::new(server, &proxy, &database.login()).of_one_plan();
+        let mut dirty = Twin::new(server, &proxy, &database.login()).of_one_plan();
+        let mut writer = database.connect();
+        kept(&proxy, &mut twin, TAIL);
+        dirty.run("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED");
+        for turn in 0..5 {
+            // Nothing is kept of these rows any more.
+            writer.ok("UPDATE message SET body = CONCAT(body, '.') WHERE id > 4980");
+            kept(&proxy, &mut twin, TAILS[2]);
+            writer.ok("BEGIN");
+            writer.ok(&format!(
+                "UPDATE message SET body = 'dirty {turn}' WHERE id > 4980"
+            ));
+            for _ in 0..3 {
+                dirty.run(CALL);
+                dirty.run(TAIL);
+            }
+            writer.ok("ROLLBACK");
+            thread::sleep(Duration::from_millis(20));
+            for _ in 0..3 {
+                twin.run(CALL);
+                twin.run(TAIL);
+            }
+        }
+    });
+}
+
+/// A virtual column is computed when it is read, on MariaDB of the time and of who reads it as well.
+#[test]
+fn columns_that_are_computed_when_they_are_read_are_not_kept() {
+    on_each_server(|server| {
+        let (database, proxy) = timeline(server, "tailsvirtual");
+        let mut root = database.connect();
+        let computed = match server.is_mariadb() {
+            true => "NOW(6)",
+            false => "CONCAT(body, '!')",
+        };
+        root.ok(&format!(
+            "ALTER TABLE message ADD COLUMN computed VARCHAR(300) AS ({computed}) VIRTUAL, ADD COLUMN upper_body VARCHAR(300) AS (UPPER(body)) STORED"
+        ));
+        let mut twin = Twin::new(server, &proxy, &database.login()).of_one_plan();
+        kept(&proxy, &mut twin, TAIL);
+        let before = proxy.counts().of("tails_kept");
+        let client = &mut twin.proxied;
+        let tail = |column: &str| TAIL.replace("body", column);
+        let mut shown = Vec::new();
+        for _ in 0..60 {
+            client.ok(CALL);
+            shown.push(client.rows(&tail("computed"))[0][2].clone());
+            thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(proxy.counts().of("tails_kept"), before);
+        let first = shown.len();
+        shown.dedup();
+        assert!(
+            !server.is_mariadb() || shown.len() == first,
+            "{} of {first} are new",
+            shown.len()
+        );
+        kept(&proxy, &mut twin, &tail("upper_body"));
+    });
+}
+
+/// A message without an author is on no page; but its id may be pending.
+#[test]
+fn messages_that_lose_their_author_are_told_as_they_are() {
+    on_each_server(|server| {
+        let (database, proxy) = timeline(server, "tailsnobodys");
+        let mut root = database.connect();
+        root.ok("ALTER TABLE message MODIFY user_id int unsigned NULL");
+        let mut twin = Twin::new(server, &proxy, &database.login()).of_one_plan();
+        let mut other = database.connect();
+        // The whole result, so that what is not in it is known to be gone.
+        let whole = TAILS[5];
+        for id in [5_000, 4_999, 4_998] {
+            kept(&proxy, &mut twin, TAIL);
+            twin.run(CALL);
+            let ask = |twin: &mut Twin| {
+                for _ in 0..4 {
+                    twin.run(TAIL);
+                    twin.run(whole);
+                    thread::sleep(Duration::from_millis(10));
+                }
+            };
+            for change in [
+                format!("UPDATE message SET user_id = NULL WHERE id = {id}"),
+                format!("UPDATE message SET body = 'nobody' WHERE id = {id}"),
+                format!("DELETE FROM message WHERE id = {id}"),
+                format!("INSERT INTO message (id, user_id, body) VALUES ({id}, NULL, 'again')"),
+                format!("UPDATE message SET user_id = 5 WHERE id = {id}"),
+            ] {
+                // Known to be readable by now, so that it may be kept.
+                thread::sleep(Duration::from_millis(600));
+                ask(&mut twin);
+                other.ok(&change);
+                ask(&mut twin);
+            }
+        }
+    });
+}
+
 /// Of messages that are longer than what is kept, and in little memory.
 #[test]
 fn long_rows_are_the_servers_and_memory_is_bounded() {
@@ -364,7 +517,7 @@ fn long_rows_are_the_servers_and_memory_is_bounded() {
         root.ok("ALTER TABLE message MODIFY body LONGTEXT NOT NULL");
         root.ok("UPDATE message SET body = REPEAT('y', 900)");
         root.ok("UPDATE message SET body = REPEAT('x', 20000) WHERE id IN (4990, 4999)");
-        let mut twin = Twin::new(server, &proxy, &database.login());
+        let mut twin = Twin::new(server, &proxy, &database.login()).of_one_plan();
         for turn in 0..400 {
             let bound = 5_000 - turn * 12;
             twin.run(&format!("CALL fetch_timeline_ids2(1, {bound})"));
@@ -387,7 +540,7 @@ fn without_memory_for_rows_tails_are_the_servers() {
             "[rows]\ntables = [\"other.message\"]\n",
         ] {
             let (database, proxy) = configured(server, "tailsoff", settings);
-            let mut twin = Twin::new(server, &proxy, &database.login());
+            let mut twin = Twin::new(server, &proxy, &database.login()).of_one_plan();
             warm(&proxy, &mut twin.proxied, CALL);
             twin.direct.ok(CALL);
             for _ in 0..30 {

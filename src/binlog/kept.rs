@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
-use headwater_rows::{Kept, Rows, Variant};
+use headwater_rows::Rows;
 use headwater_session::kept::Fill;
 
 use super::feed::{Named, Wish};
 use super::place::Place;
-use super::{Binlog, Mark};
+use super::{Binlog, Mark, State};
 use crate::log::edits::Edits;
 
 /// So often a page is put together anew where the log tells something meanwhile.
@@ -67,27 +67,23 @@ impl Binlog {
     /// A number that is another one once anything was received, applied or lost; `None`: this place is not answered from memory.
     fn version_of(&self, place: &Place, identity: &[u8]) -> Option<u64> {
         let state = self.state();
-        let may = state.following.may_answer(place.number());
-        let own = state.server.as_ref().filter(|_| may)?;
-        (own.identity.as_bytes() == identity).then(|| state.following.version())
+        state
+            .may_answer(place, identity)
+            .then(|| state.following.version())
     }
 
-    /// Keeps what an answer says of messages that were named with this mark, and of whose authors nothing had changed behind it.
-    pub fn keep<'a>(
-        &self,
-        place: &Place,
-        mark: Mark,
-        variant: Variant,
-        told: impl Iterator<Item = (u64, Kept<'a>)>,
-    ) {
+    /// Keeps what an answer of this server says of messages, which it was asked for behind the mark, and behind which a proof has come.
+    pub fn keep(&self, place: &Place, identity: &[u8], mark: Mark, fill: &Fill, answer: &[u8]) {
         let Some(rows) = &self.rows else {
             return;
         };
         let state = self.state();
-        if !state.following.may_answer(place.number()) {
+        // In another stream the table may be another one.
+        if !state.may_answer(place, identity) || !state.following.is_proven_since(mark) {
             return;
         }
-        for (id, kept) in told {
+        let variant = fill.variant();
+        for (id, kept) in fill.told(answer) {
             let message = (place.number(), id);
             if state.following.has_kept(mark, message) {
                 rows.keep(message, variant, kept);
@@ -100,6 +96,7 @@ impl Binlog {
     pub fn keep_later(
         self: &Arc<Self>,
         place: Arc<Place>,
+        identity: Vec<u8>,
         mark: Mark,
         fill: Fill,
         answer: Vec<u8>,
@@ -110,7 +107,7 @@ impl Binlog {
         let binlog = Arc::clone(self);
         tokio::spawn(async move {
             if binlog.prove().await {
-                binlog.keep(&place, mark, fill.variant, fill.told(&answer));
+                binlog.keep(&place, &identity, mark, &fill, &answer);
             }
             drop(turn);
         });
@@ -123,5 +120,14 @@ impl Binlog {
         };
         edits.rows().for_each(|row| rows.forget(row));
         edits.all().for_each(|place| rows.forget_all(place));
+    }
+}
+
+impl State {
+    /// True where this place is answered from memory, to a session with that server.
+    fn may_answer(&self, place: &Place, identity: &[u8]) -> bool {
+        let own = self.server.as_ref();
+        self.following.may_answer(place.number())
+            && own.is_some_and(|own| own.identity.as_bytes() == identity)
     }
 }

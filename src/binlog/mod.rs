@@ -343,7 +343,9 @@ impl Binlog {
         matches!(tokio::time::timeout(limit, there).await, Ok(Ok(true)))
     }
 
-    fn is_followed(&self, place: &Place, identity: Option<&[u8]>) -> bool {
+    /// True where this place may be answered from memory, in a session with that server.
+    #[must_use]
+    pub fn is_followed(&self, place: &Place, identity: Option<&[u8]>) -> bool {
         let state = self.state();
         state.following.may_answer(place.number())
             && state.server.as_ref().is_some_and(|server| {
@@ -495,7 +497,7 @@ impl Binlog {
     }
 
     /// Stands aside: nothing in memory is used any more.
-    fn step_aside(&self) {
+    pub fn step_aside(&self) {
         let mut state = self.state();
         state.following.step_aside();
         for place in self.places() {

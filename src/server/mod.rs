@@ -335,6 +335,10 @@ impl Server {
         drop(self.listener);
         rechecks.abort();
         following.abort();
+        if let Some(binlog) = &self.shared.binlog {
+            // Nobody follows the log any more.
+            binlog.step_aside();
+        }
         comparing.abort();
         looking.abort();
         let limit = Duration::from_millis(self.shared.limits.drain_ms);

@@ -97,6 +97,10 @@ impl Session {
                 break ended;
             }
         };
+        // The client was to have it in any case.
+        if !self.ahead.is_empty() {
+            let _ = self.tell_client(&[]);
+        }
         let span = tracing::enabled!(tracing::Level::DEBUG).then(|| self.span());
         self.farewell(&ended).await;
         if let Some(span) = span {

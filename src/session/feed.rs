@@ -276,9 +276,12 @@ impl Session {
 
     /// Keeps what an answer says of messages, behind its proof.
     fn keep(&mut self, fill: &Fill, answer: &[u8]) {
-        if let (Some((place, mark)), Some(binlog)) = (self.proved_since.take(), &self.shared.binlog)
+        let proved = self.proved_since.take();
+        let standing = self.machine.commands().map(|it| &it.standing);
+        if let (Some((place, mark)), Some(binlog)) = (proved, &self.shared.binlog)
+            && let Some(identity) = standing.and_then(|standing| standing.server())
         {
-            binlog.keep(&place, mark, fill.variant, fill.told(answer));
+            binlog.keep(&place, identity, mark, fill, answer);
         }
     }
 

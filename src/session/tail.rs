@@ -52,6 +52,8 @@ impl Tails {
 struct Memory {
     binlog: Arc<Binlog>,
     place: Arc<Place>,
+    /// The session's server, which is the one whose log is followed.
+    identity: Vec<u8>,
     mark: Mark,
 }
 
@@ -114,10 +116,15 @@ impl Session {
         let same = want.definition == definition
             && commands.standing.database() == Some(&want.database[..]);
         let binlog = self.shared.binlog.as_ref().filter(|_| same)?;
-        Some(Memory {
+        // One that reads what is not committed has none.
+        let identity = commands.standing.server()?.to_vec();
+        let mark = binlog.mark()?;
+        let followed = binlog.is_followed(place, Some(&identity));
+        followed.then(|| Memory {
             binlog: Arc::clone(binlog),
             place: Arc::clone(place),
-            mark: binlog.mark()?,
+            identity,
+            mark,
         })
     }
 
@@ -126,12 +133,12 @@ impl Session {
         let Memory {
             binlog,
             place,
+            identity,
             mark,
         } = memory;
         let ttl = self.shared.privileges_ttl;
         let commands = self.machine.commands()?;
         let want = own.page_want(commands, mark.generation(), ttl, Instant::now())?;
-        let identity = commands.standing.server()?.to_vec();
         let TailWant { variant, frame } = want;
         let rows = binlog.rows()?;
         let of = (place.number(), variant);
@@ -144,7 +151,7 @@ impl Session {
                 rows.page(of, &own.ids, own.whole, part, front)
             };
             let proves = !self.is_proved() && binlog.must_prove(self.sent);
-            page = binlog.of_one_moment(place, &identity, proves, make).await;
+            page = binlog.of_one_moment(place, identity, proves, make).await;
         }
         own.tried(page.is_some());
         let Page { packets, rows } = page?;
@@ -175,9 +182,10 @@ impl Session {
             let Memory {
                 binlog,
                 place,
+                identity,
                 mark,
             } = memory;
-            binlog.keep_later(place, mark, fill, reply.to_vec());
+            binlog.keep_later(place, identity, mark, fill, reply.to_vec());
         }
     }
 

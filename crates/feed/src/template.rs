@@ -28,7 +28,7 @@ pub struct Template {
     /// Every table that it names.
     pub tables: Vec<Named>,
     /// Rows of its statements, where they are kept.
-    pub kept: KeptRows,
+    pub kept: Arc<KeptRows>,
     counted: Tallies,
     learned: Mutex<Learned>,
 }
@@ -109,7 +109,7 @@ impl Template {
             types,
             shape,
             tables,
-            kept: KeptRows::default(),
+            kept: Arc::default(),
             counted: Tallies::default(),
             learned: Mutex::default(),
         }

@@ -395,6 +395,12 @@ impl Following {
         })
     }
 
+    /// True while the stream is the one in which the mark was made.
+    #[must_use]
+    pub fn is_proven_since(&self, mark: Mark) -> bool {
+        self.is_proven(mark.generation)
+    }
+
     /// True if a row that was read since then, and before the last proof that succeeded was begun, is now what it was.
     #[must_use]
     pub fn has_kept(&self, mark: Mark, row: Row) -> bool {

@@ -1,8 +1,9 @@
 //! Rows that are kept, for whatever statement: a page made of them, and what a reply of the server's tells of messages.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use headwater_rows::template::Frame;
+use headwater_rows::template::{Frame, KeptRows};
 use headwater_rows::{Kept, Variant};
 use headwater_wire::capability::Capabilities;
 use headwater_wire::frame;
@@ -22,10 +23,16 @@ pub struct Paged {
 }
 
 /// What an answer tells of messages: a row that is in it, or that there is none.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Fill {
-    /// Under which number to keep it.
-    pub variant: Variant,
+    /// Of which template.
+    pub kept: Arc<KeptRows>,
+    /// Under which literals and settings.
+    pub key: Vec<u8>,
+    /// In what kind of frame.
+    pub kind: usize,
+    /// What stands around its rows.
+    pub frame: Frame,
     /// Messages, and what is told of each.
     pub rows: Vec<(u64, Says)>,
 }
@@ -42,6 +49,13 @@ pub enum Says {
 }
 
 impl Fill {
+    /// Under which number to keep it. From here on its frame is that of such replies: so there is a proof behind the answer.
+    #[must_use]
+    pub fn variant(&self) -> Variant {
+        let frame = self.frame.clone();
+        self.kept.answered_so(&self.key, self.kind, frame)
+    }
+
     /// Each message with what is told of it, of the answer that was read.
     pub fn told<'a>(&'a self, answer: &'a [u8]) -> impl Iterator<Item = (u64, Kept<'a>)> {
         self.rows.iter().filter_map(|(id, says)| {
@@ -134,6 +148,19 @@ pub(crate) fn read(
     let told: Vec<_> = ids.into_iter().zip(parts.rows).collect();
     let rows = told_of(among.ids, &told, among.offset, among.all && !full)?;
     Some((frame, rows))
+}
+
+/// True where all columns of a reply are such, by their own names.
+pub(crate) fn shows_only(
+    bytes: &[u8],
+    capabilities: Capabilities,
+    is_such: impl Fn(&[u8]) -> bool,
+) -> Option<bool> {
+    let parts = Parts::read(bytes, capabilities)?;
+    Some(parts.definitions.iter().all(|range| {
+        let definition = bytes.get(range.clone()).and_then(column::names);
+        definition.is_some_and(|names| is_such(names.original_name))
+    }))
 }
 
 impl IdColumn<'_> {

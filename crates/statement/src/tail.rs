@@ -26,8 +26,7 @@ pub struct Tail {
     pub(super) select_end: usize,
     pub(super) from_at: usize,
     pub(super) order_at: usize,
-    /// Where the number behind LIMIT starts.
-    limit_at: usize,
+    template: String,
     /// The message table as it stands in FROM, its alias included.
     pub(super) message: String,
     /// The name by which the text calls the message table.
@@ -75,17 +74,16 @@ impl Tail {
             select_end: select.at + select.text.len(),
             from_at: place("FROM")?.at,
             order_at: place("ORDER")?.at,
-            limit_at: tokens.last().filter(|it| it.kind == Kind::Number)?.at,
+            template: template(&tokens)?,
             message: shape.message.written(),
             qualifier: shape.message.qualifier().to_string(),
             names: shape.names,
         })
     }
 
-    /// Its text up to the number behind LIMIT: tails that differ in that show each message alike.
-    pub fn without_limit(&self) -> &str {
-        let limit = self.text.get(..self.limit_at);
-        limit.unwrap_or(&self.text)
+    /// Its words up to the number behind LIMIT: tails that differ in that, in comments or in spaces show each message alike.
+    pub fn template(&self) -> &str {
+        &self.template
     }
 
     /// The name by which it calls the message table, as it stands there.
@@ -131,6 +129,14 @@ fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
     }
     tokens.first().filter(|token| token.is_word("SELECT"))?;
     Some(tokens)
+}
+
+/// What stands in front of the number behind LIMIT.
+fn template(tokens: &[Token<'_>]) -> Option<String> {
+    let (last, front) = tokens.split_last()?;
+    let words = front.iter().map(|token| std::str::from_utf8(token.text));
+    let words: Vec<&str> = words.collect::<Result<_, _>>().ok()?;
+    (last.kind == Kind::Number).then(|| words.join(" "))
 }
 
 /// The parser sees the tokens alone, so it cannot read comments or white space in another way.

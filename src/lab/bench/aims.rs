@@ -46,6 +46,12 @@ pub struct Aims {
     pub call: Option<f64>,
     /// CALL + tail, by the procedure's.
     pub call_and_tail: f64,
+    /// Both in one command, by the same asked directly.
+    pub at_once: Option<f64>,
+    /// A feed's join, by the push model's mailbox.
+    pub mailbox: Option<f64>,
+    /// The server's processor time of a page from memory, in microseconds.
+    pub server_us: Option<f64>,
     /// CALL + tail at random pages, by its own rate at page 1.
     pub random: Option<f64>,
     /// Inserts through Headwater while it is read, by inserts while the procedure is asked.
@@ -61,8 +67,18 @@ impl Aims {
         match (source, mariadb) {
             (Source::Pull, true) => Aims::pull(1.2),
             (Source::Pull, false) => Aims::pull(1.8),
-            (Source::Index, true) => Aims::index(15.0, 5.0),
-            (Source::Index, false) => Aims::index(25.0, 10.0),
+            (Source::Index, true) => Aims {
+                at_once: Some(14.0),
+                mailbox: Some(1.5),
+                server_us: Some(6.0),
+                ..Aims::index(20.0, 9.0)
+            },
+            (Source::Index, false) => Aims {
+                at_once: Some(35.0),
+                mailbox: Some(4.0),
+                server_us: Some(12.0),
+                ..Aims::index(38.0, 22.0)
+            },
         }
     }
 
@@ -71,6 +87,9 @@ impl Aims {
             connections: CONNECTIONS,
             call: None,
             call_and_tail,
+            at_once: None,
+            mailbox: None,
+            server_us: None,
             random: None,
             inserts: None,
             p99_below_p50: false,
@@ -82,6 +101,9 @@ impl Aims {
             connections: INDEX_CONNECTIONS,
             call: Some(call),
             call_and_tail,
+            at_once: None,
+            mailbox: None,
+            server_us: None,
             random: Some(0.8),
             inserts: Some(1.0),
             p99_below_p50: true,

@@ -83,6 +83,7 @@ impl Client {
             walk: Walk::new(Command::Query, Capabilities::NONE),
         };
         client.log_in(account)?;
+        client.take_several()?;
         Ok(client)
     }
 
@@ -167,6 +168,17 @@ impl Client {
         let mut rows = Vec::new();
         self.ask(&packet(select), &mut rows)?;
         numbers(&rows)
+    }
+
+    /// Has the server take several statements in one command.
+    fn take_several(&mut self) -> Result<(), ClientError> {
+        const ON: [u8; 2] = [0, 0];
+        self.send(0, &[&[Command::SetOption.byte()], &ON[..]].concat())?;
+        let (_, payload) = self.packet()?;
+        match payload.first() {
+            Some(&ERR) => Err(ClientError::Refused(ErrPacket::parse(&payload)?)),
+            _ => Ok(()),
+        }
     }
 
     fn log_in(&mut self, account: &Account) -> Result<(), ClientError> {

@@ -12,6 +12,7 @@ use super::figures::Figures;
 use super::flags::BenchFlags;
 use super::measure::{Lane, SLICE};
 use super::slice::slice;
+use super::spent::{Spent, processor_time};
 use super::way::{Form, Way};
 use super::work::Work;
 use super::{BenchError, Stop};
@@ -96,29 +97,40 @@ impl<'a> Course<'a> {
     ) -> Result<(), BenchError> {
         let mut lanes = Vec::new();
         for way in ways {
-            lanes.push((*way, Lane::several(connections, works.len())?));
+            lanes.push((
+                *way,
+                Lane::several(connections, works.len())?,
+                Spent::default(),
+            ));
         }
         // Round 0 warms up and does not count.
         for round in 0..=self.rounds {
-            for (way, lanes) in &mut lanes {
+            for (way, lanes, spent) in &mut lanes {
                 self.progress.set_message(format!(
                     "{page}, {connections} connections: {}",
                     way.label()
                 ));
+                let before = crew.server.and_then(processor_time);
                 self.turn(*way, connections, crew, lanes, works)?;
+                spent.add(before, crew.server.and_then(processor_time));
                 if round == 0 {
                     lanes.iter_mut().for_each(Lane::forget);
+                    *spent = Spent::default();
                 }
                 self.progress.inc(1);
             }
         }
-        for (way, lanes) in lanes {
+        for (way, lanes, spent) in lanes {
+            let figures = Figures::of(&lanes)?;
             self.cells.push(Cell {
                 page,
                 connections,
                 way,
                 ratio: None,
-                figures: Figures::of(&lanes)?,
+                figures: Figures {
+                    server_us: spent.each(figures.answers),
+                    ..figures
+                },
             });
         }
         Ok(())

@@ -18,6 +18,8 @@ pub struct Crew {
     proxies: Vec<(Route, Proxy)>,
     /// Connections are made anew for each page.
     pub reconnect: bool,
+    /// The server's process, if it is to be looked at.
+    pub server: Option<u32>,
     /// Asks the procedure when an answer is doubted.
     pub direct: Client,
 }
@@ -68,6 +70,7 @@ impl Crew {
             lines: vec![line(Route::Direct, flags.upstream.clone())?],
             proxies: Vec::new(),
             reconnect: flags.reconnect,
+            server: flags.server_pid,
             direct: connect(&flags.upstream)?,
         };
         if let Some(proxy) = &flags.proxy {

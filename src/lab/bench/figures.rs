@@ -19,6 +19,8 @@ pub struct Figures {
     pub p99_us: u64,
     /// The greatest latency, in microseconds.
     pub max_us: u64,
+    /// The server's processor time for each answer, in microseconds; `None` where that was not looked at.
+    pub server_us: Option<f64>,
 }
 
 impl Figures {
@@ -39,6 +41,7 @@ impl Figures {
             p50_us: all.value_at_quantile(0.5),
             p99_us: all.value_at_quantile(0.99),
             max_us: all.max(),
+            server_us: None,
         })
     }
 }

@@ -103,6 +103,9 @@ pub struct BenchFlags {
     #[arg(long, value_name = "USERS", num_args = 0..=1, default_missing_value = "400",
           value_parser = clap::value_parser!(u32).range(50..=10_000))]
     pub push: Option<u32>,
+    /// The server's process, where it runs on this machine: what it spends on each answer is measured too
+    #[arg(long, value_name = "PID")]
+    pub server_pid: Option<u32>,
     /// Write every figure to this file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

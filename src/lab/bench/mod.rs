@@ -26,6 +26,7 @@ pub mod report;
 pub mod run;
 pub mod shapes;
 pub mod slice;
+pub mod spent;
 pub mod table;
 pub mod targets;
 pub mod warm;

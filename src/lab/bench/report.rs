@@ -138,6 +138,7 @@ impl Report {
             idle: extras.idle.as_ref(),
             full: extras.full.as_ref(),
             writes: extras.writes.as_ref(),
+            push: extras.push.as_ref(),
         };
         Report {
             headwater: env!("CARGO_PKG_VERSION"),

@@ -91,22 +91,29 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
 
 fn cells(report: &Report, out: &mut String) -> fmt::Result {
     let mut block = None;
+    let looks = report
+        .cells
+        .iter()
+        .any(|cell| cell.figures.server_us.is_some());
     for cell in &report.cells {
         if block != Some((cell.page, cell.connections)) {
             block = Some((cell.page, cell.connections));
             let heading = format!("{}, connections: {}", cell.page, cell.connections);
+            let server = if looks { "server us" } else { "" };
             writeln!(
                 out,
-                "\n{heading:<33}{:>9}{:>10}{:>10}{:>8}",
+                "\n{heading:<33}{:>9}{:>10}{:>10}{:>8}{server:>11}",
                 "rate/s", "p50 us", "p99 us", "ratio"
             )?;
         }
+        let server = cell.figures.server_us;
+        let server = server.map_or(String::new(), |us| format!("{us:.1}"));
         let ratio = cell
             .ratio
             .map_or("-".to_owned(), |ratio| format!("{ratio:.2}"));
         writeln!(
             out,
-            "{:<33}{:>9}{:>10}{:>10}{ratio:>8}",
+            "{:<33}{:>9}{:>10}{:>10}{ratio:>8}{server:>11}",
             cell.way.label(),
             thousands(cell.figures.rate),
             thousands(cell.figures.p50_us as f64),
@@ -263,6 +270,14 @@ fn models(report: &Report, push: &Push, out: &mut String) -> fmt::Result {
             *bytes as f64 / 1e6,
         )?;
     }
+    writeln!(
+        out,
+        "{:<24}{:>12}{:>9}{:>9}",
+        "pull, a join, Headwater",
+        thousands(push.join.rate),
+        many(push.join.p50_us),
+        many(push.join.p99_us),
+    )?;
     if let Some(counts) = &push.counts {
         writeln!(out, "there, Headwater's {counts}")?;
     }

@@ -7,6 +7,7 @@ use super::cell::{Cell, quotient};
 use super::data::Page;
 use super::depth::Depth;
 use super::memory::{Full, Idle};
+use super::push::Push;
 use super::way::{Form, Route, Way};
 use super::writes::{PER_SECOND, READERS, Writes};
 
@@ -58,6 +59,8 @@ pub struct Measured<'a> {
     pub full: Option<&'a Full>,
     /// Readers and writers together.
     pub writes: Option<&'a Writes>,
+    /// The push model beside the pull model.
+    pub push: Option<&'a Push>,
 }
 
 impl Target {
@@ -78,6 +81,8 @@ impl Target {
 pub fn targets(measured: &Measured<'_>, source: Source, mariadb: bool) -> Vec<Target> {
     let aims = Aims::of(source, mariadb);
     let mut targets = ratios(measured, &aims);
+    targets.extend(push(measured.push, &aims));
+    targets.extend(server(measured.cells, &aims));
     targets.extend(writes(measured.writes, &aims));
     targets.extend(idle(measured.idle));
     if source == Source::Index {
@@ -106,6 +111,13 @@ fn ratios(measured: &Measured<'_>, aims: &Aims) -> Vec<Target> {
             own(Form::CallAndTail),
             direct(Form::CallAndTail),
             tail,
+            aims.connections,
+        ),
+        (
+            "both in one command, Headwater / the same directly",
+            own(Form::AtOnce),
+            direct(Form::AtOnce),
+            aims.at_once,
             aims.connections,
         ),
         (
@@ -150,6 +162,50 @@ fn ratios(measured: &Measured<'_>, aims: &Aims) -> Vec<Target> {
         }));
     }
     targets
+}
+
+/// Pages pulled by a join, from memory, by pages read from a mailbox.
+fn push(push: Option<&Push>, aims: &Aims) -> Option<Target> {
+    let push = push?;
+    let mailbox = push.push.timelines.rate;
+    Some(Target {
+        figure: format!(
+            "a feed's join, Headwater / push, from the mailbox, {} connections",
+            push.connections
+        ),
+        unit: "",
+        measured: (mailbox > 0.0).then(|| push.join.rate / mailbox),
+        aim: aims.mailbox.map(|target| Aim {
+            bound: Bound::AtLeast,
+            target,
+        }),
+    })
+}
+
+/// What the server spends on a page from memory, where that was measured.
+fn server(cells: &[Cell], aims: &Aims) -> Vec<Target> {
+    let forms = [
+        ("a CALL", Form::Call),
+        ("a CALL and its tail in one command", Form::AtOnce),
+        ("a feed's join", Form::Join),
+    ];
+    let targets = forms.into_iter().filter_map(|(what, form)| {
+        let way = Way::new(Route::Headwater, form);
+        let is = |cell: &&Cell| {
+            (cell.page, cell.connections, cell.way) == (Depth::NEWEST, aims.connections, way)
+        };
+        let cell = cells.iter().find(is)?;
+        Some(Target {
+            figure: format!("the server's processor time of {what} from memory"),
+            unit: "us",
+            measured: Some(cell.figures.server_us?),
+            aim: aims.server_us.map(|target| Aim {
+                bound: Bound::AtMost,
+                target,
+            }),
+        })
+    });
+    targets.collect()
 }
 
 fn writes(writes: Option<&Writes>, aims: &Aims) -> Vec<Target> {
@@ -269,6 +325,7 @@ mod tests {
                 bytes_each: 16.0,
             }),
             writes: None,
+            push: None,
         };
         let rest = [None, Some(true), Some(false)];
         let expected = |first| [&[first], &rest[..]].concat();
@@ -277,10 +334,10 @@ mod tests {
             reached(&measured, Source::Pull, false),
             expected(Some(false))
         );
-        // At 8 connections nothing was measured: CALL alone, CALL + tail, relaying, inserts, and the memory.
+        // At 8 connections nothing was measured: CALL alone, CALL + tail, both at once, relaying, inserts, and the memory.
         let all = reached(&measured, Source::Index, true);
         let memory = [Some(true), Some(false), Some(true)];
-        assert_eq!(all, [&[None; 4], &memory[..]].concat());
+        assert_eq!(all, [&[None; 5], &memory[..]].concat());
     }
 
     #[test]
@@ -304,6 +361,7 @@ mod tests {
             idle: None,
             full: None,
             writes: None,
+            push: None,
         };
         let shown: Vec<_> = targets(&measured, Source::Index, false)
             .into_iter()

@@ -44,7 +44,9 @@ pub enum Form {
     Call,
     /// The CALL, and then the join with its result table.
     CallAndTail,
-    /// The same for the reader's newest page, whichever page the task is.
+    /// The CALL and that join, in one command.
+    AtOnce,
+    /// The CALL and then the join for the reader's newest page, whichever page the task is.
     Newest,
     /// A statement that is no page of the classic timeline.
     Own,
@@ -81,7 +83,7 @@ pub struct Task {
 
 impl Way {
     /// Every way of pulling, in the order in which they take turns.
-    pub const ALL: [Way; 10] = [
+    pub const ALL: [Way; 12] = [
         Way::new(Route::Direct, Form::Join),
         Way::new(Route::Direct, Form::Lateral),
         Way::new(Route::Direct, Form::Call),
@@ -90,6 +92,8 @@ impl Way {
         Way::new(Route::Direct, Form::CallAndTail),
         Way::new(Route::Headwater, Form::CallAndTail),
         Way::new(Route::Headwater, Form::Newest),
+        Way::new(Route::Direct, Form::AtOnce),
+        Way::new(Route::Headwater, Form::AtOnce),
         Way::new(Route::Relay, Form::CallAndTail),
         Way::new(Route::Direct, Form::Bodies),
     ];
@@ -120,7 +124,7 @@ impl Way {
             Form::Join if matches!(self.route, Route::Headwater) => {
                 Some(Way::new(Route::Direct, Form::Join))
             }
-            Form::Select | Form::Exists | Form::List | Form::Own => {
+            Form::Select | Form::Exists | Form::List | Form::AtOnce | Form::Own => {
                 Some(Way::new(Route::Direct, self.form))
             }
             _ => Some(Way::new(Route::Direct, Form::CallAndTail)),
@@ -149,6 +153,8 @@ impl Way {
             (Route::Direct, Form::Call) => "procedure, CALL alone",
             (Route::Headwater, Form::Call) => "Headwater, CALL alone",
             (Route::Relay | Route::NoFeeds, Form::Call) => "Headwater relaying, CALL alone",
+            (Route::Headwater, Form::AtOnce) => "Headwater, both in one command",
+            (_, Form::AtOnce) => "procedure, both in one command",
             (Route::Direct, Form::CallAndTail) => "procedure, CALL + tail",
             (Route::Headwater, Form::CallAndTail) => "Headwater, CALL + tail",
             (Route::Relay | Route::NoFeeds, Form::CallAndTail) => "Headwater relaying, CALL + tail",
@@ -177,6 +183,12 @@ impl Task {
             None => format!("CALL fetch_timeline_ids({})", self.reader),
             Some(bound) => format!("CALL fetch_timeline_ids2({},{bound})", self.reader),
         }
+    }
+
+    /// The CALL and the SELECT behind it, as one text.
+    #[must_use]
+    pub fn at_once(&self) -> String {
+        format!("{};{TAIL}", self.call())
     }
 
     /// The page in one plain join.

@@ -21,6 +21,7 @@ pub struct Work {
     call: Vec<u8>,
     newest: Vec<u8>,
     tail: Vec<u8>,
+    at_once: Vec<u8>,
     own: Vec<u8>,
 }
 
@@ -49,6 +50,7 @@ impl Work {
             call: packet(&task.call()),
             newest: packet(&task.newest().call()),
             tail: packet(TAIL),
+            at_once: packet(&task.at_once()),
             ..Work::default()
         };
         work.learn(Form::CallAndTail, direct)?;
@@ -107,6 +109,7 @@ impl Work {
             Form::Bodies => (&self.bodies, None),
             Form::Call => (&self.call, None),
             Form::CallAndTail => (&self.call, Some(&self.tail)),
+            Form::AtOnce => (&self.at_once, None),
             Form::Newest => (&self.newest, Some(&self.tail)),
             Form::Own => (&self.own, None),
         }

@@ -14,8 +14,8 @@ pub(crate) fn lost(route: &Route) -> Change {
     }
 }
 
-/// What a row event did, from the row before (an update's, or a deleted one) and the row after. One that leaves what memory is made of
-/// as it was is an edit, where these are wanted.
+/// What a row event did, from the row before (an update's, or a deleted one) and the row after; and which messages' rows it edited, where
+/// that is wanted.
 pub(crate) fn note(
     route: &Route,
     old: Option<Row>,
@@ -30,13 +30,16 @@ pub(crate) fn note(
         }
         (_, new) => new,
     };
-    if old == new {
-        if let (Some(edits), Some([id, ..]), Table::Message) = (edits, old, route.table) {
+    // Of a message without an author there is no change, and yet its row is another one.
+    if let (Some(edits), Table::Message) = (edits, route.table) {
+        for [id, ..] in old.iter().chain(&new) {
             match id {
-                Cell::Number(id) => edits.add((route.place, id)),
+                Cell::Number(id) => edits.add((route.place, *id)),
                 _ => edits.add_all(route.place),
             }
         }
+    }
+    if old == new {
         return;
     }
     let mut add = |change| changes.push((route.place, change));

@@ -51,7 +51,6 @@ impl<K: Feeds> World<'_, K> {
             && !self.policy.exact
             && !self.keeps_columns()
             && self.named.is_none()
-            && self.session.tables.pending.is_none()
             && !standing.reads_a_snapshot();
         let keep = template.shape.keep.as_ref().filter(|_| may)?;
         let follow = standing.rows_follow()?;
@@ -119,7 +118,10 @@ impl<K: Feeds> World<'_, K> {
         if let Some(executed) = self.executed {
             self.session.statements().owned(executed.statement);
         }
-        self.session.answered_aside(paged.rows);
+        // Behind a call it is among what runs once more where somebody asks for counts.
+        if self.session.tables.pending.is_none() {
+            self.session.answered_aside(paged.rows);
+        }
         let (packets, outcome) = paged.reply(frame);
         let told = Told {
             kept: true,
@@ -158,9 +160,13 @@ impl<K: Feeds> World<'_, K> {
         };
         let (capabilities, binary) = (self.session.capabilities, self.executed.is_some());
         let (frame, rows) = kept::read(bytes, capabilities, binary, id, among)?;
-        let kept = &template.kept;
-        let variant = kept.answered_so(&keeping.under(found), candidates.crowd.number(), frame);
-        Some(Fill { variant, rows })
+        Some(Fill {
+            kept: Arc::clone(&template.kept),
+            key: keeping.under(found),
+            kind: candidates.crowd.number(),
+            frame,
+            rows,
+        })
     }
 }
 

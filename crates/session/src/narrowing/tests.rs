@@ -185,7 +185,13 @@ impl Scene {
             if matches!(need, Need::Tell(_) | Need::Relay(_) | Need::Teach(_)) {
                 assert!(fetched.is_empty(), "{needs:?}");
                 match need {
-                    Need::Tell(told) => self.told = Some(told.bytes),
+                    Need::Tell(told) => {
+                        // As whoever keeps its rows does.
+                        if let Some(fill) = &told.fill {
+                            let _ = fill.variant();
+                        }
+                        self.told = Some(told.bytes);
+                    }
                     Need::Teach(lesson) => self.lesson = Some(lesson),
                     _ => {}
                 }

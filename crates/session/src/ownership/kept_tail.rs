@@ -9,6 +9,7 @@ use headwater_rows::Variant;
 use headwater_rows::template::{Frame, KeptRows};
 use headwater_statement::{Tail, TailForm};
 use headwater_timeline::Definition;
+use headwater_timeline::check::Facts;
 
 use super::{Knowledge, OwnTail};
 use crate::commands::Commands;
@@ -23,6 +24,8 @@ pub(super) struct Keeping {
     database: String,
     message: String,
     id: String,
+    /// The message table's columns that are what they were written as.
+    stored: Arc<[String]>,
 }
 
 /// A page that may be made of rows that are kept.
@@ -40,6 +43,7 @@ impl Keeping {
         tail: &Tail,
         form: TailForm,
         definition: &Definition,
+        facts: &Facts,
         session: &Commands,
         known: &impl Knowledge,
     ) -> Option<Keeping> {
@@ -49,7 +53,7 @@ impl Keeping {
             .filter(|_| !standing.reads_a_snapshot())?;
         let database = std::str::from_utf8(standing.database()?).ok()?;
         let table = &definition.message.table;
-        let rows = known.rows_of(database, table, tail.without_limit())?;
+        let rows = known.rows_of(database, table, tail.template())?;
         let form = [matches!(form, TailForm::BufferedList).into()];
         let around = session.framing();
         Some(Keeping {
@@ -58,6 +62,7 @@ impl Keeping {
             database: database.to_owned(),
             message: table.clone(),
             id: definition.message.id.clone(),
+            stored: Arc::clone(&facts.stored_columns),
         })
     }
 
@@ -119,6 +124,14 @@ impl OwnTail {
             called: tail.qualifier(),
             name: &keeping.id,
         };
+        // What is computed when it is read may follow the time, or who reads it.
+        let stored = |name: &[u8]| {
+            let mut stored = keeping.stored.iter();
+            stored.any(|own| name.eq_ignore_ascii_case(own.as_bytes()))
+        };
+        if !keeping.rows.is_filled() || !kept::shows_only(reply, session.capabilities, stored)? {
+            return None;
+        }
         let among = Among {
             ids: &self.ids,
             all: self.whole,
@@ -126,8 +139,12 @@ impl OwnTail {
             limit: self.limit,
         };
         let (frame, rows) = kept::read(reply, session.capabilities, false, id, among)?;
-        let key = keeping.under(generation);
-        let variant = keeping.rows.answered_so(&key, self.kind(), frame);
-        Some(Fill { variant, rows })
+        Some(Fill {
+            kept: Arc::clone(&keeping.rows),
+            key: keeping.under(generation),
+            kind: self.kind(),
+            frame,
+            rows,
+        })
     }
 }

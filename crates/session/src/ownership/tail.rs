@@ -70,7 +70,7 @@ impl OwnTail {
             limit: tail.limit,
             form,
             rows: all.len(),
-            keeping: Keeping::new(tail, form, definition, session, known),
+            keeping: Keeping::new(tail, form, definition, facts, session, known),
         })
     }
 

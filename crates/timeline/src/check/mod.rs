@@ -62,6 +62,8 @@ pub struct Facts {
     pub parse_warnings: ParseWarnings,
     /// The optimizer's estimate of the message table's rows, where MySQL tells it to the account.
     pub message_rows: Option<u64>,
+    /// The message table's columns that are stored, not computed when they are read.
+    pub stored_columns: Arc<[String]>,
 }
 
 impl Facts {
@@ -82,6 +84,7 @@ impl Facts {
             options: Arc::default(),
             parse_warnings: ParseWarnings::None,
             message_rows: None,
+            stored_columns: Arc::default(),
         }
     }
 }
@@ -269,6 +272,7 @@ fn facts(definition: &Definition, database: &str, answers: Answers<'_>) -> Resul
         message_index,
         no_functions: surely_no_functions(answers),
         message_rows: tables::message_rows(answers),
+        stored_columns: tables::stored_columns(definition, answers),
     })
 }
 

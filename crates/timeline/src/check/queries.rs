@@ -36,7 +36,7 @@ pub fn queries(definition: &Definition, database: &str) -> Vec<String> {
             "SELECT TABLE_NAME, TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE {tables}"
         ),
         format!(
-            "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE FROM information_schema.COLUMNS \
+            "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, EXTRA FROM information_schema.COLUMNS \
              WHERE {tables} ORDER BY TABLE_NAME, ORDINAL_POSITION"
         ),
         format!(

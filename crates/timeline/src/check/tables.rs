@@ -1,5 +1,7 @@
 //! The tables of a definition: that they are there, with the columns, types, keys and indexes that a timeline needs.
 
+use std::sync::Arc;
+
 use super::Reason;
 use super::answers::{Answers, Row};
 use super::queries::Question;
@@ -102,6 +104,19 @@ pub(super) fn newest_id(answers: Answers<'_>) -> Option<u64> {
 pub(super) fn message_rows(answers: Answers<'_>) -> Option<u64> {
     let rows = answers.rows(Question::MessageRows).ok()?;
     rows.first()?.text(9)?.parse().ok()
+}
+
+/// The message table's columns that are stored.
+pub(super) fn stored_columns(definition: &Definition, answers: Answers<'_>) -> Arc<[String]> {
+    let rows = answers.rows(Question::Columns).unwrap_or_default();
+    let is_stored = |row: &Row<'_>| {
+        let extra = row.text(4);
+        extra.is_some_and(|extra| !extra.to_ascii_uppercase().contains("VIRTUAL"))
+    };
+    rows.into_iter()
+        .filter(|row| row.is(0, &definition.message.table) && is_stored(row))
+        .filter_map(|row| row.text(1))
+        .collect()
 }
 
 fn base_table(table: &str, answers: Answers<'_>) -> Result<(), Reason> {

@@ -27,6 +27,8 @@ pub struct Push {
     pub procedure: Model,
     /// The calls through Headwater.
     pub headwater: Model,
+    /// Newest pages read by a plain join through Headwater, which is a feed's.
+    pub join: Figures,
     /// What that Headwater counted.
     pub counts: Option<String>,
 }

@@ -26,16 +26,18 @@ use super::work::Work;
 use super::writes::Pen;
 use super::{BenchError, Stop};
 use crate::lab::demo::dataset::Size;
+use crate::lab::feed::FEED;
 
 /// Connections that read, and that submit.
 const CONNECTIONS: usize = 8;
 /// Messages a user, as in the classic data set.
 const MESSAGES_EACH: u64 = 100;
 /// Who takes turns at reading.
-const READING: [Way; 3] = [
+const READING: [Way; 4] = [
     Way::new(Route::Direct, Form::Mailbox),
     Way::new(Route::Direct, Form::CallAndTail),
     Way::new(Route::Headwater, Form::CallAndTail),
+    Way::new(Route::Headwater, Form::Join),
 ];
 /// Who takes turns at submitting, in the same order: the route, and whether mailboxes are filled.
 const SUBMITTING: [(Route, bool); 3] = [
@@ -89,7 +91,7 @@ fn compare(
         .numbers("SELECT COUNT(*) FROM mailbox")
         .map_err(&at)?;
     let tasks = tasks(flags, &mut client).map_err(&at)?;
-    let mut crew = Crew::gather(flags, account, CONNECTIONS, &[Route::Headwater], None)?;
+    let mut crew = Crew::gather(flags, account, CONNECTIONS, &[Route::Headwater], Some(FEED))?;
     let (read, differences) = read(flags, &tasks, &mut crew, stop)?;
     let submitted = submit(flags, &mut crew, stop)?;
     let counts = crew.dismiss().counts;
@@ -110,6 +112,7 @@ fn compare(
         push,
         procedure,
         headwater,
+        join: read.get(3).copied().unwrap_or_default(),
         counts,
     };
     Ok((push, differences))
