@@ -6,6 +6,7 @@ mod faults;
 mod filling;
 mod freshness;
 mod gap;
+mod kept_linear;
 mod kept_tails;
 mod linear;
 mod long_events;

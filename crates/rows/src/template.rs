@@ -147,13 +147,6 @@ impl KeptRows {
         count % LOOKED_AT != LOOKED_AT - 1 && (!missing || count.is_multiple_of(TRIED))
     }
 
-    /// True where it is worth it to keep what the server says: not each time where nothing that was kept was of use.
-    #[must_use]
-    pub fn is_filled(&self) -> bool {
-        let count = self.count.load(Ordering::Relaxed);
-        self.missed.load(Ordering::Relaxed) < MISSED || count.is_multiple_of(TRIED)
-    }
-
     /// A page was made of kept rows, or could not be.
     pub fn tried(&self, made: bool) {
         match made {

@@ -129,7 +129,7 @@ impl OwnTail {
             let mut stored = keeping.stored.iter();
             stored.any(|own| name.eq_ignore_ascii_case(own.as_bytes()))
         };
-        if !keeping.rows.is_filled() || !kept::shows_only(reply, session.capabilities, stored)? {
+        if !kept::shows_only(reply, session.capabilities, stored)? {
             return None;
         }
         let among = Among {
