@@ -84,7 +84,7 @@ fn author_of(message: u64) -> u64 {
 }
 
 fn follows(reader: u64, author: u64) -> bool {
-    (author + reader * 7) % (AUTHORS / FOLLOWED) == 0
+    (author + reader * 7).is_multiple_of(AUTHORS / FOLLOWED)
 }
 
 /// A page as it has to be: nobody inserts or deletes.
@@ -218,7 +218,7 @@ impl World {
 
     fn read(&self, number: u64, checked: &AtomicU64, proxy: &Proxy, login: &Login) {
         let mut client = proxy.login(login);
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             client.ok("SET NAMES latin1");
         }
         let mut random = Random(number + 40);
@@ -251,7 +251,7 @@ impl World {
                         true => format!("CALL fetch_timeline_ids({reader})"),
                         false => format!("CALL fetch_timeline_ids2({reader}, {bound})"),
                     });
-                    client.rows(*random.pick(&TAILS))
+                    client.rows(random.pick::<&str>(&TAILS))
                 }
             };
             assert_eq!(rows.len(), before.len(), "{rows:?}");
