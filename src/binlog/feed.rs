@@ -122,11 +122,8 @@ impl Binlog {
         wish: &Wish,
     ) -> Option<Candidates> {
         for fetched in [false, true] {
-            if !self.is_followed(place, Some(identity)) {
-                return None;
-            }
             // Before the look: what changes between the two counts as a change since.
-            let mark = self.mark()?;
+            let mark = self.mark_of(place, identity)?;
             let found = wish.of(&place.index());
             if let Ok((named, authors)) = found {
                 return Some(Candidates {

@@ -10,7 +10,7 @@ use headwater_session::kept::Fill;
 
 use super::feed::{Named, Wish};
 use super::place::Place;
-use super::{Binlog, Mark, State};
+use super::{Binlog, Mark};
 use crate::log::edits::Edits;
 
 /// So often a page is put together anew where the log tells something meanwhile.
@@ -68,7 +68,7 @@ impl Binlog {
     fn version_of(&self, place: &Place, identity: &[u8]) -> Option<u64> {
         let state = self.state();
         state
-            .may_answer(place, identity)
+            .may_answer(place, Some(identity))
             .then(|| state.following.version())
     }
 
@@ -79,7 +79,7 @@ impl Binlog {
         };
         let state = self.state();
         // In another stream the table may be another one.
-        if !state.may_answer(place, identity) || !state.following.is_proven_since(mark) {
+        if !state.may_answer(place, Some(identity)) || !state.following.is_proven_since(mark) {
             return;
         }
         let variant = fill.variant();
@@ -120,14 +120,5 @@ impl Binlog {
         };
         edits.rows().for_each(|row| rows.forget(row));
         edits.all().for_each(|place| rows.forget_all(place));
-    }
-}
-
-impl State {
-    /// True where this place is answered from memory, to a session with that server.
-    fn may_answer(&self, place: &Place, identity: &[u8]) -> bool {
-        let own = self.server.as_ref();
-        self.following.may_answer(place.number())
-            && own.is_some_and(|own| own.identity.as_bytes() == identity)
     }
 }

@@ -102,6 +102,16 @@ struct State {
     anew: Option<BinlogError>,
 }
 
+impl State {
+    /// True where this place is answered from memory, in a session with that server where one is given.
+    fn may_answer(&self, place: &Place, identity: Option<&[u8]>) -> bool {
+        self.following.may_answer(place.number())
+            && self.server.as_ref().is_some_and(|server| {
+                identity.is_none_or(|identity| server.identity.as_bytes() == identity)
+            })
+    }
+}
+
 /// Whether a page may be answered from memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Likely {
@@ -343,14 +353,16 @@ impl Binlog {
         matches!(tokio::time::timeout(limit, there).await, Ok(Ok(true)))
     }
 
-    /// True where this place may be answered from memory, in a session with that server.
+    fn is_followed(&self, place: &Place, identity: Option<&[u8]>) -> bool {
+        self.state().may_answer(place, identity)
+    }
+
+    /// As [`Self::mark`], where this place may be answered from memory in a session with that server.
     #[must_use]
-    pub fn is_followed(&self, place: &Place, identity: Option<&[u8]>) -> bool {
+    pub fn mark_of(&self, place: &Place, identity: &[u8]) -> Option<Mark> {
         let state = self.state();
-        state.following.may_answer(place.number())
-            && state.server.as_ref().is_some_and(|server| {
-                identity.is_none_or(|identity| server.identity.as_bytes() == identity)
-            })
+        let may = state.may_answer(place, Some(identity));
+        may.then(|| state.following.mark())?
     }
 
     /// True when freshness has to be proved for a call that comes now; `sent` as for [`Self::page`].

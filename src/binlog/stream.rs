@@ -171,11 +171,8 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
         {
             let mut state = binlog.state();
             match heard {
-                Heard::Transaction(end, changes, mut edits) => {
-                    if binlog.rows.is_some() {
-                        edits.add_changed(&changes);
-                        binlog.forget(&edits);
-                    }
+                Heard::Transaction(end, changes, edits) => {
+                    binlog.forget(&edits);
                     state.following.push(end, changes, &edits);
                     if state.following.waiting() > most {
                         return Err(Lost::TooLarge(most).into());

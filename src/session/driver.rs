@@ -98,9 +98,7 @@ impl Session {
             }
         };
         // The client was to have it in any case.
-        if !self.ahead.is_empty() {
-            let _ = self.tell_client(&[]);
-        }
+        let _ = self.tell_ahead();
         let span = tracing::enabled!(tracing::Level::DEBUG).then(|| self.span());
         self.farewell(&ended).await;
         if let Some(span) = span {
@@ -163,9 +161,7 @@ impl Session {
             self.take_server_inbox()?;
         }
         // Nothing more comes of what is there.
-        if !self.ahead.is_empty() {
-            self.tell_client(&[])?;
-        }
+        self.tell_ahead()?;
         if self.inbound == Inbound::Closing && self.backend.link.is_clear() && !self.holding {
             if self.has_left() || self.machine.login_cut().is_some() {
                 return Err(Ended::Client);
@@ -432,6 +428,14 @@ impl Session {
         let mut all = std::mem::take(&mut self.ahead);
         all.extend_from_slice(bytes);
         self.client.send(&all).map_err(|_| Ended::Client)
+    }
+
+    /// Writes what was to go together with something that does not come.
+    fn tell_ahead(&mut self) -> Result<(), Ended> {
+        match self.ahead.is_empty() {
+            true => Ok(()),
+            false => self.tell_client(&[]),
+        }
     }
 
     /// Passes the first `length` waiting bytes of the client on.

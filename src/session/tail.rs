@@ -118,9 +118,8 @@ impl Session {
         let binlog = self.shared.binlog.as_ref().filter(|_| same)?;
         // One that reads what is not committed has none.
         let identity = commands.standing.server()?.to_vec();
-        let mark = binlog.mark()?;
-        let followed = binlog.is_followed(place, Some(&identity));
-        followed.then(|| Memory {
+        let mark = binlog.mark_of(place, &identity)?;
+        Some(Memory {
             binlog: Arc::clone(binlog),
             place: Arc::clone(place),
             identity,

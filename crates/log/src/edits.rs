@@ -3,7 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use headwater_timeline::index::{Change, PlaceId};
+use headwater_timeline::index::PlaceId;
 
 /// A message's row: of which place, and its id.
 pub type Row = (PlaceId, u64);
@@ -37,17 +37,6 @@ impl Edits {
     pub fn add_all(&mut self, place: PlaceId) {
         self.all.insert(place);
         self.rows.retain(|(of, _)| *of != place);
-    }
-
-    /// With the rows that these changes are about.
-    pub fn add_changed(&mut self, changes: &[(PlaceId, Change)]) {
-        for (place, change) in changes {
-            match *change {
-                Change::Posted { id, .. } | Change::Removed { id, .. } => self.add((*place, id)),
-                Change::MessagesLost => self.add_all(*place),
-                Change::Followed { .. } | Change::Unfollowed { .. } | Change::FollowsLost => {}
-            }
-        }
     }
 
     /// True where nothing was changed.
@@ -243,28 +232,5 @@ mod tests {
         edited.readable_below(1);
         assert!(edited.is_as_before((HOME, 0), edited.readable()));
         assert!(!edited.is_as_before((HOME, 1), edited.readable()));
-    }
-
-    #[test]
-    fn changes_of_memory_are_changes_of_rows() {
-        let mut edits = Edits::default();
-        let posted = Change::Posted {
-            author: 1,
-            key: 0,
-            id: 5,
-        };
-        let followed = Change::Followed {
-            reader: 1,
-            author: 2,
-        };
-        edits.add_changed(&[
-            (HOME, posted),
-            (HOME, followed),
-            (AWAY, Change::MessagesLost),
-        ]);
-        assert_eq!(edits.rows().collect::<Vec<_>>(), [(HOME, 5)]);
-        assert_eq!(edits.all().collect::<Vec<_>>(), [AWAY]);
-        edits.clear();
-        assert!(edits.is_empty());
     }
 }

@@ -24,7 +24,6 @@ use super::reason::Reason;
 use super::result_table::{ResultTables, SPARED_BYTES};
 use super::standing::{Standing, Transaction};
 use super::step::{ClientStep, Limits, Server};
-use headwater_feed::variants::Under;
 use headwater_statement::{Class, Dynamic, Effects};
 use headwater_wire::capability::Capabilities;
 use headwater_wire::command::{self, Command};
@@ -148,23 +147,10 @@ impl Commands {
         Ok(())
     }
 
-    /// What the server's descriptions of columns follow in this session.
-    pub(crate) fn under(&self) -> Under {
-        const READ: [Capabilities; 3] = [
-            Capabilities::DEPRECATE_EOF,
-            Capabilities::OPTIONAL_RESULTSET_METADATA,
-            Capabilities::MARIADB_EXTENDED_METADATA,
-        ];
-        let plans = u64::from(self.standing.plans());
-        let read = READ.iter().fold(0, |read, one| {
-            read << 1 | u64::from(self.capabilities.contains(*one))
-        });
-        Under(plans << READ.len() | read)
-    }
-
     /// What stands around the rows of a reply follows this: settings, and all that both sides agreed on.
     pub(crate) fn framing(&self) -> [u8; 16] {
-        let [plans, agreed] = [self.under().0, self.capabilities.0].map(u64::to_le_bytes);
+        let settings = u64::from(self.standing.plans());
+        let [plans, agreed] = [settings, self.capabilities.0].map(u64::to_le_bytes);
         let mut framing = [0; 16];
         framing[..8].copy_from_slice(&plans);
         framing[8..].copy_from_slice(&agreed);

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use headwater_rows::template::{Frame, KeptRows};
 use headwater_rows::{Kept, Variant};
-use headwater_wire::capability::Capabilities;
 use headwater_wire::frame;
 use headwater_wire::reply::Outcome;
 use headwater_wire::reply::layout::{Parts, flags};
@@ -119,16 +118,15 @@ pub(crate) struct Among<'a> {
     pub(crate) limit: u64,
 }
 
-/// What a reply tells of these messages, and what stands around its rows. `binary`: it is that to an execution. `None`: it is not as
+/// What a reply, taken apart, tells of these messages, and what stands around its rows. `binary`: it is that to an execution. `None`: it is not as
 /// others are, or does not tell which messages it shows.
 pub(crate) fn read(
     bytes: &[u8],
-    capabilities: Capabilities,
+    parts: Parts,
     binary: bool,
     id: IdColumn<'_>,
     among: Among<'_>,
 ) -> Option<(Frame, Vec<(u64, Says)>)> {
-    let parts = Parts::read(bytes, capabilities)?;
     let frame = frame_of(bytes, &parts)?;
     let mut ids = Vec::with_capacity(parts.rows.len());
     match id.place(bytes, &parts) {
@@ -151,16 +149,11 @@ pub(crate) fn read(
 }
 
 /// True where all columns of a reply are such, by their own names.
-pub(crate) fn shows_only(
-    bytes: &[u8],
-    capabilities: Capabilities,
-    is_such: impl Fn(&[u8]) -> bool,
-) -> Option<bool> {
-    let parts = Parts::read(bytes, capabilities)?;
-    Some(parts.definitions.iter().all(|range| {
+pub(crate) fn shows_only(bytes: &[u8], parts: &Parts, is_such: impl Fn(&[u8]) -> bool) -> bool {
+    parts.definitions.iter().all(|range| {
         let definition = bytes.get(range.clone()).and_then(column::names);
         definition.is_some_and(|names| is_such(names.original_name))
-    }))
+    })
 }
 
 impl IdColumn<'_> {

@@ -21,7 +21,7 @@ pub(crate) fn note(
     old: Option<Row>,
     new: Option<Row>,
     changes: &mut Vec<(PlaceId, Change)>,
-    edits: Option<&mut Edits>,
+    mut edits: Option<&mut Edits>,
 ) {
     // In an update, what the after-image leaves out has not changed.
     let new = match (old, new) {
@@ -31,7 +31,7 @@ pub(crate) fn note(
         (_, new) => new,
     };
     // Of a message without an author there is no change, and yet its row is another one.
-    if let (Some(edits), Table::Message) = (edits, route.table) {
+    if let (Some(edits), Table::Message) = (&mut edits, route.table) {
         for [id, ..] in old.iter().chain(&new) {
             match id {
                 Cell::Number(id) => edits.add((route.place, *id)),
@@ -42,7 +42,12 @@ pub(crate) fn note(
     if old == new {
         return;
     }
-    let mut add = |change| changes.push((route.place, change));
+    let mut add = |change| {
+        changes.push((route.place, change));
+        if let (Some(edits), Change::MessagesLost) = (&mut edits, change) {
+            edits.add_all(route.place);
+        }
+    };
     match route.table {
         Table::Message => {
             old.and_then(|old| removed(route, old)).map(&mut add);

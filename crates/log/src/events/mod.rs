@@ -494,6 +494,9 @@ impl Events {
                     if changes.last() != Some(&lost) {
                         changes.push(lost);
                     }
+                    if let (Some(edits), Change::MessagesLost) = (edits.as_mut(), lost.1) {
+                        edits.add_all(route.place);
+                    }
                     continue;
                 }
             }

@@ -10,6 +10,7 @@ use headwater_feed::bind::Statement;
 use headwater_feed::cost::Crowd;
 use headwater_rows::Variant;
 use headwater_rows::template::Frame;
+use headwater_wire::reply::layout::Parts;
 
 use super::{Candidates, Feeds, Found, Need, Stage, Subject, Told, Turn, Want, Wishes, World};
 use crate::kept::{self, Among, Fill, IdColumn, Paged};
@@ -158,8 +159,8 @@ impl<K: Feeds> World<'_, K> {
             offset: wishes.asked.offset,
             limit: wishes.asked.limit,
         };
-        let (capabilities, binary) = (self.session.capabilities, self.executed.is_some());
-        let (frame, rows) = kept::read(bytes, capabilities, binary, id, among)?;
+        let parts = Parts::read(bytes, self.session.capabilities)?;
+        let (frame, rows) = kept::read(bytes, parts, self.executed.is_some(), id, among)?;
         Some(Fill {
             kept: Arc::clone(&template.kept),
             key: keeping.under(found),

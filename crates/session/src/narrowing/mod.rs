@@ -677,9 +677,18 @@ impl<K: Feeds> World<'_, K> {
         payload.ok_or(Why::Failed)
     }
 
-    /// As [`Commands::under`].
+    /// What the server's descriptions of columns follow in this session.
     fn under(&self) -> Under {
-        self.session.under()
+        const READ: [Capabilities; 3] = [
+            Capabilities::DEPRECATE_EOF,
+            Capabilities::OPTIONAL_RESULTSET_METADATA,
+            Capabilities::MARIADB_EXTENDED_METADATA,
+        ];
+        let plans = u64::from(self.session.standing.plans());
+        let read = READ.iter().fold(0, |read, one| {
+            read << 1 | u64::from(self.session.capabilities.contains(*one))
+        });
+        Under(plans << READ.len() | read)
     }
 
     #[allow(clippy::cast_precision_loss, reason = "a mean of times")]

@@ -10,6 +10,7 @@ use headwater_rows::template::{Frame, KeptRows};
 use headwater_statement::{Tail, TailForm};
 use headwater_timeline::Definition;
 use headwater_timeline::check::Facts;
+use headwater_wire::reply::layout::Parts;
 
 use super::{Knowledge, OwnTail};
 use crate::commands::Commands;
@@ -129,7 +130,8 @@ impl OwnTail {
             let mut stored = keeping.stored.iter();
             stored.any(|own| name.eq_ignore_ascii_case(own.as_bytes()))
         };
-        if !kept::shows_only(reply, session.capabilities, stored)? {
+        let parts = Parts::read(reply, session.capabilities)?;
+        if !kept::shows_only(reply, &parts, stored) {
             return None;
         }
         let among = Among {
@@ -138,7 +140,7 @@ impl OwnTail {
             offset: 0,
             limit: self.limit,
         };
-        let (frame, rows) = kept::read(reply, session.capabilities, false, id, among)?;
+        let (frame, rows) = kept::read(reply, parts, false, id, among)?;
         Some(Fill {
             kept: Arc::clone(&keeping.rows),
             key: keeping.under(generation),

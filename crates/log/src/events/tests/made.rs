@@ -438,3 +438,38 @@ fn a_change_of_another_column_is_an_edit() {
         assert_eq!(ids, [10]);
     }
 }
+
+/// Where the columns are not known, all rows may have changed.
+#[test]
+fn changes_of_memory_are_changes_of_rows() {
+    let message = [0, 5, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0];
+    let follow = [0, 1, 0, 0, 0, 2, 0, 0, 0];
+    let blind = || {
+        let mut blind = routes();
+        blind.routes.iter_mut().for_each(|it| it.columns = None);
+        blind
+    };
+    let heard = |table: &str, columns: u8, row: &[u8], routes: &Routes| {
+        let mut events = following().noting_edits(true);
+        let images = [(1_u8 << columns) - 1];
+        for event in [
+            described(table, &vec![INT; columns.into()], &[]),
+            rows(WRITE, columns, &images, row),
+        ] {
+            events.take(&event, routes).unwrap();
+        }
+        match events.take(&event(XID, 2_000, 0, &[0; 8]), routes).unwrap() {
+            Heard::Transaction(_, changes, edits) => {
+                assert_eq!(changes.len(), 1);
+                Some(edits)
+            }
+            _ => None,
+        }
+    };
+    let edits = heard("message", 3, &message, &routes()).unwrap();
+    assert_eq!(edits.rows().map(|(_, id)| id).collect::<Vec<_>>(), [5]);
+    assert!(heard("follower", 2, &follow, &routes()).unwrap().is_empty());
+    let edits = heard("message", 3, &message, &blind()).unwrap();
+    assert_eq!(edits.all().collect::<Vec<_>>(), [PlaceId(0)]);
+    assert!(heard("follower", 2, &follow, &blind()).unwrap().is_empty());
+}
