@@ -33,7 +33,7 @@ const PAGES: [&str; 6] = [
 /// Asks on both sides until the answer is made of rows that were kept: what other stories change on this server may have all of them
 /// forgotten any time.
 #[track_caller]
-fn kept(proxy: &Proxy, twin: &mut Twin, statement: &str) {
+pub(super) fn kept(proxy: &Proxy, twin: &mut Twin, statement: &str) {
     let before = proxy.counts().of("feeds_kept");
     let deadline = Instant::now() + Duration::from_secs(30);
     while proxy.counts().of("feeds_kept") == before {
@@ -54,7 +54,7 @@ fn kept(proxy: &Proxy, twin: &mut Twin, statement: &str) {
 
 /// Asks on both sides, where rows have to be equal. Key flags of columns follow the plan, and that what the tables hold just then.
 #[track_caller]
-fn same_rows(twin: &mut Twin, statement: &str) {
+pub(super) fn same_rows(twin: &mut Twin, statement: &str) {
     let (direct, proxied) = (twin.direct.rows(statement), twin.proxied.rows(statement));
     assert_eq!(direct, proxied, "{statement}");
 }
@@ -192,7 +192,7 @@ fn drawn_pages_are_the_servers_whatever_changes_between_them() {
             pair.ask(template, &text);
             if turn % 6 == 0 {
                 let (id, user) = (1 + random.below(600), 1 + random.below(12));
-                other.query(&match random.below(8) {
+                other.query(&match random.below(10) {
                     0 => format!("UPDATE statuses SET caption = 'turn {turn}', likes = {} WHERE id = {id}", turn % 50),
                     1 => format!("UPDATE statuses SET deleted_at = IF(deleted_at IS NULL, '2026-02-02', NULL) WHERE id = {id}"),
                     2 => format!("UPDATE statuses SET kind = 'video', visibility = 'public' WHERE id > {id} AND id < {id} + 9"),
@@ -200,6 +200,8 @@ fn drawn_pages_are_the_servers_whatever_changes_between_them() {
                     4 => format!("DELETE FROM statuses WHERE id = {id}"),
                     5 => format!("INSERT IGNORE INTO statuses VALUES ({id}, {user}, 'new', 'photo', 'public', 1, NULL, NOW(), NULL)"),
                     6 => format!("INSERT IGNORE INTO followers VALUES (DEFAULT, {user}, {}, 1)", 1 + id % 12),
+                    7 => format!("UPDATE profiles SET name = 'turn {turn}', private = {} WHERE id = {user}", id % 2),
+                    8 => format!("REPLACE INTO profiles VALUES ({user}, 'again', 0)"),
                     _ => format!("DELETE FROM followers WHERE profile_id = {user} ORDER BY id LIMIT 1"),
                 });
             }

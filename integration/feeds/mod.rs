@@ -8,6 +8,7 @@ mod discover;
 mod grammar;
 mod hostile;
 mod kept;
+mod kept_joined;
 mod keys;
 mod linear;
 mod moved;

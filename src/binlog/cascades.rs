@@ -6,17 +6,19 @@
 use super::obstacle::Obstacle;
 use super::rows::text;
 use crate::account::{AccountError, Conn};
-use crate::log::tables::Tables;
 
 const NO_SUCH_TABLE: u16 = 1146;
 
-/// The keys of both tables of a timeline. A table that is not there has none.
+/// The keys of tables, each with the statement that asks for it. A table that is not there has none.
 ///
 /// # Errors
 /// When the tables may not be seen, or the server cannot be asked.
-pub(super) async fn of(tables: &Tables, conn: &mut Conn) -> Result<Vec<Obstacle>, AccountError> {
+pub(super) async fn of(
+    tables: Vec<(&str, String)>,
+    conn: &mut Conn,
+) -> Result<Vec<Obstacle>, AccountError> {
     let mut found = Vec::new();
-    for (table, query) in tables.show_create_queries() {
+    for (table, query) in tables {
         let rows = match conn.rows(&query).await {
             Ok(rows) => rows,
             Err(error) if error.code() == Some(NO_SUCH_TABLE) => continue,

@@ -40,6 +40,8 @@ pub struct Candidates {
 pub struct Named {
     /// Their ids.
     pub ids: Vec<u64>,
+    /// Whose they are, one by one.
+    pub authors: Vec<u64>,
     /// There are no others.
     pub all: bool,
     /// They end in front of messages that share a key, where the key alone orders.
@@ -55,7 +57,9 @@ impl Named {
         let most = tie.unwrap_or(wish.range.most);
         let all = found.all && found.items.len() <= most;
         found.items.truncate(most);
+        found.authors.truncate(most);
         Named {
+            authors: found.authors,
             ids: found.items.into_iter().map(Item::id).collect(),
             all,
             tied: tie.is_some(),
@@ -201,9 +205,16 @@ mod tests {
         let items: Vec<Keyed> = all.take(wish.most()).collect();
         let found = Newest {
             all: items.len() < wish.most(),
+            authors: vec![7; items.len()],
             items,
         };
-        let Named { ids, all, tied } = Named::of(found, &wish);
+        let Named {
+            ids,
+            authors,
+            all,
+            tied,
+        } = Named::of(found, &wish);
+        assert_eq!(authors.len(), ids.len());
         (ids, all, tied)
     }
 

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use headwater_rows::Rows;
+use headwater_rows::{Link, Message, Rows};
 use headwater_session::kept::Fill;
 
 use super::feed::{Named, Wish};
@@ -83,10 +83,18 @@ impl Binlog {
             return;
         }
         let variant = fill.variant();
-        for (id, kept) in fill.told(answer) {
-            let message = (place.number(), id);
-            if state.following.has_kept(mark, message) {
-                rows.keep(message, variant, kept);
+        let following = &state.following;
+        for (told, kept) in fill.told(answer) {
+            let message = (place.number(), told.id);
+            let mut others = told.made_of.iter().flatten();
+            let is_same = following.has_kept(mark, message)
+                && others
+                    .all(|other| following.tells_of(other.0) && following.has_kept(mark, *other));
+            if is_same {
+                let link =
+                    |other: &Option<Message>| other.map_or(Link::NONE, |other| rows.link(other));
+                let links: Vec<Link> = told.made_of.iter().map(link).collect();
+                rows.keep(message, variant, kept, &links);
             }
         }
     }

@@ -111,6 +111,7 @@ impl Memory {
                 let items = found.items.into_iter().map(|id| Keyed::of(0, id));
                 Ok(Newest {
                     items: items.collect(),
+                    authors: found.authors,
                     all: found.all,
                 })
             }

@@ -49,12 +49,15 @@ use crate::log::evidence::Key;
 pub use crate::log::following::Mark;
 use crate::log::following::{Following, Generation, Release};
 use crate::log::queue::Cut;
+use crate::log::referred::Referred;
 use crate::log::tables::Tables;
 use crate::source::backlog::Want;
 use crate::timeline::definition::Definition;
 
 /// Timelines that are kept in memory; calls of others are answered by lookups.
 pub const MOST_PLACES: usize = 64;
+/// Tables whose rows are shown beside messages; rows that show others are not kept.
+pub const MOST_REFERRED: usize = 64;
 /// Loads that wait; what does not fit is asked for again by the next call.
 const MOST_LOADS: usize = 10_000;
 
@@ -68,6 +71,8 @@ pub struct Binlog {
     limits: BinlogLimits,
     state: Mutex<State>,
     places: RwLock<Vec<Arc<Place>>>,
+    /// Tables that messages refer to: their numbers begin behind those of all places.
+    referred: RwLock<Vec<Arc<Referred>>>,
     /// Something was received, released or lost.
     progress: Notify,
     /// A statement in the log, or before it, may have changed a definition.
@@ -149,6 +154,7 @@ impl Binlog {
                 anew: None,
             }),
             places: RwLock::default(),
+            referred: RwLock::default(),
             progress: Notify::new(),
             changed: Notify::new(),
             rerouted: Notify::new(),
@@ -219,13 +225,50 @@ impl Binlog {
         };
         let place = Arc::new(Place::new(tables, self.limits.memory_bytes));
         places.push(Arc::clone(&place));
-        state.following.add_place(place.tables.blind_routes());
+        let number = place.number();
+        let routes = place.tables.blind_routes();
+        state.following.add_place(number, routes);
         state.anew = Some(BinlogError::Late);
         drop(places);
         drop(state);
         self.routes_changed();
         self.load(Load::Schema(place.number()));
         Some(place)
+    }
+
+    /// Listens to a table that messages refer to, whatever number it bears, and tells its number. `None` beyond the most that are
+    /// listened to.
+    pub fn refer(&self, table: Referred) -> Option<PlaceId> {
+        let mut state = self.state();
+        let mut all = self
+            .referred
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = all.iter().find(|known| known.is_same(&table)) {
+            return Some(known.place);
+        }
+        if all.len() >= MOST_REFERRED {
+            return None;
+        }
+        let place = PlaceId(MOST_PLACES + all.len());
+        let table = Referred { place, ..table };
+        state.following.add_place(place, [table.blind_route()]);
+        all.push(Arc::new(table));
+        drop(all);
+        drop(state);
+        self.routes_changed();
+        self.load(Load::Referred(place));
+        Some(place)
+    }
+
+    fn referred(&self) -> Vec<Arc<Referred>> {
+        let all = self.referred.read();
+        all.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn referred_at(&self, place: PlaceId) -> Option<Arc<Referred>> {
+        let mut all = self.referred().into_iter();
+        all.find(|table| table.place == place)
     }
 
     /// The place of a definition's timeline in a database.

@@ -230,7 +230,9 @@ fn denied(error: AccountError) -> BinlogError {
 fn begin(binlog: &Binlog, server: ServerFacts, start: Position) -> (Generation, Arc<Routes>, u64) {
     let mut state = binlog.state();
     let places = binlog.places();
+    let referred = binlog.referred();
     let blind = places.iter().flat_map(|place| place.tables.blind_routes());
+    let blind = blind.chain(referred.iter().map(|table| table.blind_route()));
     let routes = Routes {
         routes: blind.collect(),
         caseless: server.caseless,
@@ -242,6 +244,9 @@ fn begin(binlog: &Binlog, server: ServerFacts, start: Position) -> (Generation, 
     for place in &places {
         place.index_mut().begin_anew();
         binlog.load(Load::Schema(place.number()));
+    }
+    for table in &referred {
+        binlog.load(Load::Referred(table.place));
     }
     let version = binlog.routes_version.load(Ordering::Acquire);
     // What became of the tables while nobody listened is not told.

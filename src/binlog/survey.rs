@@ -79,7 +79,7 @@ pub async fn tables_of(conn: &mut Conn, tables: Tables) -> Result<Vec<Obstacle>,
             Err(error) => return Err(error),
         }
     }
-    match cascades::of(&tables, conn).await {
+    match cascades::of(tables.show_create_queries(), conn).await {
         Ok(keys) => found.extend(keys),
         Err(error) if is_denial(&error) => {}
         Err(error) => return Err(error),

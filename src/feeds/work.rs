@@ -4,17 +4,23 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use headwater_rows::MOST_LINKS;
+
 use super::database::Served;
 use super::stranger::Stranger;
 use super::{Auto, Feeds, Found, Inbox, Is, State, databases_query};
 use crate::catalogue::{Catalogue, ServiceError};
 use crate::feed::check;
 use crate::feed::facts::{self, Tables, Told};
+use crate::feed::keep::Keep;
 use crate::feed::parse::parse;
 use crate::feed::propose::{self, Found as Proposed, propose};
+use crate::feed::refers::Refer;
 use crate::feed::template::{Named, Tallies};
 use crate::feed::words::Words;
 use crate::feed::{FeedDefinition, FeedId, Refused, Template, shape};
+use crate::index::PlaceId;
+use crate::log::referred::Referred;
 
 /// What has to be looked at.
 #[derive(Debug)]
@@ -226,11 +232,15 @@ impl Worker<'_> {
             let names = feed.definition.feed(&tables.database);
             match shape(&query, &words, &names, &*tables) {
                 Ok(mut shape) => {
-                    if !self.feeds.rows.keeps(&tables.database, &names.message) {
+                    let keeps = self.feeds.rows.keeps(&tables.database, &names.message);
+                    let keep = shape.keep.as_ref().filter(|_| keeps);
+                    let referred = keep.and_then(|keep| self.referred(keep, &tables));
+                    if referred.is_none() {
                         shape.keep = None;
                     }
                     let template =
                         Template::new(number, tables.database.clone(), names, *types, shape, named);
+                    let template = template.referring(referred.unwrap_or_default());
                     let template = template.counted(Tallies {
                         own: Arc::clone(own),
                         feed: Arc::clone(&feed.counted),
@@ -243,6 +253,26 @@ impl Worker<'_> {
             }
         }
         Some((version, Err(refused)))
+    }
+
+    /// The places of rows that a template's are made of. `None`: not all of them can be followed.
+    fn referred(&self, keep: &Keep, tables: &Tables) -> Option<Vec<PlaceId>> {
+        if keep.refers.len() > MOST_LINKS {
+            return None;
+        }
+        let place = |refer: &Refer| {
+            let facts = tables.facts(&refer.table)?;
+            let binlog = &self.feeds.binlog;
+            let follows = binlog.rows().is_some() && facts.engine.eq_ignore_ascii_case("InnoDB");
+            let table = Referred {
+                place: PlaceId(0),
+                database: tables.database.clone(),
+                table: refer.table.clone(),
+                id: refer.id.clone(),
+            };
+            follows.then(|| binlog.refer(table))?
+        };
+        keep.refers.iter().map(place).collect()
     }
 
     /// True where a text that no feed serves is one of a feed that was not known, and is one now.

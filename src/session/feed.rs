@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use headwater_rows::Page;
+use headwater_rows::{Of, Page};
 
 use super::counts::Event;
 use super::kept::{Fill, Paged};
@@ -193,6 +193,7 @@ impl Session {
             all: candidates.named.all,
             tied: candidates.named.tied,
             authors: candidates.authors.len(),
+            written_by: candidates.named.authors,
             generation: candidates.mark.generation(),
         };
         let (readers, authors) = (wish.readers, candidates.authors);
@@ -258,7 +259,11 @@ impl Session {
         let rows = Arc::clone(binlog.rows()?);
         let place = Arc::clone(&self.named_for.as_ref()?.place);
         let identity = self.machine.commands()?.standing.server()?.to_vec();
-        let of = (place.number(), want.variant);
+        let of = Of {
+            place: place.number(),
+            variant: want.variant,
+            referred: &want.referred,
+        };
         let part = (want.offset, want.limit);
         if !rows.has_page(of, &want.named, want.all, part) {
             return None;

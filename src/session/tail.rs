@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Instant;
 
-use headwater_rows::Page;
 use headwater_rows::template::{KeptRows, Templates};
+use headwater_rows::{Of, Page};
 
 use super::counts::Event;
 use super::kept::Paged;
@@ -140,7 +140,11 @@ impl Session {
         let want = own.page_want(commands, mark.generation(), ttl, Instant::now())?;
         let TailWant { variant, frame } = want;
         let rows = binlog.rows()?;
-        let of = (place.number(), variant);
+        let of = Of {
+            place: place.number(),
+            variant,
+            referred: &[],
+        };
         let part = (0, own.limit);
         let mut page = None;
         // Where one is missing, nothing is proved for it.

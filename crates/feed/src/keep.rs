@@ -1,5 +1,5 @@
-//! Whether what a statement shows of a message depends on that message's own row and on literals alone: then the server's answer about
-//! it can be kept.
+//! Whether what a statement shows of a message depends on that message's own row, on rows that it refers to by their keys (its author's)
+//! and on literals alone: then the server's answer about it can be kept.
 //!
 //! The messages themselves have to be known without the server's help as well: whose they are is said by one condition, of which
 //! memory knows all (a superset would do for narrowing).
@@ -11,6 +11,7 @@ use crate::bind::{Statement, Types};
 use crate::bounds::{self, Bound, Ordered};
 use crate::equal::conjuncts;
 use crate::query::{Column, Comparison, Condition, Item, Operand, Query, Rows, Says};
+use crate::refers::{Refer, Tables};
 use crate::scope::{Of, Scope};
 use crate::words::{Is, Members, Word};
 
@@ -21,6 +22,8 @@ pub struct Keep {
     apart: Vec<Range<usize>>,
     /// Conditions that say no more than from where on, where they are read for certain.
     bounds: Vec<(Range<usize>, Vec<Bound>)>,
+    /// Rows of other tables that they are made of.
+    pub refers: Vec<Refer>,
 }
 
 /// What is looked at.
@@ -33,22 +36,47 @@ pub(crate) struct Look<'a> {
 impl<'a> Look<'a> {
     /// `None`: rows depend on more.
     pub(crate) fn keep(&self, query: &'a Query, holds: &[&'a Condition]) -> Option<Keep> {
-        let is_outer = query.sources.iter().any(|source| source.outer);
-        let shows_own = query.items.iter().all(|item| self.shows_own(item));
-        if is_outer || !shows_own || !query.inner.is_empty() {
+        if !query.inner.is_empty() {
             return None;
         }
         let message = self.search.author.table;
-        let others = self.scope.own().iter().map(|seen| seen.number);
-        let others: Vec<usize> = others.filter(|other| *other != message).collect();
-        let (said, rest) = match others.as_slice() {
+        let is_edge = |number| self.search.edge(number, self.scope).is_some();
+        let others = self.scope.own().iter();
+        let (edges, others): (Vec<_>, Vec<_>) = others
+            .filter(|seen| seen.number != message)
+            .partition(|seen| !seen.source.outer && is_edge(seen.number));
+        let (said, mut rest) = match edges.as_slice() {
             [] => self.said(holds)?,
-            [edge] => self.joined(holds, *edge)?,
+            [edge] => self.joined(holds, edge.number)?,
             _ => return None,
         };
-        if !rest.iter().all(|condition| self.is_own(condition)) {
+        let authors = edges.first().and_then(|edge| {
+            let (_, author) = self.search.edge(edge.number, self.scope)?;
+            Some(author)
+        });
+        let tables = Tables {
+            scope: self.scope,
+            author: self.search.author,
+            also_author: authors,
+        };
+        let found = tables.refers(&others, holds)?;
+        rest.retain(|one| !found.keys.iter().any(|key| std::ptr::eq(*key, *one)));
+        let own = |column: &Column| {
+            let of = self.scope.resolve(column);
+            of.is_ok_and(|of| of.table == message || found.numbers.contains(&of.table))
+        };
+        let shows_own = |item: &Item| match item {
+            Item::Operand(operand, _) => owns([operand], &own),
+            Item::All | Item::AllOf(_) => {
+                let mut shown = self.scope.shown(item);
+                shown.all(|seen| seen.number == message || found.numbers.contains(&seen.number))
+            }
+        };
+        let mut conditions = rest.iter().chain(&found.beside);
+        if !query.items.iter().all(shows_own) || !conditions.all(|one| is_own(one, &own)) {
             return None;
         }
+        let refers = tables.decided(found, &rest);
         let mut apart = vec![said, query.limit..query.limit + 1];
         apart.extend(query.offset.map(|at| at..at + 1));
         let bounds = rest.iter().filter_map(|condition| {
@@ -59,6 +87,7 @@ impl<'a> Look<'a> {
         Some(Keep {
             bounds: bounds.collect(),
             apart,
+            refers,
         })
     }
 
@@ -149,46 +178,34 @@ impl<'a> Look<'a> {
         let are = |a, b| is(a, edge, scope) && is(b, self.search.author, scope);
         are(left, right) || are(right, left)
     }
+}
 
-    /// True for a condition about the message's own columns and literals.
-    fn is_own(&self, condition: &Condition) -> bool {
-        match &condition.is {
-            Says::And(all) | Says::Or(all) => all.iter().all(|one| self.is_own(one)),
-            Says::Not(one) => self.is_own(one),
-            Says::Compare(left, _, right) => self.owns([left, right]),
-            Says::Pairs(left, _, right) => self.owns(left.iter().chain(right)),
-            Says::Between(operand, from, to, _) => self.owns([operand, from, to]),
-            Says::Null(operand, _) | Says::Like(operand, ..) | Says::In(operand, ..) => {
-                self.owns([operand])
-            }
-            Says::Truth(column) => self.owns_column(column),
-            Says::InRows(..) | Says::Exists(_) => false,
+/// True for a condition about such columns and literals alone.
+fn is_own(condition: &Condition, own: &impl Fn(&Column) -> bool) -> bool {
+    match &condition.is {
+        Says::And(all) | Says::Or(all) => all.iter().all(|one| is_own(one, own)),
+        Says::Not(one) => is_own(one, own),
+        Says::Compare(left, _, right) => owns([left, right], own),
+        Says::Pairs(left, _, right) => owns(left.iter().chain(right), own),
+        Says::Between(operand, from, to, _) => owns([operand, from, to], own),
+        Says::Null(operand, _) | Says::Like(operand, ..) | Says::In(operand, ..) => {
+            owns([operand], own)
         }
+        Says::Truth(column) => own(column),
+        Says::InRows(..) | Says::Exists(_) => false,
     }
+}
 
-    fn owns<'o>(&self, operands: impl IntoIterator<Item = &'o Operand>) -> bool {
-        operands.into_iter().all(|operand| match operand {
-            Operand::Column(column) => self.owns_column(column),
-            Operand::Literal(_) => true,
-            Operand::Coalesce(all) => self.owns(all),
-            Operand::Now => false,
-        })
-    }
-
-    fn owns_column(&self, column: &Column) -> bool {
-        let of = self.scope.resolve(column);
-        of.is_ok_and(|of| of.table == self.search.author.table)
-    }
-
-    fn shows_own(&self, item: &Item) -> bool {
-        match item {
-            Item::Operand(operand, _) => self.owns([operand]),
-            Item::All | Item::AllOf(_) => {
-                let mut shown = self.scope.shown(item);
-                shown.all(|seen| seen.number == self.search.author.table)
-            }
-        }
-    }
+fn owns<'o>(
+    operands: impl IntoIterator<Item = &'o Operand>,
+    own: &impl Fn(&Column) -> bool,
+) -> bool {
+    operands.into_iter().all(|operand| match operand {
+        Operand::Column(column) => own(column),
+        Operand::Literal(_) => true,
+        Operand::Coalesce(all) => owns(all, own),
+        Operand::Now => false,
+    })
 }
 
 fn is(operand: &Operand, of: Of, scope: &Scope<'_>) -> bool {

@@ -25,6 +25,7 @@ pub mod parse;
 pub mod plain;
 pub mod propose;
 pub mod query;
+pub mod refers;
 pub mod refused;
 pub mod schema;
 pub mod scope;

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use headwater_rows::template::KeptRows;
+use headwater_timeline::index::PlaceId;
 
 use crate::bind::Types;
 use crate::cost::{Costs, Course, Crowd, Need, WIDER, Way};
@@ -29,6 +30,8 @@ pub struct Template {
     pub tables: Vec<Named>,
     /// Rows of its statements, where they are kept.
     pub kept: Arc<KeptRows>,
+    /// The places of those that they are made of beside the messages', as [`crate::keep::Keep::refers`] has them.
+    pub referred: Arc<[PlaceId]>,
     counted: Tallies,
     learned: Mutex<Learned>,
 }
@@ -110,8 +113,18 @@ impl Template {
             shape,
             tables,
             kept: Arc::default(),
+            referred: Arc::default(),
             counted: Tallies::default(),
             learned: Mutex::default(),
+        }
+    }
+
+    /// The same, whose rows are made of these places' as well.
+    #[must_use]
+    pub fn referring(self, referred: Vec<PlaceId>) -> Template {
+        Template {
+            referred: referred.into(),
+            ..self
         }
     }
 

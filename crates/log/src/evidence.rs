@@ -4,13 +4,15 @@ use std::collections::{HashMap, VecDeque};
 
 use headwater_timeline::index::{Change, PlaceId};
 
-/// One of a timeline's two tables.
+/// What a table is for: one of a timeline's two, or one whose rows are shown beside messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Table {
     /// Messages.
     Message,
     /// Follows.
     Follower,
+    /// Rows that messages refer to: that they were edited is all that matters of them.
+    Referred,
 }
 
 /// A row: of a place's table, by its key.

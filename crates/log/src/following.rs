@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use headwater_timeline::index::{Change, PlaceId, Position};
 
 use super::edits::{Edited, Edits, Row, Tick};
+use super::evidence::Table;
 use super::queue::{Cut, Question, Queue, Transaction};
 use super::recent::Recent;
 use super::routes::{Route, Routes};
@@ -180,9 +181,11 @@ impl Following {
         self.queue.changes()
     }
 
-    /// One more place, whose tables are listened to from the next stream on.
-    pub fn add_place(&mut self, routes: impl IntoIterator<Item = Route>) {
-        self.bases.push(None);
+    /// One more place, whose tables are listened to: a timeline's from the next stream on, one that is referred to from now on.
+    pub fn add_place(&mut self, place: PlaceId, routes: impl IntoIterator<Item = Route>) {
+        if self.bases.len() <= place.0 {
+            self.bases.resize(place.0 + 1, None);
+        }
         let mut all = Routes::clone(&self.routes);
         all.routes.extend(routes);
         self.routes = Arc::new(all);
@@ -242,11 +245,18 @@ impl Following {
     /// told from here.
     pub fn adopt_routes(&mut self) -> Arc<Routes> {
         let received = self.queue.received();
+        let mut begun = Edits::default();
         for route in &self.routes.routes {
-            if let (Some(_), Some(base)) = (route.columns, self.bases.get_mut(route.place.0)) {
-                base.get_or_insert(received);
+            if let (Some(_), Some(base @ None)) = (route.columns, self.bases.get_mut(route.place.0))
+            {
+                *base = Some(received);
+                if route.table == Table::Referred {
+                    // What was told before, to nobody, may not be readable yet.
+                    begun.add_all(route.place);
+                }
             }
         }
+        self.edited.note(&begun, self.queue.end());
         self.routes()
     }
 

@@ -18,6 +18,7 @@ mod packed;
 pub mod proof;
 pub mod queue;
 pub mod recent;
+pub mod referred;
 pub mod routes;
 #[cfg(test)]
 mod script;

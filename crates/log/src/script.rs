@@ -48,7 +48,7 @@ pub(crate) fn found(rows: &Rows, key: &Key) -> Option<State> {
     let message = (*rows.get(key)?)?;
     Some(match key.table {
         Table::Message => State::Present(Some(message)),
-        Table::Follower => State::Present(None),
+        Table::Follower | Table::Referred => State::Present(None),
     })
 }
 

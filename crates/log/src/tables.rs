@@ -184,7 +184,7 @@ impl Tables {
             let [first, second] = match (route.table, follower) {
                 (Table::Message, _) => [&message.id, &message.author],
                 (Table::Follower, Some(follower)) => [&follower.reader, &follower.author],
-                (Table::Follower, None) => return None,
+                (Table::Follower, None) | (Table::Referred, _) => return None,
             };
             let columns = of(&route.name);
             let at = |name: &str| {

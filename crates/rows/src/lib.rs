@@ -7,21 +7,25 @@
 //! | module | what it is |
 //! |---|---|
 //! | `shard` | the rows of some of the messages |
+//! | `link` | which other rows one was made of |
 //! | `segment` | where their bytes lie, one behind the other |
 //! | `page` | packets of a reply, made of rows |
 //! | `template` | variants of one template, and what stands around their rows |
 
+mod link;
 mod page;
 mod segment;
 mod shard;
 pub mod template;
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use headwater_timeline::index::PlaceId;
 
-pub use page::Page;
+pub use link::{Link, Links, MOST_LINKS};
+pub use page::{Of, Page};
 use shard::Shard;
 
 /// A message: of which place, and its id.
@@ -42,6 +46,13 @@ pub enum Kept<'a> {
     FilteredOut,
 }
 
+/// What is written of a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record<'a> {
+    pub(crate) kept: Kept<'a>,
+    pub(crate) links: &'a [Link],
+}
+
 /// Shards are locked one by one, so that sessions are not in each other's way.
 const SHARDS: usize = 16;
 
@@ -50,6 +61,8 @@ const SHARDS: usize = 16;
 pub struct Rows {
     shards: [Mutex<Shard>; SHARDS],
     hasher: RandomState,
+    /// The last stamp that was given.
+    stamps: AtomicU64,
 }
 
 impl Rows {
@@ -59,24 +72,27 @@ impl Rows {
         Rows {
             shards: std::array::from_fn(|_| Mutex::new(Shard::new(memory_bytes / SHARDS))),
             hasher: RandomState::new(),
+            stamps: AtomicU64::new(0),
         }
     }
 
-    /// Keeps what the server said of a message, in place of what was kept. A row that is too long is not kept.
-    pub fn keep(&self, message: Message, variant: Variant, kept: Kept<'_>) {
+    /// Keeps what the server said of a message, in place of what was kept; `links`: which other rows that was made of. A row that is too
+    /// long is not kept.
+    pub fn keep(&self, message: Message, variant: Variant, kept: Kept<'_>, links: &[Link]) {
         let (hash, mut shard) = self.of(message);
-        shard.keep(message, variant, kept, hash, &self.hasher);
+        shard.keep(message, variant, Record { kept, links }, hash, &self.hasher);
     }
 
-    /// Tells what is kept of a message; `None`: nothing.
+    /// Tells what is kept of a message, and its links; `None`: nothing.
     pub fn look<T>(
         &self,
         message: Message,
         variant: Variant,
-        tell: impl FnOnce(Kept<'_>) -> T,
+        tell: impl FnOnce(Kept<'_>, Links<'_>) -> T,
     ) -> Option<T> {
         let (hash, mut shard) = self.of(message);
-        shard.look(message, variant, hash).map(tell)
+        let (kept, links) = shard.look(message, variant, hash)?;
+        Some(tell(kept, links))
     }
 
     /// A message has changed: nothing that was kept of it holds any more.

@@ -5,6 +5,17 @@ use headwater_wire::frame::encode;
 
 use crate::{Kept, Rows, Variant};
 
+/// Whose rows: of which messages, under which variant, made of rows of these other places.
+#[derive(Clone, Copy, Debug)]
+pub struct Of<'a> {
+    /// The messages' place.
+    pub place: PlaceId,
+    /// The variant.
+    pub variant: Variant,
+    /// Where each link of a row leads to.
+    pub referred: &'a [PlaceId],
+}
+
 /// The rows of one page, each a packet.
 #[derive(Debug)]
 pub struct Page {
@@ -17,13 +28,7 @@ pub struct Page {
 impl Rows {
     /// True where [`Self::page`] of the same would be one.
     #[must_use]
-    pub fn has_page(
-        &self,
-        of: (PlaceId, Variant),
-        messages: &[u64],
-        all: bool,
-        part: (u64, u64),
-    ) -> bool {
+    pub fn has_page(&self, of: Of<'_>, messages: &[u64], all: bool, part: (u64, u64)) -> bool {
         self.walk(of, messages, all, part, |_| ()).is_some()
     }
 
@@ -34,7 +39,7 @@ impl Rows {
     #[must_use]
     pub fn page(
         &self,
-        of: (PlaceId, Variant),
+        of: Of<'_>,
         messages: &[u64],
         all: bool,
         part: (u64, u64),
@@ -48,7 +53,7 @@ impl Rows {
     /// Shows each row of a page, and tells how many there are.
     fn walk(
         &self,
-        (place, variant): (PlaceId, Variant),
+        of: Of<'_>,
         messages: &[u64],
         all: bool,
         (offset, limit): (u64, u64),
@@ -59,19 +64,25 @@ impl Rows {
             if rows == limit {
                 break;
             }
-            let is_row = self.look((place, *id), variant, |kept| {
+            let look = self.look((of.place, *id), of.variant, |kept, links| {
                 passed += u64::from(kept != Kept::FilteredOut);
-                match kept {
-                    Kept::FilteredOut => Some(false),
-                    _ if passed <= offset => Some(false),
-                    Kept::Passes => None,
+                let is_row = match kept {
+                    Kept::FilteredOut => false,
+                    _ if passed <= offset => false,
+                    Kept::Passes => return None,
                     Kept::Row(row) => {
                         show(row);
-                        Some(true)
+                        true
                     }
-                }
+                };
+                Some((is_row, links.all()))
             });
-            rows += u64::from(is_row??);
+            let (is_row, links) = look??;
+            let mut links = of.referred.iter().zip(links);
+            if !links.all(|(place, link)| self.holds(*place, link)) {
+                return None;
+            }
+            rows += u64::from(is_row);
         }
         (rows == limit || all).then_some(rows)
     }

@@ -6,8 +6,9 @@ use std::hash::{BuildHasher, RandomState};
 use hashbrown::HashTable;
 use headwater_timeline::index::PlaceId;
 
+use crate::link::{Link, Links};
 use crate::segment::{Header, Location, Segment, bytes_of};
-use crate::{Kept, Message, Variant};
+use crate::{Kept, Message, Record, Variant};
 
 /// A segment is so large at most, and at least; a shard has so many, if it is not too small.
 const SEGMENT_BYTES: (usize, usize) = (2 * 1024, 256 * 1024);
@@ -19,6 +20,31 @@ const VARIANTS: usize = 16;
 /// What finding a row takes of its segment's share: the table has 8 bytes and one more for each place, and one place in two is empty
 /// at worst.
 const FINDING_BYTES: usize = 18;
+
+/// What is written anew where its segment makes room.
+enum Saved {
+    Row(Vec<u8>),
+    Passes,
+    FilteredOut,
+}
+
+impl Saved {
+    fn of(kept: Kept<'_>) -> Saved {
+        match kept {
+            Kept::Row(row) => Saved::Row(row.to_vec()),
+            Kept::Passes => Saved::Passes,
+            Kept::FilteredOut => Saved::FilteredOut,
+        }
+    }
+
+    fn kept(&self) -> Kept<'_> {
+        match self {
+            Saved::Row(row) => Kept::Row(row),
+            Saved::Passes => Kept::Passes,
+            Saved::FilteredOut => Kept::FilteredOut,
+        }
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Shard {
@@ -56,21 +82,24 @@ impl Shard {
         &mut self,
         message: Message,
         variant: Variant,
-        kept: Kept<'_>,
+        record: Record<'_>,
         hash: u64,
         hasher: &RandomState,
     ) {
-        if kept == Kept::Passes && self.look(message, variant, hash).is_some() {
+        if record.kept == Kept::Passes
+            && record.links.is_empty()
+            && self.look(message, variant, hash).is_some()
+        {
             // A row that is known says more.
             return;
         }
-        if bytes_of(kept) > self.segment_bytes / ROW_PART {
+        if bytes_of(record) > self.segment_bytes / ROW_PART {
             return self.unlink(message, variant, hash);
         }
-        let Some(header) = Header::new(message, variant, kept) else {
+        let Some(header) = Header::new(message, variant, record) else {
             return;
         };
-        if !self.has_room_for(kept) {
+        if !self.has_room_for(record) {
             self.make_room(hasher);
         }
         self.unlink(message, variant, hash);
@@ -78,7 +107,7 @@ impl Shard {
             // The oldest have to go first; many small ones are in its way.
             self.evict(hasher);
         }
-        self.append(header, kept, hash, hasher);
+        self.append(header, record, hash, hasher);
         self.forget_oldest_variant(message, hash);
     }
 
@@ -87,7 +116,7 @@ impl Shard {
         message: Message,
         variant: Variant,
         hash: u64,
-    ) -> Option<Kept<'_>> {
+    ) -> Option<(Kept<'_>, Links<'_>)> {
         let mut at = self.head(message, hash);
         while let Some(location) = at {
             let header = self.header(location)?;
@@ -128,9 +157,9 @@ impl Shard {
         u32::try_from(self.segments.len()).unwrap_or(u32::MAX)
     }
 
-    fn has_room_for(&self, kept: Kept<'_>) -> bool {
+    fn has_room_for(&self, record: Record<'_>) -> bool {
         let last = self.segments.back();
-        last.is_some_and(|last| last.has_room_for(kept))
+        last.is_some_and(|last| last.has_room_for(record))
     }
 
     /// An empty segment at the end; the first one goes where there are enough.
@@ -166,28 +195,29 @@ impl Shard {
                 continue;
             }
             let room = self.segment_bytes / 2 - saved;
-            let row = match self.segment(location).and_then(|going| going.kept(offset)) {
-                Some(kept) if header.used && bytes_of(kept) <= room && self.has_room_for(kept) => {
-                    saved += bytes_of(kept);
-                    Some(match kept {
-                        Kept::Row(row) => Ok(row.to_vec()),
-                        other => Err(other == Kept::Passes),
-                    })
-                }
-                _ => None,
-            };
+            let going = self.segment(location).and_then(|going| going.kept(offset));
+            let saved_one = going.and_then(|(kept, links)| {
+                let links: Vec<Link> = links.iter().collect();
+                let record = Record {
+                    kept,
+                    links: &links,
+                };
+                let bytes = bytes_of(record);
+                let stays = header.used && bytes <= room && self.has_room_for(record);
+                stays.then(|| (Saved::of(kept), links, bytes))
+            });
             self.unlink(header.message, header.variant, hash);
-            if let Some(row) = row {
-                let kept = match &row {
-                    Ok(row) => Kept::Row(row),
-                    Err(true) => Kept::Passes,
-                    Err(false) => Kept::FilteredOut,
+            if let Some((row, links, bytes)) = saved_one {
+                saved += bytes;
+                let record = Record {
+                    kept: row.kept(),
+                    links: &links,
                 };
                 let anew = Header {
                     used: false,
                     ..header
                 };
-                self.append(anew, kept, hash, hasher);
+                self.append(anew, record, hash, hasher);
             }
         }
         self.segments.pop_front();
@@ -206,16 +236,16 @@ impl Shard {
         false
     }
 
-    fn append(&mut self, header: Header, kept: Kept<'_>, hash: u64, hasher: &RandomState) {
+    fn append(&mut self, header: Header, record: Record<'_>, hash: u64, hasher: &RandomState) {
         let next = self.head(header.message, hash);
         let segment = self.first.wrapping_add(self.count().wrapping_sub(1));
         let Some(last) = self.segments.back_mut() else {
             return;
         };
-        if !last.has_room_for(kept) {
+        if !last.has_room_for(record) {
             return;
         }
-        let offset = last.push(&Header { next, ..header }, kept);
+        let offset = last.push(&Header { next, ..header }, record);
         let location = Location { segment, offset };
         let (segments, first) = (&self.segments, self.first);
         let is_its = |at: &Location| is_of(segments, first, *at, header.message);

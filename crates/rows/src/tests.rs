@@ -6,7 +6,15 @@ use proptest::prelude::*;
 use super::*;
 
 const HOME: PlaceId = PlaceId(0);
+const AWAY: PlaceId = PlaceId(1);
 const FIRST: Variant = Variant(1);
+
+/// Messages at home, whose rows are made of none but their own.
+const OF: Of<'_> = Of {
+    place: HOME,
+    variant: FIRST,
+    referred: &[],
+};
 
 /// What is kept, as a value of its own.
 fn told(kept: Kept<'_>) -> Option<Vec<u8>> {
@@ -17,7 +25,7 @@ fn told(kept: Kept<'_>) -> Option<Vec<u8>> {
 }
 
 fn row(rows: &Rows, message: Message, variant: Variant) -> Option<Option<Vec<u8>>> {
-    rows.look(message, variant, told)
+    rows.look(message, variant, |kept, _| told(kept))
 }
 
 #[test]
@@ -25,12 +33,12 @@ fn what_was_kept_is_told_until_its_message_changes() {
     let rows = Rows::new(1 << 20);
     let other = Variant(2);
     assert_eq!(row(&rows, (HOME, 5), FIRST), None);
-    rows.keep((HOME, 5), FIRST, Kept::Row(b"one"));
-    rows.keep((HOME, 5), other, Kept::FilteredOut);
-    rows.keep((PlaceId(1), 5), FIRST, Kept::Row(b"away"));
+    rows.keep((HOME, 5), FIRST, Kept::Row(b"one"), &[]);
+    rows.keep((HOME, 5), other, Kept::FilteredOut, &[]);
+    rows.keep((AWAY, 5), FIRST, Kept::Row(b"away"), &[]);
     assert_eq!(row(&rows, (HOME, 5), FIRST), Some(Some(b"one".to_vec())));
     assert_eq!(row(&rows, (HOME, 5), other), Some(None));
-    rows.keep((HOME, 5), FIRST, Kept::Row(b"longer than before"));
+    rows.keep((HOME, 5), FIRST, Kept::Row(b"longer than before"), &[]);
     assert_eq!(
         row(&rows, (HOME, 5), FIRST),
         Some(Some(b"longer than before".to_vec()))
@@ -38,13 +46,13 @@ fn what_was_kept_is_told_until_its_message_changes() {
     rows.forget((HOME, 5));
     assert_eq!(row(&rows, (HOME, 5), FIRST), None);
     assert_eq!(row(&rows, (HOME, 5), other), None);
-    assert!(row(&rows, (PlaceId(1), 5), FIRST).is_some());
-    rows.forget_all(PlaceId(1));
-    assert_eq!(row(&rows, (PlaceId(1), 5), FIRST), None);
-    rows.keep((HOME, 6), FIRST, Kept::Row(b"six"));
+    assert!(row(&rows, (AWAY, 5), FIRST).is_some());
+    rows.forget_all(AWAY);
+    assert_eq!(row(&rows, (AWAY, 5), FIRST), None);
+    rows.keep((HOME, 6), FIRST, Kept::Row(b"six"), &[]);
     rows.clear();
     assert_eq!(row(&rows, (HOME, 6), FIRST), None);
-    rows.keep((HOME, 6), FIRST, Kept::Row(b"six"));
+    rows.keep((HOME, 6), FIRST, Kept::Row(b"six"), &[]);
     assert!(row(&rows, (HOME, 6), FIRST).is_some());
 }
 
@@ -52,7 +60,7 @@ fn what_was_kept_is_told_until_its_message_changes() {
 fn many_variants_of_a_message_make_room_for_each_other() {
     let rows = Rows::new(1 << 20);
     for number in 0..100 {
-        rows.keep((HOME, 5), Variant(number), Kept::FilteredOut);
+        rows.keep((HOME, 5), Variant(number), Kept::FilteredOut, &[]);
     }
     let kept = |number: &u64| row(&rows, (HOME, 5), Variant(*number)).is_some();
     let kept: Vec<u64> = (0..100).filter(kept).collect();
@@ -64,10 +72,10 @@ fn what_was_used_outlives_what_was_not() {
     let rows = Rows::new(1 << 20);
     let body = [7; 100];
     for id in 0..200 {
-        rows.keep((HOME, id), FIRST, Kept::Row(&body));
+        rows.keep((HOME, id), FIRST, Kept::Row(&body), &[]);
     }
     for id in 1_000..100_000 {
-        rows.keep((HOME, id), FIRST, Kept::Row(&body));
+        rows.keep((HOME, id), FIRST, Kept::Row(&body), &[]);
         if id % 500 == 0 {
             (0..50).for_each(|id| drop(row(&rows, (HOME, id), FIRST)));
         }
@@ -86,7 +94,22 @@ fn a_row_costs_at_most_64_bytes_beyond_its_own() {
     let body = [7; 100];
     let mut kept = 0_usize;
     while rows.bytes() < 60 << 20 {
-        rows.keep((HOME, kept as u64), FIRST, Kept::Row(&body));
+        rows.keep((HOME, kept as u64), FIRST, Kept::Row(&body), &[]);
+        kept += 1;
+    }
+    let beyond = rows.bytes() / kept - body.len();
+    assert!(beyond <= 64, "{beyond}");
+}
+
+/// The same of a row that was made of another one.
+#[test]
+fn a_row_with_a_link_costs_no_more_than_that() {
+    let rows = Rows::new(64 << 20);
+    let body = [7; 100];
+    let mut kept = 0_usize;
+    while rows.bytes() < 50 << 20 {
+        let link = rows.link((AWAY, kept as u64 % 100));
+        rows.keep((HOME, kept as u64), FIRST, Kept::Row(&body), &[link]);
         kept += 1;
     }
     let beyond = rows.bytes() / kept - body.len();
@@ -94,13 +117,47 @@ fn a_row_costs_at_most_64_bytes_beyond_its_own() {
 }
 
 #[test]
+fn a_row_holds_as_long_as_those_that_it_was_made_of() {
+    let rows = Rows::new(1 << 20);
+    let of = Of {
+        referred: &[AWAY, AWAY],
+        ..OF
+    };
+    let has = |id| rows.has_page(of, &[id], true, (0, 1));
+    let keep = |id, links: &[Link]| rows.keep((HOME, id), FIRST, Kept::Row(b"row"), links);
+    let link = |key| rows.link((AWAY, key));
+    keep(1, &[link(7), Link::NONE]);
+    keep(2, &[link(8), link(7)]);
+    keep(3, &[link(8), Link::NONE]);
+    rows.keep((HOME, 4), FIRST, Kept::FilteredOut, &[link(7)]);
+    assert_eq!(link(7), link(7));
+    assert!((1..=4).all(has));
+    rows.forget((AWAY, 7));
+    assert_eq!(
+        (1..=4).map(has).collect::<Vec<_>>(),
+        [false, false, true, false]
+    );
+    // Another one is there under the same key: older rows were not made of it.
+    keep(1, &[link(7), Link::NONE]);
+    assert_eq!(
+        (1..=4).map(has).collect::<Vec<_>>(),
+        [true, false, true, false]
+    );
+    rows.forget_all(AWAY);
+    assert!(!(1..=4).any(has));
+    keep(1, &[Link::NONE, Link::NONE]);
+    rows.forget_all(AWAY);
+    assert!(has(1));
+}
+
+#[test]
 fn a_row_that_is_too_long_is_not_kept_and_takes_what_was_there_along() {
     let rows = Rows::new(1 << 20);
-    rows.keep((HOME, 5), FIRST, Kept::Row(b"short"));
-    rows.keep((HOME, 5), FIRST, Kept::Row(&vec![1; 1 << 20]));
+    rows.keep((HOME, 5), FIRST, Kept::Row(b"short"), &[]);
+    rows.keep((HOME, 5), FIRST, Kept::Row(&vec![1; 1 << 20]), &[]);
     assert_eq!(row(&rows, (HOME, 5), FIRST), None);
     let none = Rows::new(0);
-    none.keep((HOME, 5), FIRST, Kept::Row(&[1; 1_000]));
+    none.keep((HOME, 5), FIRST, Kept::Row(&[1; 1_000]), &[]);
     assert_eq!(row(&none, (HOME, 5), FIRST), None);
 }
 
@@ -113,11 +170,11 @@ fn a_page_is_made_of_rows_that_pass() {
         (7, Kept::Row(b"seven")),
         (6, Kept::Row(b"six")),
     ] {
-        rows.keep((HOME, id), FIRST, kept);
+        rows.keep((HOME, id), FIRST, kept, &[]);
     }
     let page = |messages: &[u64], all, part| {
-        let page = rows.page((HOME, FIRST), messages, all, part, (b"..".to_vec(), 254));
-        let has = rows.has_page((HOME, FIRST), messages, all, part);
+        let page = rows.page(OF, messages, all, part, (b"..".to_vec(), 254));
+        let has = rows.has_page(OF, messages, all, part);
         assert_eq!(has, page.is_some(), "{messages:?} {all} {part:?}");
         let page = page?;
         Some((page.packets, page.rows))
@@ -143,26 +200,29 @@ fn a_page_is_made_of_rows_that_pass() {
 #[test]
 fn rows_in_front_of_a_page_need_not_be_known() {
     let rows = Rows::new(1 << 20);
-    rows.keep((HOME, 9), FIRST, Kept::Passes);
-    rows.keep((HOME, 8), FIRST, Kept::Row(b"eight"));
-    rows.keep((HOME, 8), FIRST, Kept::Passes);
+    rows.keep((HOME, 9), FIRST, Kept::Passes, &[]);
+    rows.keep((HOME, 8), FIRST, Kept::Row(b"eight"), &[]);
+    rows.keep((HOME, 8), FIRST, Kept::Passes, &[]);
     let page = |part| {
-        let has = rows.has_page((HOME, FIRST), &[9, 8], false, part);
-        let page = rows.page((HOME, FIRST), &[9, 8], false, part, (Vec::new(), 1));
+        let has = rows.has_page(OF, &[9, 8], false, part);
+        let page = rows.page(OF, &[9, 8], false, part, (Vec::new(), 1));
         assert_eq!(has, page.is_some());
         page.map(|page| page.packets)
     };
     assert_eq!(page((1, 1)), Some(b"\x05\0\0\x01eight".to_vec()));
     assert_eq!(page((0, 1)), None);
-    rows.keep((HOME, 9), FIRST, Kept::Row(b"nine"));
+    rows.keep((HOME, 9), FIRST, Kept::Row(b"nine"), &[]);
     assert!(page((0, 1)).is_some());
 }
 
 #[derive(Clone, Debug)]
 enum Act {
-    Keep(u64, u64, Option<usize>),
+    /// A message, a variant, the length of its row, and what that is made of.
+    Keep(u64, u64, Option<usize>, Option<u64>),
     Look(u64, u64),
     Forget(u64),
+    /// What rows are made of has changed.
+    Touch(u64),
     ForgetAll,
     Clear,
 }
@@ -171,10 +231,11 @@ fn act() -> impl Strategy<Value = Act> {
     let id = 0..60_u64;
     let variant = 0..4_u64;
     prop_oneof![
-        60 => (id.clone(), variant.clone(), proptest::option::of(0..400_usize))
-            .prop_map(|(id, variant, len)| Act::Keep(id, variant, len)),
+        60 => (id.clone(), variant.clone(), proptest::option::of(0..400_usize), proptest::option::of(0..9_u64))
+            .prop_map(|(id, variant, len, of)| Act::Keep(id, variant, len, of)),
         60 => (id.clone(), variant).prop_map(|(id, variant)| Act::Look(id, variant)),
         10 => id.prop_map(Act::Forget),
+        5 => (0..9_u64).prop_map(Act::Touch),
         1 => Just(Act::ForgetAll),
         1 => Just(Act::Clear),
     ]
@@ -185,23 +246,32 @@ proptest! {
     #[test]
     fn what_is_told_is_what_was_kept_last(acts in proptest::collection::vec(act(), 1..1_500)) {
         let rows = Rows::new(64 << 10);
-        let mut model: HashMap<(u64, u64), Option<Vec<u8>>> = HashMap::new();
+        type Row = (Option<Vec<u8>>, Option<u64>);
+        let mut model: HashMap<(u64, u64), Row> = HashMap::new();
         for (number, act) in acts.into_iter().enumerate() {
             match act {
-                Act::Keep(id, variant, len) => {
+                Act::Keep(id, variant, len, of) => {
                     let body = len.map(|len| vec![number.to_le_bytes()[0]; len]);
                     let kept = body.as_deref().map_or(Kept::FilteredOut, Kept::Row);
-                    rows.keep((HOME, id), Variant(variant), kept);
-                    model.insert((id, variant), body);
+                    let link = of.map_or(Link::NONE, |key| rows.link((AWAY, key)));
+                    rows.keep((HOME, id), Variant(variant), kept, &[link]);
+                    model.insert((id, variant), (body, of));
                 }
                 Act::Look(id, variant) => {
-                    if let Some(told) = row(&rows, (HOME, id), Variant(variant)) {
-                        prop_assert_eq!(Some(&told), model.get(&(id, variant)));
+                    let of = Of { variant: Variant(variant), referred: &[AWAY], ..OF };
+                    if let Some(page) = rows.page(of, &[id], true, (0, 1), (Vec::new(), 0)) {
+                        let told = page.packets.get(4..).filter(|_| page.rows > 0).map(<[u8]>::to_vec);
+                        let kept = model.get(&(id, variant)).map(|(body, _)| body);
+                        prop_assert_eq!(Some(&told), kept);
                     }
                 }
                 Act::Forget(id) => {
                     rows.forget((HOME, id));
                     model.retain(|(own, _), _| *own != id);
+                }
+                Act::Touch(key) => {
+                    rows.forget((AWAY, key));
+                    model.retain(|_, (_, of)| *of != Some(key));
                 }
                 Act::ForgetAll => {
                     rows.forget_all(HOME);

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use headwater_rows::template::{Frame, KeptRows};
-use headwater_rows::{Kept, Variant};
+use headwater_rows::{Kept, Message, Variant};
 use headwater_wire::frame;
 use headwater_wire::reply::Outcome;
 use headwater_wire::reply::layout::{Parts, flags};
@@ -32,8 +32,30 @@ pub struct Fill {
     pub kind: usize,
     /// What stands around its rows.
     pub frame: Frame,
-    /// Messages, and what is told of each.
-    pub rows: Vec<(u64, Says)>,
+    /// What is told of each message.
+    pub rows: Vec<OfMessage>,
+}
+
+/// What an answer tells of a message, and what that is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfMessage {
+    /// Its id.
+    pub id: u64,
+    /// What is told.
+    pub says: Says,
+    /// The other rows that it is made of, one of each table that messages refer to; `None`: no row of it, whatever becomes of the table.
+    pub made_of: Vec<Option<Message>>,
+}
+
+impl OfMessage {
+    /// Made of its own row alone.
+    pub(crate) fn alone((id, says): (u64, Says)) -> OfMessage {
+        OfMessage {
+            id,
+            says,
+            made_of: Vec::new(),
+        }
+    }
 }
 
 /// What an answer tells of a message.
@@ -56,21 +78,21 @@ impl Fill {
     }
 
     /// Each message with what is told of it, of the answer that was read.
-    pub fn told<'a>(&'a self, answer: &'a [u8]) -> impl Iterator<Item = (u64, Kept<'a>)> {
-        self.rows.iter().filter_map(|(id, says)| {
-            let kept = match says {
+    pub fn told<'a>(&'a self, answer: &'a [u8]) -> impl Iterator<Item = (&'a OfMessage, Kept<'a>)> {
+        self.rows.iter().filter_map(|one| {
+            let kept = match &one.says {
                 Says::Row(range) => Kept::Row(answer.get(range.clone())?),
                 Says::Passes => Kept::Passes,
                 Says::FilteredOut => Kept::FilteredOut,
             };
-            Some((*id, kept))
+            Some((one, kept))
         })
     }
 }
 
-/// A column that is a message's id.
+/// A column of a message's, such as its id.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct IdColumn<'a> {
+pub(crate) struct OwnColumn<'a> {
     /// The database of the table.
     pub(crate) database: &'a str,
     /// The table, and how the statement calls it.
@@ -122,14 +144,14 @@ pub(crate) struct Among<'a> {
 /// others are, or does not tell which messages it shows.
 pub(crate) fn read(
     bytes: &[u8],
-    parts: Parts,
+    parts: &Parts,
     binary: bool,
-    id: IdColumn<'_>,
+    id: OwnColumn<'_>,
     among: Among<'_>,
 ) -> Option<(Frame, Vec<(u64, Says)>)> {
-    let frame = frame_of(bytes, &parts)?;
+    let frame = frame_of(bytes, parts)?;
     let mut ids = Vec::with_capacity(parts.rows.len());
-    match id.place(bytes, &parts) {
+    match id.place(bytes, parts) {
         Some(place) => {
             let types = column::kinds(bytes, &parts.definitions)?;
             for row in &parts.rows {
@@ -143,7 +165,7 @@ pub(crate) fn read(
         None => return None,
     }
     let full = u64::try_from(parts.rows.len()).is_ok_and(|rows| rows >= among.limit);
-    let told: Vec<_> = ids.into_iter().zip(parts.rows).collect();
+    let told: Vec<_> = ids.into_iter().zip(parts.rows.iter().cloned()).collect();
     let rows = told_of(among.ids, &told, among.offset, among.all && !full)?;
     Some((frame, rows))
 }
@@ -156,9 +178,9 @@ pub(crate) fn shows_only(bytes: &[u8], parts: &Parts, is_such: impl Fn(&[u8]) ->
     })
 }
 
-impl IdColumn<'_> {
+impl OwnColumn<'_> {
     /// Which column of a reply it is.
-    fn place(&self, bytes: &[u8], parts: &Parts) -> Option<usize> {
+    pub(crate) fn place(&self, bytes: &[u8], parts: &Parts) -> Option<usize> {
         let called = unquoted(self.called)?;
         parts.definitions.iter().position(|range| {
             let definition = bytes.get(range.clone()).and_then(column::names);

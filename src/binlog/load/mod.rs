@@ -31,6 +31,7 @@ use crate::account::{Conn, Purpose};
 use crate::binlog::rows::all;
 use crate::index::{Item, Keyed, PlaceId};
 use crate::log::following::Generation;
+use crate::log::referred::Referred;
 use crate::source::backlog::{Backlog, Progress, Want};
 use crate::source::spans::Spans;
 
@@ -39,6 +40,8 @@ use crate::source::spans::Spans;
 pub(super) enum Load {
     /// The columns of a place's tables.
     Schema(PlaceId),
+    /// Those of a table that messages refer to.
+    Referred(PlaceId),
     /// All that a page needs. Told to `done`: whether it is there now.
     Page {
         place: PlaceId,
@@ -64,6 +67,8 @@ const QUICK_ROUNDS: usize = 3;
 /// Rounds for candidates: so many authors are named at a time, and of each there may be more to be had below.
 const GATHERED_ROUNDS: usize = 32;
 const RETRY: Duration = Duration::from_millis(500);
+/// Whatever is in the way of rows beside messages costs less, and lasts.
+const RETRY_REFERRED: Duration = Duration::from_secs(60);
 /// Readers that are asked for at a time.
 const READERS: usize = 64;
 
@@ -122,6 +127,7 @@ impl Loader {
         for load in taken {
             match load {
                 Load::Schema(place) => self.schema(place).await,
+                Load::Referred(place) => self.referred(place).await,
                 Load::Page { place, want, done } => {
                     let waiting = pages.entry(place).or_default();
                     waiting.entry(want).or_default().push(done);
@@ -144,12 +150,16 @@ impl Loader {
     }
 
     fn place(&mut self, number: PlaceId) -> Option<Arc<Place>> {
+        self.keep_up();
+        self.binlog.places().get(number.0).map(Arc::clone)
+    }
+
+    fn keep_up(&mut self) {
         let generation = self.binlog.state().following.generation();
         if self.generation != generation {
             self.generation = generation;
             self.backlog = Backlog::default();
         }
-        self.binlog.places().get(number.0).map(Arc::clone)
     }
 
     fn complain(&mut self, place: &Place, done: Result<(), BinlogError>) {
@@ -189,6 +199,31 @@ impl Loader {
             });
         }
         self.complain(&place, done);
+    }
+
+    async fn referred(&mut self, number: PlaceId) {
+        self.keep_up();
+        let Some(table) = self.binlog.referred_at(number) else {
+            return;
+        };
+        if let Err(error) = self.learn_referred(&table).await {
+            let (database, name) = (&table.database, &table.table);
+            tracing::warn!("rows that show those of {database}.{name} are not kept: {error}");
+            let binlog = Arc::clone(&self.binlog);
+            tokio::spawn(async move {
+                tokio::time::sleep(RETRY_REFERRED).await;
+                let _ = binlog.loads.try_send(Load::Referred(number));
+            });
+        }
+    }
+
+    async fn learn_referred(&mut self, table: &Referred) -> Result<(), BinlogError> {
+        let Some((_, mut conn)) = self.connection().await? else {
+            return Ok(());
+        };
+        schema::learn_referred(&self.binlog, self.generation, table, &mut conn).await?;
+        self.control.put_back(self.generation, conn);
+        Ok(())
     }
 
     async fn learn(&mut self, place: &Place) -> Result<(), BinlogError> {

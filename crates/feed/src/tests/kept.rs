@@ -4,6 +4,7 @@ use headwater_timeline::{Integer, KeyType};
 
 use super::{read, shaped};
 use crate::bind::{Parameter, Statement, Types};
+use crate::refers::By;
 
 const UNSIGNED: Integer = Integer {
     bits: 32,
@@ -122,13 +123,101 @@ fn messages_may_be_joined_with_edges_and_nothing_else() {
     ] {
         assert_eq!(joined(items, condition), None, "{items} {condition}");
     }
-    for joined in [
-        "message m JOIN follower f ON f.author = m.user_id JOIN users u ON u.id = m.user_id",
-        "message m JOIN follower f ON f.author = m.user_id LEFT JOIN users u ON u.id = m.user_id",
+}
+
+/// Rows that a message's row is made of, by a short sign for each; `None`: rows depend on more.
+fn refers(text: &str) -> Option<String> {
+    let shape = shaped(text, false).unwrap_or_else(|refused| panic!("{refused:?}: {text}"));
+    let signs = shape.keep?.refers.into_iter().map(|refer| {
+        let by = match &refer.by {
+            By::Author => "author",
+            By::Column(name) => name,
+        };
+        let decides = if refer.decides { "!" } else { "" };
+        format!("{}.{} = {by}{decides}", refer.table, refer.id)
+    });
+    Some(signs.collect::<Vec<_>>().join(", "))
+}
+
+#[test]
+fn rows_may_be_made_of_those_that_the_message_refers_to() {
+    let edge = "message m JOIN follower f ON f.author = m.user_id";
+    for (items, from, condition, expected) in [
+        (
+            "m.id, u.name",
+            "message m JOIN users u ON u.id = m.user_id",
+            "m.user_id = 7",
+            "users.id = author!",
+        ),
+        (
+            "*",
+            "message m LEFT JOIN users u ON m.user_id = u.id",
+            "m.user_id = 7",
+            "users.id = author",
+        ),
+        (
+            "m.*",
+            "message m LEFT JOIN users u ON m.user_id = u.id",
+            "m.user_id = 7 AND u.name IS NULL",
+            "users.id = author!",
+        ),
+        (
+            "m.*, u.name",
+            "message m LEFT JOIN users u ON m.user_id = u.id AND u.name <> 'x'",
+            "m.user_id = 7",
+            "users.id = author!",
+        ),
+        (
+            "m.*, COALESCE(u.name, 'x')",
+            &format!("{edge} JOIN users u ON u.id = m.user_id"),
+            "f.reader = 5",
+            "users.id = author!",
+        ),
+        (
+            "m.*, u.name",
+            &format!("{edge} JOIN users u ON u.id = f.author"),
+            "f.reader = 5",
+            "users.id = author!",
+        ),
+        (
+            "m.*, h.name, u.name",
+            "message m LEFT JOIN users h ON h.id = m.hidden JOIN users u ON m.user_id = u.id",
+            "m.user_id IN (1,2) AND u.name LIKE 'a%'",
+            "users.id = hidden, users.id = author!",
+        ),
     ] {
         let text =
-            format!("SELECT m.id FROM {joined} WHERE f.reader = 5 ORDER BY m.id DESC LIMIT 20");
-        assert_eq!(kept(&text, false, &[]), None, "{joined}");
+            format!("SELECT {items} FROM {from} WHERE {condition} ORDER BY m.id DESC LIMIT 20");
+        assert_eq!(refers(&text).as_deref(), Some(expected), "{text}");
+    }
+    for (items, from, condition) in [
+        // An edge's own columns.
+        (
+            "m.*, f.accepted",
+            &format!("{edge} JOIN users u ON u.id = f.author")[..],
+            "f.reader = 5",
+        ),
+        // By what another row says, by a literal, or by more than a key.
+        (
+            "m.*",
+            "message m LEFT JOIN users u ON u.id = m.user_id LEFT JOIN odd ON odd.id = u.id",
+            "m.user_id = 7",
+        ),
+        ("m.*", "message m JOIN users u ON u.id = 8", "m.user_id = 7"),
+        (
+            "m.*",
+            "message m LEFT JOIN block b ON b.who = 7 AND b.whom = m.user_id",
+            "m.user_id = 7",
+        ),
+        (
+            "m.*",
+            "message m LEFT JOIN users u ON u.id = m.user_id AND m.created_at < NOW()",
+            "m.user_id = 7",
+        ),
+    ] {
+        let text =
+            format!("SELECT {items} FROM {from} WHERE {condition} ORDER BY m.id DESC LIMIT 20");
+        assert_eq!(refers(&text), None, "{text}");
     }
 }
 

@@ -6,12 +6,18 @@ use crate::evidence::Table;
 use crate::routes::Route;
 use headwater_timeline::index::{Change, PlaceId};
 
-/// Something became of the table.
-pub(crate) fn lost(route: &Route) -> Change {
+/// Something became of the table; `None`: of one whose rows are in no index.
+pub(crate) fn lost(route: &Route) -> Option<Change> {
     match route.table {
-        Table::Message => Change::MessagesLost,
-        Table::Follower => Change::FollowsLost,
+        Table::Message => Some(Change::MessagesLost),
+        Table::Follower => Some(Change::FollowsLost),
+        Table::Referred => None,
     }
+}
+
+/// True for a table of which rows are kept.
+pub(crate) fn is_kept(route: &Route) -> bool {
+    matches!(route.table, Table::Message | Table::Referred)
 }
 
 /// What a row event did, from the row before (an update's, or a deleted one) and the row after; and which messages' rows it edited, where
@@ -31,7 +37,7 @@ pub(crate) fn note(
         (_, new) => new,
     };
     // Of a message without an author there is no change, and yet its row is another one.
-    if let (Some(edits), Table::Message) = (&mut edits, route.table) {
+    if let Some(edits) = edits.as_mut().filter(|_| is_kept(route)) {
         for [id, ..] in old.iter().chain(&new) {
             match id {
                 Cell::Number(id) => edits.add((route.place, *id)),
@@ -49,6 +55,7 @@ pub(crate) fn note(
         }
     };
     match route.table {
+        Table::Referred => {}
         Table::Message => {
             old.and_then(|old| removed(route, old)).map(&mut add);
             new.and_then(|new| posted(route, new)).map(&mut add);

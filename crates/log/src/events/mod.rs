@@ -487,14 +487,12 @@ impl Events {
                 }
                 // Nobody knows yet where they stand. That something changed has to be proven readable all the same.
                 None => {
-                    let lost = (route.place, changes::lost(route));
                     if changes.len() > most {
                         return Err(Lost::TooLarge(most));
                     }
-                    if changes.last() != Some(&lost) {
-                        changes.push(lost);
-                    }
-                    if let (Some(edits), Change::MessagesLost) = (edits.as_mut(), lost.1) {
+                    let lost = changes::lost(route).map(|lost| (route.place, lost));
+                    changes.extend(lost.filter(|lost| changes.last() != Some(lost)));
+                    if let Some(edits) = edits.as_mut().filter(|_| changes::is_kept(route)) {
                         edits.add_all(route.place);
                     }
                     continue;

@@ -3,6 +3,7 @@
 use super::compressed::Unpacking;
 use super::tables::{Width, number, table_number};
 use super::{Lost, malformed};
+use crate::evidence::Table;
 use crate::routes::{Column, KeyColumn, Route};
 use headwater_timeline::{KeyType, key};
 use headwater_wire::cursor::Cursor;
@@ -201,7 +202,11 @@ impl Image<'_> {
             };
             for (own, cell) in [route.first, route.second].iter().zip(&mut row) {
                 if own.at == column {
-                    *cell = read_cell(*own, *width, value)?;
+                    *cell = match (read_cell(*own, *width, value), route.table) {
+                        // Then any of them may have been edited: nobody's page hangs on where it was.
+                        (Err(_), Table::Referred) => Cell::Unfit,
+                        (read, _) => read?,
+                    };
                 }
             }
             if let (Some(own), [.., cell]) = (route.key, &mut row)

@@ -95,7 +95,7 @@ fn start() -> Instant {
 impl World {
     fn new(minimal: bool) -> World {
         let mut following = Following::new(true);
-        following.add_place([route()]);
+        following.add_place(route().place, [route()]);
         let mut world = World {
             minimal,
             now: start(),
@@ -488,7 +488,7 @@ fn a_proof_of_a_stream_that_is_lost_proves_nothing() {
 #[test]
 fn a_row_that_is_as_it_cannot_be_is_told() {
     let mut following = Following::new(false);
-    following.add_place([route()]);
+    following.add_place(route().place, [route()]);
     let generation = following.begin(end_of(0), Routes::default());
     following.begin_is_readable(generation);
     following.push(
@@ -534,7 +534,7 @@ fn a_log_that_ends_before_what_it_has_told_was_begun_anew() {
 #[test]
 fn freshness_is_of_its_stream_and_of_its_time() {
     let mut following = Following::new(true);
-    following.add_place([route()]);
+    following.add_place(route().place, [route()]);
     let generation = following.begin(
         end_of(0),
         Routes {

@@ -3,17 +3,21 @@
 //! A row that was kept is what the server would send now, as long as the log tells no change of its message. So such a page needs no
 //! question to the server but the proof that memory is up to date. Outside transactions only: inside, the snapshot decides.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use headwater_feed::Template;
 use headwater_feed::bind::Statement;
 use headwater_feed::cost::Crowd;
+use headwater_feed::refers::{By, Refer};
 use headwater_rows::Variant;
 use headwater_rows::template::Frame;
+use headwater_timeline::index::PlaceId;
 use headwater_wire::reply::layout::Parts;
+use headwater_wire::resultset::column;
 
 use super::{Candidates, Feeds, Found, Need, Stage, Subject, Told, Turn, Want, Wishes, World};
-use crate::kept::{self, Among, Fill, IdColumn, Paged};
+use crate::kept::{self, Among, Fill, OfMessage, OwnColumn, Paged, Says};
 
 /// A page that may be made of rows that are kept.
 #[derive(Clone, Debug)]
@@ -26,6 +30,8 @@ pub struct PageWant {
     pub all: bool,
     /// Under which number rows are kept.
     pub variant: Variant,
+    /// The places of rows that they are made of.
+    pub referred: Arc<[PlaceId]>,
     /// What stands in front of the rows, and which number the first of them has.
     pub frame: Arc<Frame>,
     /// OFFSET.
@@ -97,6 +103,7 @@ impl<K: Feeds> World<'_, K> {
             named: found.ids.clone(),
             all: found.all,
             variant,
+            referred: Arc::clone(&template.referred),
             frame,
             offset: wishes.asked.offset,
             limit: wishes.asked.limit,
@@ -147,7 +154,7 @@ impl<K: Feeds> World<'_, K> {
             standing.template_answered(template.kept.number, begun);
         }
         let (names, words) = (&template.names, &subject.words);
-        let id = IdColumn {
+        let id = OwnColumn {
             database: &template.database,
             table: &names.message,
             called: words.text(template.shape.qualifier, self.text()?),
@@ -160,13 +167,20 @@ impl<K: Feeds> World<'_, K> {
             limit: wishes.asked.limit,
         };
         let parts = Parts::read(bytes, self.session.capabilities)?;
-        let (frame, rows) = kept::read(bytes, parts, self.executed.is_some(), id, among)?;
+        let binary = self.executed.is_some();
+        let (frame, rows) = kept::read(bytes, &parts, binary, id, among)?;
+        let refers = &template.shape.keep.as_ref()?.refers;
+        let others = (&refers[..], &template.referred[..], found);
+        let others = Others::read(bytes, &parts, binary, id, others)?;
         Some(Fill {
             kept: Arc::clone(&template.kept),
             key: keeping.under(found),
             kind: candidates.crowd.number(),
             frame,
-            rows,
+            rows: rows
+                .into_iter()
+                .filter_map(|told| others.of(bytes, told))
+                .collect(),
         })
     }
 }
@@ -175,5 +189,81 @@ impl Keeping {
     /// In this stream of the log: what was told in another one is of other tables, perhaps.
     fn under(&self, found: &Found) -> Vec<u8> {
         [&found.generation.to_le_bytes()[..], &self.key].concat()
+    }
+}
+
+/// The other rows that those of a reply are made of.
+struct Others {
+    each: Vec<Other>,
+    /// Of each message, its author.
+    authors: HashMap<u64, u64>,
+    kinds: Vec<u8>,
+    binary: bool,
+}
+
+/// Rows of one table.
+struct Other {
+    place: PlaceId,
+    /// Which column of the reply has its key; `None`: the message's author.
+    column: Option<usize>,
+    decides: bool,
+}
+
+impl Others {
+    /// `None`: a key is not among the columns.
+    fn read(
+        bytes: &[u8],
+        parts: &Parts,
+        binary: bool,
+        message: OwnColumn<'_>,
+        (refers, places, found): (&[Refer], &[PlaceId], &Found),
+    ) -> Option<Others> {
+        let each = refers.iter().zip(places).map(|(refer, place)| {
+            let column = match &refer.by {
+                By::Author => None,
+                By::Column(name) => Some(OwnColumn { name, ..message }.place(bytes, parts)?),
+            };
+            Some(Other {
+                place: *place,
+                column,
+                decides: refer.decides,
+            })
+        });
+        let authors = found.ids.iter().copied();
+        let authors = authors.zip(found.written_by.iter().copied());
+        Some(Others {
+            authors: authors.filter(|_| !refers.is_empty()).collect(),
+            each: each.collect::<Option<_>>()?,
+            kinds: column::kinds(bytes, &parts.definitions)?,
+            binary,
+        })
+    }
+
+    /// What is told of a message, with the rows that it is made of. `None`: these are not known.
+    fn of(&self, bytes: &[u8], (id, says): (u64, Says)) -> Option<OfMessage> {
+        if self.each.is_empty() {
+            return Some(OfMessage::alone((id, says)));
+        }
+        let row = match &says {
+            Says::Row(range) => Some(bytes.get(range.clone())?),
+            Says::Passes | Says::FilteredOut => None,
+        };
+        let made_of = self.each.iter().map(|other| {
+            let key = match (other.column, row) {
+                // That it passes, or does not, is no matter of theirs.
+                (_, None) if !other.decides => None,
+                (None, _) => Some(*self.authors.get(&id)?),
+                (Some(place), Some(row)) => {
+                    column::reference(row, place, &self.kinds, self.binary)?
+                }
+                (Some(_), None) => return None,
+            };
+            Some(key.map(|key| (other.place, key)))
+        });
+        Some(OfMessage {
+            made_of: made_of.collect::<Option<_>>()?,
+            id,
+            says,
+        })
     }
 }

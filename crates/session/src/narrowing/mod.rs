@@ -121,6 +121,8 @@ pub struct Found {
     pub tied: bool,
     /// How many authors there are.
     pub authors: usize,
+    /// Whose the messages are, one by one.
+    pub written_by: Vec<u64>,
     /// In which stream of the log they were named.
     pub generation: u64,
 }

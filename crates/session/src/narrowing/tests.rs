@@ -253,6 +253,7 @@ fn named(ids: &[u64], all: bool) -> Input {
         all,
         tied: false,
         authors: 2,
+        written_by: vec![1; ids.len()],
         generation: 1,
     }))
 }

@@ -14,7 +14,7 @@ use headwater_wire::reply::layout::Parts;
 
 use super::{Knowledge, OwnTail};
 use crate::commands::Commands;
-use crate::kept::{self, Among, Fill, IdColumn};
+use crate::kept::{self, Among, Fill, OfMessage, OwnColumn};
 
 /// Under what the rows of a tail are kept.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ impl OwnTail {
         let standing = &mut session.standing;
         standing.is_heard(begun);
         standing.template_answered(keeping.rows.number, begun);
-        let id = IdColumn {
+        let id = OwnColumn {
             database: &keeping.database,
             table: &keeping.message,
             called: tail.qualifier(),
@@ -140,13 +140,13 @@ impl OwnTail {
             offset: 0,
             limit: self.limit,
         };
-        let (frame, rows) = kept::read(reply, parts, false, id, among)?;
+        let (frame, rows) = kept::read(reply, &parts, false, id, among)?;
         Some(Fill {
             kept: Arc::clone(&keeping.rows),
             key: keeping.under(generation),
             kind: self.kind(),
             frame,
-            rows,
+            rows: rows.into_iter().map(OfMessage::alone).collect(),
         })
     }
 }

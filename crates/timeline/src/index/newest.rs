@@ -23,6 +23,8 @@ pub struct Range<I: Item = u64> {
 pub struct Newest<I: Item = u64> {
     /// Descending.
     pub items: Vec<I>,
+    /// Whose they are, one by one.
+    pub authors: Vec<u64>,
     /// There are no others in the range.
     pub all: bool,
 }
@@ -53,7 +55,7 @@ impl<I: Item> Index<I> {
         if !missing.is_empty() {
             return Err(missing);
         }
-        let items = self.merge(&known, range);
+        let (items, authors) = self.merge(&known, range);
         let all = items.len() < range.most;
         // What is older than the last of them needs not be known.
         let cut = match items.last() {
@@ -63,18 +65,23 @@ impl<I: Item> Index<I> {
         let short = known.iter().filter(|window| window.low > cut);
         missing.extend(short.map(|window| window.author).take(MISSING_AUTHORS));
         match missing.is_empty() {
-            true => Ok(Newest { items, all }),
+            true => Ok(Newest {
+                items,
+                authors,
+                all,
+            }),
             false => Err(missing),
         }
     }
 
-    fn merge(&self, known: &[Known<'_, I>], range: Range<I>) -> Vec<I> {
+    fn merge(&self, known: &[Known<'_, I>], range: Range<I>) -> (Vec<I>, Vec<u64>) {
         let last = |(at, window): (usize, &Known<'_, I>)| {
             let item = window.newest;
             item.map(|item| (item, at, Reverse(window.items.len())))
         };
         let mut heads: BinaryHeap<_> = known.iter().enumerate().filter_map(last).collect();
-        let mut items = Vec::with_capacity(range.most.min(1_024));
+        let room = range.most.min(1_024);
+        let (mut items, mut authors) = (Vec::with_capacity(room), Vec::with_capacity(room));
         while items.len() < range.most
             && let Some(mut head) = heads.peek_mut()
         {
@@ -83,8 +90,11 @@ impl<I: Item> Index<I> {
                 break;
             }
             let window = known.get(at);
-            if window.is_some_and(|window| self.tombstones.shows(item, window.author)) {
+            if let Some(window) = window
+                && self.tombstones.shows(item, window.author)
+            {
                 items.push(item);
+                authors.push(window.author);
             }
             let next = window.and_then(|window| window.items.get(..count - 1)?.last());
             match next {
@@ -94,6 +104,6 @@ impl<I: Item> Index<I> {
                 }
             }
         }
-        items
+        (items, authors)
     }
 }

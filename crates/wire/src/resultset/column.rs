@@ -53,29 +53,71 @@ pub fn kinds(reply: &[u8], definitions: &[std::ops::Range<usize>]) -> Option<Vec
 /// A column's value in a row, where that is a whole number from 0 on; `binary`: as executions are answered.
 #[must_use]
 pub fn id(row: &[u8], place: usize, kinds: &[u8], binary: bool) -> Option<u64> {
-    match binary {
-        false => text_id(row, place),
-        true => binary_id(row, place, kinds),
+    value(row, place, kinds, binary)?.number()
+}
+
+/// The same, or that it is NULL (`Some(None)`). A number that might be one below 0 is none.
+#[must_use]
+pub fn reference(row: &[u8], place: usize, kinds: &[u8], binary: bool) -> Option<Option<u64>> {
+    let value = value(row, place, kinds, binary)?;
+    match value {
+        Value::Null => Some(None),
+        Value::Bytes(bytes) if bytes.last().is_some_and(|highest| highest & 0x80 != 0) => None,
+        Value::Text(_) | Value::Bytes(_) => value.number().map(Some),
     }
 }
 
-fn text_id(row: &[u8], place: usize) -> Option<u64> {
-    const NULL: u8 = 0xfb;
-    let mut cursor = Cursor::new(row);
-    for _ in 0..place {
-        let mut ahead = cursor;
-        match ahead.u8().ok()? {
-            NULL => cursor = ahead,
-            _ => drop(cursor.lenenc_bytes().ok()?),
+/// A value as it stands in a row.
+#[derive(Clone, Copy)]
+enum Value<'a> {
+    Null,
+    /// As executions are not answered.
+    Text(&'a [u8]),
+    /// A number of whole bytes, its lowest first.
+    Bytes(&'a [u8]),
+}
+
+impl Value<'_> {
+    fn number(self) -> Option<u64> {
+        match self {
+            Value::Null => None,
+            Value::Text(text) => {
+                let digits = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+                let text = std::str::from_utf8(text).ok().filter(|_| digits)?;
+                text.parse().ok()
+            }
+            Value::Bytes(bytes) => {
+                let bytes = bytes.iter().rev();
+                Some(bytes.fold(0, |number, byte| number << 8 | u64::from(*byte)))
+            }
         }
     }
-    let value = cursor.lenenc_bytes().ok()?;
-    let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
-    std::str::from_utf8(value)
-        .ok()
-        .filter(|_| digits)?
-        .parse()
-        .ok()
+}
+
+fn value<'a>(row: &'a [u8], place: usize, kinds: &[u8], binary: bool) -> Option<Value<'a>> {
+    match binary {
+        false => text_value(row, place),
+        true => binary_value(row, place, kinds),
+    }
+}
+
+fn text_value(row: &[u8], place: usize) -> Option<Value<'_>> {
+    const NULL: u8 = 0xfb;
+    let mut cursor = Cursor::new(row);
+    for column in 0..=place {
+        let mut ahead = cursor;
+        let value = match ahead.u8().ok()? {
+            NULL => {
+                cursor = ahead;
+                Value::Null
+            }
+            _ => Value::Text(cursor.lenenc_bytes().ok()?),
+        };
+        if column == place {
+            return Some(value);
+        }
+    }
+    None
 }
 
 /// Types whose values have a length of their own; all others but those begin with it.
@@ -99,7 +141,7 @@ const LONGLONG: u8 = 8;
 const INT24: u8 = 9;
 const YEAR: u8 = 13;
 
-fn binary_id(row: &[u8], place: usize, kinds: &[u8]) -> Option<u64> {
+fn binary_value<'a>(row: &'a [u8], place: usize, kinds: &[u8]) -> Option<Value<'a>> {
     // In front of the bits two are reserved.
     const RESERVED: usize = 2;
     let mut cursor = Cursor::new(row);
@@ -114,7 +156,7 @@ fn binary_id(row: &[u8], place: usize, kinds: &[u8]) -> Option<u64> {
     for (column, kind) in kinds.iter().enumerate().take(place + 1) {
         if is_null(column) || *kind == NULL {
             if column == place {
-                return None;
+                return Some(Value::Null);
             }
             continue;
         }
@@ -125,11 +167,7 @@ fn binary_id(row: &[u8], place: usize, kinds: &[u8]) -> Option<u64> {
         };
         if column == place {
             let whole = matches!(*kind, TINY | SHORT | INT24 | LONG | LONGLONG);
-            let number = value
-                .iter()
-                .rev()
-                .fold(0, |number, byte| number << 8 | u64::from(*byte));
-            return whole.then_some(number);
+            return whole.then_some(Value::Bytes(value));
         }
     }
     None
@@ -168,6 +206,20 @@ mod tests {
         assert_eq!(id(row, 3, &[], false), None);
         assert_eq!(id(b"\x02-1", 0, &[], false), None);
         assert_eq!(id(b"\0", 0, &[], false), None);
+    }
+
+    #[test]
+    fn a_reference_may_be_to_nothing() {
+        let of = |row: &[u8], place| reference(row, place, &[LONG, LONG], false);
+        assert_eq!(of(b"\xfb\x0242", 0), Some(None));
+        assert_eq!(of(b"\xfb\x0242", 1), Some(Some(42)));
+        assert_eq!(of(b"\xfb\x02-1", 1), None);
+        assert_eq!(of(b"\xfb", 1), None);
+        let of = |row: &[u8], place| reference(row, place, &[LONG, LONG], true);
+        assert_eq!(of(b"\0\x04\x2a\0\0\0", 0), Some(None));
+        assert_eq!(of(b"\0\x04\x2a\0\0\0", 1), Some(Some(42)));
+        // Below 0, or not: the sign stands elsewhere.
+        assert_eq!(of(b"\0\x04\x2a\0\0\x80", 1), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Pages of rows that are kept.
 
 use super::*;
-use crate::kept::Says;
+use crate::kept::{OfMessage, Says};
 
 const NARROWED: &str = "run SELECT";
 
@@ -103,6 +103,7 @@ fn other_streams_of_the_log_have_rows_of_their_own() {
         all: false,
         tied: false,
         authors: 2,
+        written_by: vec![1, 2],
         generation: 2,
     };
     let needs = scene.play(JOINED, vec![Input::Candidates(Ok(found))]);
@@ -134,10 +135,11 @@ fn what_an_answer_says_of_each_message_is_kept_behind_its_proof() {
         }
     };
     let rows = told.fill.unwrap().rows;
-    let shown = rows.into_iter().map(|(id, says)| {
-        let Says::Row(range) = says else {
+    let shown = rows.into_iter().map(|OfMessage { id, says, made_of }| {
+        let (Says::Row(range), true) = (&says, made_of.is_empty()) else {
             panic!("{says:?}");
         };
+        let range = range.clone();
         let row = told.bytes.get(range).unwrap();
         (id, String::from_utf8(row.to_vec()).unwrap())
     });

@@ -103,16 +103,25 @@ fn of(messages: &Messages, author: u64, below: Option<Keyed>) -> Vec<Keyed> {
 }
 
 fn newest(messages: &Messages, authors: &[u64], range: Range<Keyed>) -> Newest<Keyed> {
-    let all = authors
+    let own = |author: &u64| {
+        let author = *author;
+        let items = of(messages, author, None).into_iter();
+        items.map(move |item| (item, author))
+    };
+    let mut found: Vec<(Keyed, u64)> = authors
         .iter()
-        .flat_map(|author| of(messages, *author, None));
-    let mut items: Vec<Keyed> = all
-        .filter(|item| *item >= range.lower && range.upper.is_none_or(|upper| *item <= upper))
+        .flat_map(own)
+        .filter(|(item, _)| *item >= range.lower && range.upper.is_none_or(|upper| *item <= upper))
         .collect();
-    items.sort_unstable_by(|a, b| b.cmp(a));
-    let all = items.len() < range.most;
-    items.truncate(range.most);
-    Newest { items, all }
+    found.sort_unstable_by(|a, b| b.cmp(a));
+    let all = found.len() < range.most;
+    found.truncate(range.most);
+    let (items, authors) = found.into_iter().unzip();
+    Newest {
+        items,
+        authors,
+        all,
+    }
 }
 
 /// Does it, and tells of it as the log does.

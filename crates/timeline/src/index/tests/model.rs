@@ -57,12 +57,22 @@ impl Tables {
     /// The newest messages of these authors in a range.
     pub(super) fn newest(&self, authors: &[u64], range: Range) -> Newest {
         let below = range.upper.and_then(|upper| upper.checked_add(1));
-        let all = authors.iter().flat_map(|author| self.ids(*author, below));
-        let mut ids: Vec<u64> = all.filter(|id| *id >= range.lower).collect();
-        ids.sort_unstable_by(|a, b| b.cmp(a));
-        let all = ids.len() < range.most;
-        ids.truncate(range.most);
-        Newest { items: ids, all }
+        let of = |author: &u64| {
+            let author = *author;
+            let ids = self.ids(author, below).into_iter();
+            ids.map(move |id| (id, author))
+        };
+        let all = authors.iter().flat_map(of);
+        let mut found: Vec<(u64, u64)> = all.filter(|(id, _)| *id >= range.lower).collect();
+        found.sort_unstable_by(|a, b| b.cmp(a));
+        let all = found.len() < range.most;
+        found.truncate(range.most);
+        let (items, authors) = found.into_iter().unzip();
+        Newest {
+            items,
+            authors,
+            all,
+        }
     }
 }
 
