@@ -231,7 +231,7 @@ async fn reload(mut hangup: Signal, shared: std::sync::Arc<headwater::session::s
         }
         if shared.trust_again() > 0 {
             tracing::info!(
-                "memory is emptied, and definitions that were relayed for an answer that differed are answered again"
+                "memory is emptied; what was relayed or not kept for an answer that differed is answered and kept again"
             );
         }
     }

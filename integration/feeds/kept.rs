@@ -17,7 +17,7 @@ use crate::kit::twin::Twin;
 use crate::kit::wire_client::{COM_PING, capability};
 
 /// Rows are shown whole, and one of three passes.
-const PAGES: [&str; 6] = [
+pub(super) const PAGES: [&str; 6] = [
     "SELECT * FROM statuses WHERE profile_id IN (1, 2, 3, 4, 5) ORDER BY id DESC LIMIT 5",
     "SELECT s.id, s.caption, s.visibility, s.created_at FROM statuses s JOIN followers f ON f.following_id = s.profile_id \
      WHERE f.profile_id = 1 ORDER BY s.id DESC LIMIT 7",

@@ -17,7 +17,7 @@ use crate::kit::servers::{on_each_quiet_server, on_each_server};
 use crate::kit::twin::Twin;
 
 /// Joined in each way, with conditions about what is joined or none.
-const PAGES: [&str; 6] = [
+pub(super) const PAGES: [&str; 6] = [
     "SELECT s.*, p.name FROM statuses s LEFT JOIN profiles p ON p.id = s.profile_id WHERE s.profile_id IN (1, 2, 3, 4, 5) \
      ORDER BY s.id DESC LIMIT 5",
     "SELECT s.id, s.caption, p.name FROM statuses s JOIN followers f ON f.following_id = s.profile_id JOIN profiles p ON p.id = f.following_id \

@@ -9,6 +9,7 @@ mod grammar;
 mod hostile;
 mod kept;
 mod kept_joined;
+mod kept_shadow;
 mod keys;
 mod linear;
 mod moved;

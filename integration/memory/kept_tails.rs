@@ -4,6 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use headwater::lab::feed::FEED;
+use nix::sys::signal::Signal;
 
 use super::warm;
 use crate::kit::database::Database;
@@ -551,5 +552,41 @@ fn without_memory_for_rows_tails_are_the_servers() {
             assert_eq!(counts.of("tails_kept"), 0, "{counts:?}");
             assert!(counts.of("tails_virtual") > 20, "{counts:?}");
         }
+    });
+}
+
+/// The server beside them: whole replies are compared, and what is found to be wrong is not told.
+#[test]
+fn a_wrong_tail_is_found_and_not_told() {
+    on_each_server(|server| {
+        let (database, proxy) = configured(server, "tailsshadow", "[shadow]\nrate = 1\n");
+        let mut twin = Twin::new(server, &proxy, &database.login()).of_one_plan();
+        let mut other = database.connect();
+        for tail in TAILS {
+            kept(&proxy, &mut twin, tail);
+            other.ok("UPDATE message SET body = CONCAT(body, '.') WHERE id > 4990");
+            kept(&proxy, &mut twin, tail);
+        }
+        let both = [CALL, TAIL].join("; ");
+        twin.run(&both);
+        let counts = proxy.counts();
+        assert!(counts.of("shadow_same") > 12, "{counts:?}");
+        assert_eq!(counts.of("shadow_different"), 0, "{}", proxy.log());
+        other.ok("SET sql_log_bin = 0");
+        other.ok("UPDATE message SET body = 'unseen' WHERE id > 4900");
+        twin.run(CALL);
+        twin.run(TAIL);
+        proxy.wait_for_log("a page made of kept rows is not the server's: row 1 is another one");
+        let counts = proxy.counts();
+        assert_eq!(counts.of("shadow_different"), 1, "{counts:?}");
+        for tail in TAILS {
+            twin.run(CALL);
+            twin.run(tail);
+        }
+        assert_eq!(proxy.counts().of("tails_kept"), counts.of("tails_kept"));
+        proxy.signal(Signal::SIGHUP);
+        proxy.wait_for_log("kept again");
+        kept(&proxy, &mut twin, TAIL);
+        assert_eq!(proxy.counts().of("shadow_different"), 1);
     });
 }

@@ -71,7 +71,7 @@ fn a_wrong_answer_is_found_named_and_not_repeated() {
 
         // What memory held is gone with it: it would be as wrong as before.
         proxy.signal(Signal::SIGHUP);
-        proxy.wait_for_log("are answered again");
+        proxy.wait_for_log("kept again");
         warm(&proxy, &mut client, "CALL fetch_timeline_ids(1)");
         assert_eq!(
             client.column("SELECT id FROM fetch_timeline_tt ORDER BY id"),

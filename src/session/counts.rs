@@ -92,15 +92,15 @@ pub const CONTRADICTIONS: Counter = counter(
 pub const COMPARED: [Counter; 3] = [
     counter(
         "shadow_same",
-        "compared calls with the same answer (`shadow.rate`)",
+        "compared calls and pages with the same answer (`shadow.rate`)",
     ),
     counter(
         "shadow_different",
-        "compared calls with another answer; the log has both",
+        "compared calls and pages with another answer; the log has both of a call, and where a page differs",
     ),
     counter(
         "shadow_unsure",
-        "calls that could not be compared: rows changed meanwhile each time, too many comparisons waited, or the account could not run \
+        "calls and pages that could not be compared: rows changed meanwhile each time, too many comparisons waited, or the account could not run \
          the procedure",
     ),
 ];

@@ -92,11 +92,12 @@ impl Session {
             privileges_ttl: self.shared.privileges_ttl,
             always: self.shared.narrow_always,
             exact: self.shared.exact_columns,
-            rows: self
-                .shared
-                .binlog
-                .as_ref()
-                .is_some_and(|it| it.rows().is_some()),
+            rows: !self.distrusts_rows()
+                && self
+                    .shared
+                    .binlog
+                    .as_ref()
+                    .is_some_and(|it| it.rows().is_some()),
         }
     }
 
@@ -124,7 +125,10 @@ impl Session {
             input = match need {
                 Need::Ask(ask) => Input::Answers(self.ask_aside(&ask).await?),
                 Need::Candidates(want) => Input::Candidates(self.candidates(&want).await),
-                Need::Page(want) => Input::Paged(self.kept_page(&want).await),
+                Need::Page(want) => {
+                    let alone = waits.part.is_none();
+                    Input::Paged(self.feeds_page(&want, waits.length, alone).await?)
+                }
                 Need::Run(payload) => Input::Reply(self.run_in_place(&payload).await?),
                 Need::Prepare(prepare) => Input::Reply(self.prepare_own(&prepare).await?),
                 Need::Unchanged => Input::Unchanged(self.are_unchanged().await),
@@ -254,7 +258,7 @@ impl Session {
     }
 
     /// A page of rows that are kept. Where one is missing among those that were named already, nothing is proved for it.
-    async fn kept_page(&mut self, want: &PageWant) -> Option<Paged> {
+    pub(super) async fn kept_page(&mut self, want: &PageWant) -> Option<Paged> {
         let binlog = Arc::clone(self.shared.binlog.as_ref()?);
         let rows = Arc::clone(binlog.rows()?);
         let place = Arc::clone(&self.named_for.as_ref()?.place);

@@ -11,6 +11,7 @@ mod knowledge;
 pub mod login_errors;
 mod long_rows;
 mod memory;
+mod overlooked;
 mod owned;
 mod secure;
 mod settle;

@@ -11,6 +11,7 @@ use headwater_rows::{Of, Page};
 use super::counts::Event;
 use super::kept::Paged;
 use super::knowledge::SharedKnowledge;
+use super::overlooked::Made;
 use super::ownership::{OwnTail, TailReply, TailWant};
 use super::state::{Ended, Session, Wanted};
 use crate::binlog::{Binlog, Mark, Place, RowsSection};
@@ -49,7 +50,7 @@ impl Tails {
 }
 
 /// Where the messages of a tail are kept, and the moment before it.
-struct Memory {
+pub(super) struct Memory {
     binlog: Arc<Binlog>,
     place: Arc<Place>,
     /// The session's server, which is the one whose log is followed.
@@ -65,11 +66,16 @@ impl Session {
             return self.settle_and_pass(length).await;
         };
         let memory = self.memory_of_tail();
-        if let Some(memory) = &memory
-            && let Some((mut bytes, outcome)) = self.kept_tail(&own, memory).await
-        {
-            self.tail_is_answered(length, Event::TailKept);
-            return self.tell_in_place(&mut bytes, Some(&outcome));
+        if let Some(memory) = &memory {
+            let looks = self.shared.shadow.is_some();
+            let statement = looks.then(|| self.statement_of(&own, length, tail));
+            let payload = statement.flatten().map(|(payload, _)| payload);
+            let made = self.tails_page(&own, memory, payload.as_deref()).await?;
+            if let Some(Made { paged, frame }) = made {
+                let (mut bytes, outcome) = paged.reply(&frame);
+                self.tail_is_answered(length, Event::TailKept);
+                return self.tell_in_place(&mut bytes, Some(&outcome));
+            }
         }
         let Some((payload, capabilities)) = self.statement_of(&own, length, tail) else {
             return self.settle_and_pass(length).await;
@@ -109,7 +115,10 @@ impl Session {
 
     /// Where messages of the call before the tail are kept, if it was looked for there.
     fn memory_of_tail(&mut self) -> Option<Memory> {
-        self.shared.tails.as_ref()?;
+        self.shared
+            .tails
+            .as_ref()
+            .filter(|_| !self.distrusts_rows())?;
         let commands = self.machine.commands()?;
         let definition = commands.tables.pending.as_ref()?.definition;
         let Wanted { place, want, .. } = self.wanted.as_ref()?;
@@ -127,8 +136,8 @@ impl Session {
         })
     }
 
-    /// The reply made of rows that are kept, if all of them are.
-    async fn kept_tail(&mut self, own: &OwnTail, memory: &Memory) -> Option<(Vec<u8>, Outcome)> {
+    /// The page made of rows that are kept, if all of them are.
+    pub(super) async fn kept_tail(&mut self, own: &OwnTail, memory: &Memory) -> Option<Made> {
         let Memory {
             binlog,
             place,
@@ -158,7 +167,8 @@ impl Session {
         }
         own.tried(page.is_some());
         let Page { packets, rows } = page?;
-        Some(Paged { packets, rows }.reply(&frame))
+        let paged = Paged { packets, rows };
+        Some(Made { paged, frame })
     }
 
     /// True where what waits is the rest of a command whose call was answered from memory just now: that was proved to be fresh behind

@@ -32,7 +32,20 @@ pub struct Shadow {
     calls: AtomicU64,
     asks: mpsc::Sender<Compared>,
     distrusted: Vec<AtomicBool>,
+    /// A page of kept rows was wrong.
+    distrusts_rows: AtomicBool,
     counts: Counts,
+}
+
+/// How a comparison went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Went {
+    /// Both are the same.
+    Same,
+    /// They are not.
+    Different,
+    /// They could not be compared.
+    Unsure,
 }
 
 /// How comparisons went.
@@ -41,6 +54,17 @@ struct Counts {
     same: AtomicU64,
     different: AtomicU64,
     unsure: AtomicU64,
+}
+
+impl Counts {
+    fn add(&self, went: Went) {
+        let count = match went {
+            Went::Same => &self.same,
+            Went::Different => &self.different,
+            Went::Unsure => &self.unsure,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// An answer to be compared.
@@ -80,6 +104,7 @@ impl Shadow {
             calls: AtomicU64::new(0),
             asks,
             distrusted: (0..definitions).map(|_| AtomicBool::new(false)).collect(),
+            distrusts_rows: AtomicBool::new(false),
             counts: Counts::default(),
         };
         let inbox = Inbox { account, asked };
@@ -96,7 +121,7 @@ impl Shadow {
     /// Has an answer compared.
     pub fn compare(&self, answer: Compared) {
         if self.asks.try_send(answer).is_err() {
-            self.counts.unsure.fetch_add(1, Ordering::Relaxed);
+            self.counts.add(Went::Unsure);
         }
     }
 
@@ -107,22 +132,39 @@ impl Shadow {
         flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
-    /// Has definitions be answered again whose answers differed; returns how many there were.
+    /// A page of kept rows was compared with the server's reply.
+    pub fn page_compared(&self, went: Went) {
+        if went == Went::Different {
+            self.distrusts_rows.store(true, Ordering::Relaxed);
+        }
+        self.counts.add(went);
+    }
+
+    /// True once a page of kept rows was wrong.
+    #[must_use]
+    pub fn distrusts_rows(&self) -> bool {
+        self.distrusts_rows.load(Ordering::Relaxed)
+    }
+
+    /// Has definitions be answered again whose answers differed, and rows be kept; returns how many there were.
     ///
     /// What memory held then is not to be trusted: it has to be emptied before.
     pub fn trust_again(&self) -> usize {
         let mut lifted = 0;
-        for flag in &self.distrusted {
+        for flag in self.flags() {
             lifted += usize::from(flag.swap(false, Ordering::Relaxed));
         }
         lifted
     }
 
-    /// True while a definition is relayed for an answer that differed.
+    /// True while a definition is relayed for an answer that differed, or no rows are kept.
     #[must_use]
     pub fn distrusts_any(&self) -> bool {
-        let mut flags = self.distrusted.iter();
-        flags.any(|flag| flag.load(Ordering::Relaxed))
+        self.flags().any(|flag| flag.load(Ordering::Relaxed))
+    }
+
+    fn flags(&self) -> impl Iterator<Item = &AtomicBool> {
+        self.distrusted.iter().chain([&self.distrusts_rows])
     }
 
     /// Every counter as `name=value`, in the order of [`COMPARED`].
@@ -161,9 +203,9 @@ pub async fn run(
             Ok(conn) => judge(&binlog, definition, compared, conn).await,
             Err(error) => Err(error),
         };
-        let count = match judged {
-            Ok(Judged::Same) => &shadow.counts.same,
-            Ok(Judged::Unsure) => &shadow.counts.unsure,
+        let went = match judged {
+            Ok(Judged::Same) => Went::Same,
+            Ok(Judged::Unsure) => Went::Unsure,
             Ok(Judged::Different(difference)) => {
                 tracing::error!("definition {}: {difference}", definition.name);
                 tracing::error!(
@@ -175,7 +217,7 @@ pub async fn run(
                 if let Some(flag) = shadow.distrusted.get(number.0) {
                     flag.store(true, Ordering::Relaxed);
                 }
-                &shadow.counts.different
+                Went::Different
             }
             Err(error) => {
                 kept = None;
@@ -184,10 +226,10 @@ pub async fn run(
                     tracing::warn!("answers cannot be compared (shadow.rate): {text}");
                     said = Some(text);
                 }
-                &shadow.counts.unsure
+                Went::Unsure
             }
         };
-        count.fetch_add(1, Ordering::Relaxed);
+        shadow.counts.add(went);
     }
 }
 

@@ -13,7 +13,7 @@ use headwater_wire::resultset::column;
 use headwater_wire::status;
 
 /// Rows of a page, behind what stands in front of them.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paged {
     /// The packets.
     pub packets: Vec<u8>,

@@ -4,6 +4,7 @@
 
 pub mod asked;
 pub mod commands;
+pub mod difference;
 mod dump;
 pub mod frames;
 #[cfg(test)]
@@ -16,6 +17,7 @@ pub mod login;
 pub mod machine;
 pub mod narrowing;
 pub mod nobody;
+
 pub mod ownership;
 pub mod peer;
 pub mod prepared;

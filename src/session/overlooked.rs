@@ -1,0 +1,167 @@
+//! Has the server look over a page of kept rows, for the share of them that `shadow.rate` says: it answers the same statement in the same
+//! session, and the whole replies are compared.
+//!
+//! The two are of one moment where the page, made once more behind the server's reply, is still the same. Whoever is compared waits for
+//! the server, and is told a page that was found to be the server's.
+
+use std::sync::Arc;
+
+use headwater_rows::template::Frame;
+
+use super::difference::{Difference, difference};
+use super::kept::Paged;
+use super::narrowing::{PageWant, Reply};
+use super::ownership::OwnTail;
+use super::state::{Ended, Session};
+use super::tail::Memory;
+use crate::shadow::Went;
+use crate::wire::command::Command;
+use crate::wire::frame::HEADER_BYTES;
+use crate::wire::reply::Outcome;
+
+/// A difference counts if it comes so often one behind the other: a row may have been changed, and changed back.
+const TRIES: usize = 3;
+
+/// Whose page it is.
+#[derive(Clone, Copy)]
+enum Of<'a> {
+    Feed(&'a PageWant),
+    Tail(&'a OwnTail, &'a Memory),
+}
+
+/// A page, and what stands around its rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Made {
+    pub(super) paged: Paged,
+    pub(super) frame: Arc<Frame>,
+}
+
+impl Made {
+    fn reply(&self) -> Vec<u8> {
+        self.paged.clone().reply(&self.frame).0
+    }
+}
+
+impl Session {
+    /// A feed's page of kept rows, looked over if it is one of those; `length`: of the packet that waits, where it is the statement
+    /// `alone`. `None`: there is none.
+    pub(super) async fn feeds_page(
+        &mut self,
+        want: &PageWant,
+        length: usize,
+        alone: bool,
+    ) -> Result<Option<Paged>, Ended> {
+        let of = Of::Feed(want);
+        let made = self.make(of).await;
+        let packet = self.client_in.get(HEADER_BYTES..length);
+        // An execution may have the server do more than to answer.
+        let text = packet.filter(|packet| packet.first() == Some(&Command::Query.byte()));
+        let looks = alone && made.is_some() && self.shared.shadow.is_some();
+        let payload = text.filter(|_| looks).map(<[u8]>::to_vec);
+        let made = self.look_over(of, made, payload.as_deref()).await?;
+        Ok(made.map(|made| made.paged))
+    }
+
+    /// The same of a tail, for which this statement of ours stands.
+    pub(super) async fn tails_page(
+        &mut self,
+        own: &OwnTail,
+        memory: &Memory,
+        payload: Option<&[u8]>,
+    ) -> Result<Option<Made>, Ended> {
+        let of = Of::Tail(own, memory);
+        let made = self.make(of).await;
+        self.look_over(of, made, payload).await
+    }
+
+    async fn make(&mut self, of: Of<'_>) -> Option<Made> {
+        match of {
+            Of::Feed(want) => {
+                let paged = self.kept_page(want).await?;
+                let frame = Arc::clone(&want.frame);
+                Some(Made { paged, frame })
+            }
+            Of::Tail(own, memory) => self.kept_tail(own, memory).await,
+        }
+    }
+
+    async fn look_over(
+        &mut self,
+        of: Of<'_>,
+        mut made: Option<Made>,
+        payload: Option<&[u8]>,
+    ) -> Result<Option<Made>, Ended> {
+        let shadow = self.shared.shadow.as_ref().filter(|_| made.is_some());
+        let (Some(shadow), Some(payload)) = (shadow, payload) else {
+            return Ok(made);
+        };
+        if !shadow.chooses() {
+            return Ok(made);
+        }
+        let mut last = None;
+        for _ in 0..TRIES {
+            let mut reply = self.run_in_place(payload).await?;
+            let again = self.make(of).await;
+            let same = made.is_some() && again == made;
+            let told = again.as_ref().filter(|_| same).map(Made::reply);
+            let difference = told.and_then(|told| self.differs(of, &told, &mut reply));
+            made = again;
+            let went = match difference {
+                None => Went::Unsure,
+                Some(None) => Went::Same,
+                Some(Some(difference)) => {
+                    last = Some(difference);
+                    continue;
+                }
+            };
+            self.looked_over(went);
+            return Ok(made);
+        }
+        if let Some(difference) = last {
+            self.report_page(&difference);
+        }
+        Ok(None)
+    }
+
+    /// How a page differs from the server's reply. `None`: the server did not answer well, or at too great a length.
+    fn differs(
+        &mut self,
+        of: Of<'_>,
+        page: &[u8],
+        reply: &mut Reply,
+    ) -> Option<Option<Difference>> {
+        let capabilities = self.machine.commands()?.capabilities;
+        let (Some(bytes), Some(Outcome::Ok(_))) = (&mut reply.bytes, &reply.outcome) else {
+            return None;
+        };
+        if let Of::Tail(own, _) = of {
+            own.put_flags(bytes, capabilities);
+        }
+        Some(difference(page, bytes, capabilities))
+    }
+
+    /// True once a page was wrong: then none is told.
+    pub(super) fn distrusts_rows(&self) -> bool {
+        let shadow = self.shared.shadow.as_ref();
+        shadow.is_some_and(|shadow| shadow.distrusts_rows())
+    }
+
+    fn looked_over(&self, went: Went) {
+        if let Some(shadow) = &self.shared.shadow {
+            shadow.page_compared(went);
+        }
+    }
+
+    /// A page was wrong: no rows are kept from now on.
+    fn report_page(&self, difference: &Difference) {
+        self.looked_over(Went::Different);
+        if let Some(rows) = self.shared.binlog.as_ref().and_then(|binlog| binlog.rows()) {
+            rows.clear();
+        }
+        tracing::error!("a page made of kept rows is not the server's: {difference}");
+        tracing::error!(
+            "rows are not kept from now on. Either they were changed where the server's log does not tell it (look for sql_log_bin = 0), \
+             or Headwater has a fault (please report the statement and the tables). SIGHUP empties memory and has rows kept again"
+        );
+    }
+}
