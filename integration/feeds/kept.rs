@@ -3,6 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use headwater::lab::private_server::Kind;
+
 use super::app::{App, SMALL, settings};
 use super::narrowed::{equal, narrowed};
 use super::pair::Pair;
@@ -10,11 +12,12 @@ use super::rules::{BEHIND, app};
 use super::served::served;
 use super::statements::Drawn;
 use crate::kit::database::Database;
-use crate::kit::proxy::Proxy;
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::random::Random;
-use crate::kit::servers::{Server, on_each_server};
+use crate::kit::servers::{Server, on_each_server, on_servers_of_its_own};
 use crate::kit::twin::Twin;
-use crate::kit::wire_client::{COM_PING, capability};
+use crate::kit::wire_client::{COM_PING, WireClient, capability};
+use crate::memory::prepare;
 
 /// Rows are shown whole, and one of three passes.
 pub(super) const PAGES: [&str; 6] = [
@@ -451,6 +454,57 @@ fn long_rows_and_many_forms_stay_within_memory() {
         }
         kept(&proxy, &mut twin, PAGES[5]);
     });
+}
+
+/// A document of which the log tells what was changed in it and no more, and one that does not fit into a packet.
+#[test]
+fn documents_may_be_told_in_parts_and_be_of_16_mib() {
+    on_servers_of_its_own(
+        |_| &["--max-allowed-packet=67108864"],
+        |server| {
+            let login = prepare(server.addr());
+            let mut root = WireClient::login(server.addr(), &login);
+            SMALL.make(&mut root, &mut Random(5));
+            root.ok("ALTER TABLE statuses ADD COLUMN document JSON, ADD COLUMN picture LONGBLOB");
+            root.ok(
+                "UPDATE statuses SET document = JSON_OBJECT('likes', id, 'text', REPEAT('x', 300))",
+            );
+            if server.kind() == Kind::Mysql {
+                root.ok("SET SESSION binlog_row_value_options = 'PARTIAL_JSON', binlog_row_image = 'MINIMAL'");
+            }
+            let proxy = Proxy::configured(server.addr(), &settings(), ROOT_SERVICE);
+            proxy.wait_for_log("feed home in database tl: served");
+            let (direct, proxied) = (
+                WireClient::login(server.addr(), &login),
+                proxy.login(&login),
+            );
+            let mut twin = Twin::between(direct, proxied);
+            let shown = "SELECT id, document FROM statuses WHERE profile_id IN (1, 2, 3) ORDER BY id DESC LIMIT 5";
+            for turn in 0..5 {
+                kept(&proxy, &mut twin, shown);
+                root.ok(&format!(
+                    "UPDATE statuses SET document = JSON_SET(document, '$.likes', {turn}) WHERE id > 2800"
+                ));
+                same_rows(&mut twin, shown);
+            }
+            let pictures = "SELECT id, picture FROM statuses WHERE profile_id IN (1, 2, 3) ORDER BY id DESC LIMIT 2";
+            kept(&proxy, &mut twin, pictures);
+            let last = twin.direct.column(pictures)[0].clone();
+            for letter in ["a", "b"] {
+                root.ok(&format!(
+                    "UPDATE statuses SET picture = REPEAT('{letter}', 17000000) WHERE id = {last}"
+                ));
+                for _ in 0..3 {
+                    same_rows(&mut twin, pictures);
+                    same_rows(&mut twin, shown);
+                }
+            }
+            root.ok(&format!(
+                "UPDATE statuses SET picture = 'small' WHERE id = {last}"
+            ));
+            kept(&proxy, &mut twin, pictures);
+        },
+    );
 }
 
 /// Off is off.

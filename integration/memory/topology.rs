@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use headwater::lab::feed::FEED;
 use headwater::lab::private_server::{Kind, PrivateServer};
 
 use super::stage::{CALL, page, post};
@@ -129,6 +130,76 @@ fn an_address_that_leads_to_another_server_gives_each_session_its_own_servers_an
             let ids = page(&mut of_other);
             assert_eq!(ids.last(), Some(&5_000), "{}", proxy.log());
             assert!(ids.iter().all(|id| *id > 1_000), "{ids:?}");
+        },
+    );
+}
+
+/// What one server says of rows says nothing of another's: neither is the one shown, nor the other kept.
+#[test]
+fn rows_of_one_server_are_not_shown_in_sessions_of_another() {
+    const TAIL: &str = "SELECT message.id,body FROM message INNER JOIN fetch_timeline_tt USING(id) ORDER BY message.id DESC LIMIT 20";
+    const JOIN: &str = "SELECT message.id,body FROM message JOIN follower ON message.user_id = follower.follower_id \
+                        WHERE follower.user_id = 1 ORDER BY message.id DESC LIMIT 20";
+    on_servers_of_its_own(
+        |_| &[],
+        |one| {
+            let other = another(one, &[]);
+            let [login, _] = [(&*one, "one"), (&other, "other")].map(|(server, text)| {
+                let login = prepare(server.addr());
+                let mut root = WireClient::login(server.addr(), &login);
+                root.ok("INSERT INTO follower VALUES (1, 2)");
+                // So many that MySQL's plan for a tail is certain.
+                let rows: Vec<String> = (1..=5_000)
+                    .map(|id| format!("({id}, {}, '{text}')", 2 + id % 2))
+                    .collect();
+                root.ok(&format!(
+                    "INSERT INTO message (id, user_id, body) VALUES {}",
+                    rows.join(",")
+                ));
+                root.query("ANALYZE TABLE message");
+                login
+            });
+            let relay = Relay::start(one.addr());
+            let proxy = Proxy::configured(relay.addr(), FEED, ROOT_SERVICE);
+            proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
+            let mut of_one = proxy.login(&login);
+            let kept = || {
+                let counts = proxy.counts();
+                [counts.of("tails_kept"), counts.of("feeds_kept")]
+            };
+            let shows = |client: &mut WireClient, text: &str| {
+                client.ok(CALL);
+                for statement in [TAIL, JOIN] {
+                    let rows = client.rows(statement);
+                    assert_eq!(rows.len(), 20, "{statement}");
+                    let bodies = rows.iter().map(|row| row[1].as_deref());
+                    for body in bodies {
+                        assert_eq!(body, Some(text), "{statement}: {}", proxy.log());
+                    }
+                }
+            };
+            let deadline = Instant::now() + Duration::from_secs(30);
+            while kept().contains(&0) {
+                assert!(
+                    Instant::now() < deadline,
+                    "{:?}\n{}",
+                    proxy.counts(),
+                    proxy.log()
+                );
+                shows(&mut of_one, "one");
+            }
+            relay.lead_to(other.addr());
+            let mut of_other = proxy.login(&login);
+            let before = kept();
+            for _ in 0..40 {
+                shows(&mut of_other, "other");
+            }
+            assert_eq!(kept(), before, "told in a session of another server");
+            for _ in 0..40 {
+                shows(&mut of_one, "one");
+                shows(&mut of_other, "other");
+            }
+            assert_ne!(kept(), before);
         },
     );
 }
