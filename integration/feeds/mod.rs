@@ -8,6 +8,7 @@ mod discover;
 mod grammar;
 mod hostile;
 mod kept;
+mod kept_chosen;
 mod kept_joined;
 mod kept_shadow;
 mod keys;

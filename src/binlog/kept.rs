@@ -82,8 +82,17 @@ impl Binlog {
         if !state.may_answer(place, Some(identity)) || !state.following.is_proven_since(mark) {
             return;
         }
-        let variant = fill.variant();
         let following = &state.following;
+        if let Some(chosen) = &fill.chosen {
+            let edges = chosen.list.edges;
+            if !following.tells_of(edges.0) || !following.has_kept(mark, edges) {
+                return;
+            }
+            if let Some(told) = &chosen.told {
+                chosen.list.keep(rows, told.as_deref());
+            }
+        }
+        let variant = fill.variant();
         for (told, kept) in fill.told(answer) {
             let message = (place.number(), told.id);
             let mut others = told.made_of.iter().flatten();

@@ -10,12 +10,12 @@ use super::database::Served;
 use super::stranger::Stranger;
 use super::{Auto, Feeds, Found, Inbox, Is, State, databases_query};
 use crate::catalogue::{Catalogue, ServiceError};
+use crate::feed::authors::Follow;
 use crate::feed::check;
 use crate::feed::facts::{self, Tables, Told};
 use crate::feed::keep::Keep;
 use crate::feed::parse::parse;
 use crate::feed::propose::{self, Found as Proposed, propose};
-use crate::feed::refers::Refer;
 use crate::feed::template::{Named, Tallies};
 use crate::feed::words::Words;
 use crate::feed::{FeedDefinition, FeedId, Refused, Template, shape};
@@ -234,13 +234,15 @@ impl Worker<'_> {
                 Ok(mut shape) => {
                     let keeps = self.feeds.rows.keeps(&tables.database, &names.message);
                     let keep = shape.keep.as_ref().filter(|_| keeps);
-                    let referred = keep.and_then(|keep| self.referred(keep, &tables));
-                    if referred.is_none() {
+                    let follow = names.follow.as_ref();
+                    let others = keep.and_then(|keep| self.others(keep, follow, &tables));
+                    if others.is_none() {
                         shape.keep = None;
                     }
+                    let (referred, edges) = others.unwrap_or_default();
                     let template =
                         Template::new(number, tables.database.clone(), names, *types, shape, named);
-                    let template = template.referring(referred.unwrap_or_default());
+                    let template = template.referring(referred, edges);
                     let template = template.counted(Tallies {
                         own: Arc::clone(own),
                         feed: Arc::clone(&feed.counted),
@@ -255,24 +257,38 @@ impl Worker<'_> {
         Some((version, Err(refused)))
     }
 
-    /// The places of rows that a template's are made of. `None`: not all of them can be followed.
-    fn referred(&self, keep: &Keep, tables: &Tables) -> Option<Vec<PlaceId>> {
+    /// The places of rows that a template's are made of, and of the edges of which not all count. `None`: not all of them can be
+    /// followed.
+    fn others(
+        &self,
+        keep: &Keep,
+        follow: Option<&Follow>,
+        tables: &Tables,
+    ) -> Option<(Vec<PlaceId>, Option<PlaceId>)> {
         if keep.refers.len() > MOST_LINKS {
             return None;
         }
-        let place = |refer: &Refer| {
-            let facts = tables.facts(&refer.table)?;
+        let place = |table: &str, id: &str| {
+            let facts = tables.facts(table)?;
             let binlog = &self.feeds.binlog;
             let follows = binlog.rows().is_some() && facts.engine.eq_ignore_ascii_case("InnoDB");
             let table = Referred {
                 place: PlaceId(0),
                 database: tables.database.clone(),
-                table: refer.table.clone(),
-                id: refer.id.clone(),
+                table: table.to_owned(),
+                id: id.to_owned(),
             };
             follows.then(|| binlog.refer(table))?
         };
-        keep.refers.iter().map(place).collect()
+        let refers = keep.refers.iter().map(|it| place(&it.table, &it.id));
+        let edges = match (&keep.chosen, follow) {
+            (None, _) => None,
+            (Some(_), follow) => {
+                let follow = follow?;
+                Some(place(&follow.table, &follow.reader)?)
+            }
+        };
+        Some((refers.collect::<Option<_>>()?, edges))
     }
 
     /// True where a text that no feed serves is one of a feed that was not known, and is one now.

@@ -198,6 +198,10 @@ impl Session {
             tied: candidates.named.tied,
             authors: candidates.authors.len(),
             written_by: candidates.named.authors,
+            listed: want.list.as_ref().and_then(|list| {
+                let list = list.of(&want.template, candidates.mark.generation());
+                list.look(binlog.rows()?)
+            }),
             generation: candidates.mark.generation(),
         };
         let (readers, authors) = (wish.readers, candidates.authors);
@@ -269,13 +273,21 @@ impl Session {
             referred: &want.referred,
         };
         let part = (want.offset, want.limit);
-        if !rows.has_page(of, &want.named, want.all, part) {
+        let counting = |ids: &[u64], authors: &[u64]| match &want.list {
+            None => Some(None),
+            Some(list) => Some(Some(list.look(&rows)??.of(ids, authors))),
+        };
+        let own = counting(&want.named, &want.written_by)?;
+        let own = own.as_deref().unwrap_or(&want.named);
+        if !rows.has_page(of, own, want.all, part) {
             return None;
         }
         let frame = &want.frame;
         let make = |named: &Named| {
             let front = (frame.head.clone(), frame.sequence);
-            rows.page(of, &named.ids, named.all, part, front)
+            let own = counting(&named.ids, &named.authors)?;
+            let own = own.as_deref().unwrap_or(&named.ids);
+            rows.page(of, own, named.all, part, front)
         };
         let wish = wish(&want.want);
         let page = binlog.kept_page(&place, &identity, &wish, self.sent, make);

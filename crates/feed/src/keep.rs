@@ -9,10 +9,11 @@ use std::ops::Range;
 use crate::authors::Search;
 use crate::bind::{Statement, Types};
 use crate::bounds::{self, Bound, Ordered};
+use crate::chosen::Chosen;
 use crate::equal::conjuncts;
 use crate::query::{Column, Comparison, Condition, Item, Operand, Query, Rows, Says};
 use crate::refers::{Refer, Tables};
-use crate::scope::{Of, Scope};
+use crate::scope::{Of, Scope, Seen};
 use crate::words::{Is, Members, Word};
 
 /// What a row depends on.
@@ -24,6 +25,8 @@ pub struct Keep {
     bounds: Vec<(Range<usize>, Vec<Bound>)>,
     /// Rows of other tables that they are made of.
     pub refers: Vec<Refer>,
+    /// Which of a reader's edges count, where not all do: then the authors are asked for.
+    pub chosen: Option<Chosen>,
 }
 
 /// What is looked at.
@@ -45,9 +48,13 @@ impl<'a> Look<'a> {
         let (edges, others): (Vec<_>, Vec<_>) = others
             .filter(|seen| seen.number != message)
             .partition(|seen| !seen.source.outer && is_edge(seen.number));
-        let (said, mut rest) = match edges.as_slice() {
+        let Said {
+            mut apart,
+            mut rest,
+            chosen,
+        } = match edges.as_slice() {
             [] => self.said(holds)?,
-            [edge] => self.joined(holds, edge.number)?,
+            [edge] => self.joined(holds, edge)?,
             _ => return None,
         };
         let authors = edges.first().and_then(|edge| {
@@ -77,7 +84,7 @@ impl<'a> Look<'a> {
             return None;
         }
         let refers = tables.decided(found, &rest);
-        let mut apart = vec![said, query.limit..query.limit + 1];
+        apart.push(query.limit..query.limit + 1);
         apart.extend(query.offset.map(|at| at..at + 1));
         let bounds = rest.iter().filter_map(|condition| {
             let bounds = bounds::of(condition, self.order, self.scope);
@@ -88,85 +95,130 @@ impl<'a> Look<'a> {
             bounds: bounds.collect(),
             apart,
             refers,
+            chosen,
         })
     }
 
     /// Where it is said whose messages are wanted, and the other conditions.
-    fn said(&self, holds: &[&'a Condition]) -> Option<(Range<usize>, Vec<&'a Condition>)> {
+    fn said(&self, holds: &[&'a Condition]) -> Option<Said<'a>> {
+        let is_exact = |one: &&Condition| self.is_exact(one, &mut Vec::new());
         let (said, rest): (Vec<&Condition>, Vec<&Condition>) =
-            holds.iter().copied().partition(|one| self.is_exact(one));
-        match said.as_slice() {
-            [said] => Some((said.words.clone(), rest)),
-            _ => None,
-        }
+            holds.iter().copied().partition(is_exact);
+        let [said] = said.as_slice() else {
+            return None;
+        };
+        let mut followed = Vec::new();
+        self.is_exact(said, &mut followed);
+        let some: Vec<_> = followed
+            .iter()
+            .filter(|it| !it.conditions.is_empty())
+            .collect();
+        let chosen = match (some.as_slice(), followed.len()) {
+            ([], _) => None,
+            // Beside others, whose edges count all.
+            ([chosen], 1) => Some((*chosen).clone()),
+            _ => return None,
+        };
+        Some(Said {
+            apart: vec![said.words.clone()],
+            rest,
+            chosen,
+        })
     }
 
     /// The same, where messages are joined with edges: one by one, and by nothing but the author.
-    fn joined(
-        &self,
-        holds: &[&'a Condition],
-        edge: usize,
-    ) -> Option<(Range<usize>, Vec<&'a Condition>)> {
-        let (reader, author) = self.search.edge(edge, self.scope)?;
+    fn joined(&self, holds: &[&'a Condition], edge: &Seen<'a>) -> Option<Said<'a>> {
+        let (reader, author) = self.search.edge(edge.number, self.scope)?;
+        let of_edge = |column: &Column| {
+            let of = self.scope.resolve(column);
+            of.is_ok_and(|of| of.table == edge.number)
+        };
         let (mut joins, mut readers, mut rest) = (0, Vec::new(), Vec::new());
+        let mut conditions = Vec::new();
         for condition in holds {
-            if self.is_exact(condition) {
+            if self.is_exact(condition, &mut Vec::new()) {
                 return None;
             }
             if self.equates(condition, author, self.scope) {
                 joins += 1;
             } else if is_value(condition, reader, self.scope) {
                 readers.push(condition.words.clone());
+            } else if is_own(condition, &of_edge) && !is_of_literals(condition) {
+                conditions.push(condition.words.clone());
             } else {
                 rest.push(*condition);
             }
         }
-        match (joins, readers.as_slice()) {
-            (1, [reader]) => Some((reader.clone(), rest)),
-            _ => None,
-        }
+        let (1, [reader]) = (joins, readers.as_slice()) else {
+            return None;
+        };
+        let chosen = match conditions.is_empty() {
+            true => None,
+            false => Some(Chosen::new(edge.source, conditions)?),
+        };
+        let chosen_words = chosen.iter().flat_map(|it| it.conditions.iter().cloned());
+        Some(Said {
+            apart: [reader.clone()].into_iter().chain(chosen_words).collect(),
+            rest,
+            chosen,
+        })
     }
 
-    /// True for a condition that says whose messages are wanted, and no more.
-    fn is_exact(&self, condition: &'a Condition) -> bool {
+    /// True for a condition that says whose messages are wanted, and no more; notes each reader's edges that it speaks of.
+    fn is_exact(&self, condition: &'a Condition, followed: &mut Vec<Chosen>) -> bool {
         match &condition.is {
-            Says::Or(all) => all.iter().all(|one| self.is_exact(one)),
+            Says::Or(all) => all.iter().all(|one| self.is_exact(one, followed)),
             Says::In(operand, _, true) => is(operand, self.search.author, self.scope),
             Says::InRows(operand, rows, true) => {
-                is(operand, self.search.author, self.scope) && self.are_followed(rows, false)
+                let followed = self.followed(rows, false).map(|own| followed.push(own));
+                is(operand, self.search.author, self.scope) && followed.is_some()
             }
-            Says::Exists(rows) => self.are_followed(rows, true),
+            Says::Exists(rows) => {
+                let followed = self.followed(rows, true).map(|own| followed.push(own));
+                followed.is_some()
+            }
             _ => is_value(condition, self.search.author, self.scope),
         }
     }
 
-    /// True for the rows of whom a reader follows; `equated`: those of the message's author alone, of whatever columns.
-    fn are_followed(&self, rows: &'a Rows, equated: bool) -> bool {
+    /// Rows of whom a reader follows, and what is said of the edges beside the reader; `equated`: those of the message's author alone, of
+    /// whatever columns.
+    fn followed(&self, rows: &'a Rows, equated: bool) -> Option<Chosen> {
         let [source] = rows.sources.as_slice() else {
-            return false;
+            return None;
         };
         if source.outer || source.on.is_some() {
-            return false;
+            return None;
         }
-        let Ok(inner) = self.scope.within(&rows.sources, self.search.schema) else {
-            return false;
-        };
-        let table = inner.own().first().map(|seen| seen.number);
-        let Some((reader, author)) = table.and_then(|table| self.search.edge(table, &inner)) else {
-            return false;
-        };
+        let inner = self.scope.within(&rows.sources, self.search.schema).ok()?;
+        let table = inner.own().first()?.number;
+        let (reader, author) = self.search.edge(table, &inner)?;
         let mut all = Vec::new();
         if let Some(filter) = &rows.filter {
             conjuncts(filter, &mut all);
         }
-        let values = all.iter().filter(|one| is_value(one, reader, &inner));
-        let joins = all.iter().filter(|one| self.equates(one, author, &inner));
-        let shows = |column: &Column| inner.resolve(column) == Ok(author);
-        match equated {
-            true => values.count() == 1 && joins.count() == 1 && all.len() == 2,
-            false => {
-                values.count() == 1 && all.len() == 1 && rows.columns.first().is_some_and(shows)
+        let of_edge = |column: &Column| inner.resolve(column).is_ok_and(|of| of.table == table);
+        let (mut values, mut joins, mut conditions) = (0, 0, Vec::new());
+        for one in all {
+            if is_value(one, reader, &inner) {
+                values += 1;
+            } else if self.equates(one, author, &inner) {
+                joins += 1;
+            } else if is_own(one, &of_edge) && !is_of_literals(one) {
+                conditions.push(one.words.clone());
+            } else {
+                return None;
             }
+        }
+        let shows = |column: &Column| inner.resolve(column) == Ok(author);
+        let fits = match equated {
+            true => joins == 1,
+            false => joins == 0 && rows.columns.first().is_some_and(shows),
+        };
+        match (fits && values == 1, conditions.is_empty()) {
+            (false, _) => None,
+            (true, true) => Some(Chosen::all(source)),
+            (true, false) => Chosen::new(source, conditions),
         }
     }
 
@@ -178,6 +230,20 @@ impl<'a> Look<'a> {
         let are = |a, b| is(a, edge, scope) && is(b, self.search.author, scope);
         are(left, right) || are(right, left)
     }
+}
+
+/// What says whose messages are wanted.
+struct Said<'a> {
+    /// No row depends on it.
+    apart: Vec<Range<usize>>,
+    /// The other conditions.
+    rest: Vec<&'a Condition>,
+    chosen: Option<Chosen>,
+}
+
+/// True for a condition without a column: it is about no table.
+fn is_of_literals(condition: &Condition) -> bool {
+    is_own(condition, &|_| false)
 }
 
 /// True for a condition about such columns and literals alone.

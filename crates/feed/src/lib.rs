@@ -10,6 +10,7 @@ pub mod authors;
 pub mod bind;
 pub mod bounds;
 pub mod check;
+pub mod chosen;
 pub mod cost;
 pub mod counted;
 pub mod definition;

@@ -32,6 +32,8 @@ pub struct Template {
     pub kept: Arc<KeptRows>,
     /// The places of those that they are made of beside the messages', as [`crate::keep::Keep::refers`] has them.
     pub referred: Arc<[PlaceId]>,
+    /// The place of readers' edges, where the server is asked which of them count.
+    pub edges: Option<PlaceId>,
     counted: Tallies,
     learned: Mutex<Learned>,
 }
@@ -114,16 +116,18 @@ impl Template {
             tables,
             kept: Arc::default(),
             referred: Arc::default(),
+            edges: None,
             counted: Tallies::default(),
             learned: Mutex::default(),
         }
     }
 
-    /// The same, whose rows are made of these places' as well.
+    /// The same, whose rows are made of these places' as well, and whose readers' edges are told of in that one.
     #[must_use]
-    pub fn referring(self, referred: Vec<PlaceId>) -> Template {
+    pub fn referring(self, referred: Vec<PlaceId>, edges: Option<PlaceId>) -> Template {
         Template {
             referred: referred.into(),
+            edges,
             ..self
         }
     }

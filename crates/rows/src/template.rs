@@ -52,7 +52,7 @@ const TRIED: u64 = 16;
 #[derive(Debug)]
 pub struct KeptRows {
     /// The template's own number.
-    pub number: u64,
+    pub template: u64,
     variants: Mutex<LruCache<Box<[u8]>, Alike>>,
     /// Those that came last: variants share what is equal.
     frames: Mutex<VecDeque<Arc<Frame>>>,
@@ -65,7 +65,7 @@ impl Default for KeptRows {
     fn default() -> Self {
         // Bounded here: one that is made with a bound takes room for all of it at once.
         KeptRows {
-            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            template: NEXT.fetch_add(1, Ordering::Relaxed),
             variants: Mutex::new(LruCache::unbounded()),
             frames: Mutex::default(),
             count: AtomicU64::new(0),
@@ -100,6 +100,22 @@ impl KeptRows {
     /// The server has answered such a statement so; tells the number of the variant.
     pub fn answered_so(&self, key: &[u8], kind: usize, frame: Frame) -> Variant {
         let frame = self.shared(frame);
+        self.change(key, |variant| {
+            if let Some(own) = variant.frames.get_mut(kind)
+                && own.as_ref() != Some(&frame)
+            {
+                *own = Some(frame);
+            }
+        })
+    }
+
+    /// The number of a variant, whatever stands around its rows.
+    #[must_use]
+    pub fn number(&self, key: &[u8]) -> Variant {
+        self.change(key, |_| ())
+    }
+
+    fn change(&self, key: &[u8], change: impl FnOnce(&mut Alike)) -> Variant {
         let mut variants = lock(&self.variants);
         if !variants.contains(key) {
             let variant = Alike {
@@ -119,11 +135,7 @@ impl KeptRows {
         let Some(variant) = variants.get_mut(key) else {
             return Variant(u64::MAX);
         };
-        if let Some(own) = variant.frames.get_mut(kind)
-            && own.as_ref() != Some(&frame)
-        {
-            *own = Some(frame);
-        }
+        change(variant);
         variant.number
     }
 

@@ -12,6 +12,8 @@ use headwater_wire::response::OkPacket;
 use headwater_wire::resultset::column;
 use headwater_wire::status;
 
+use crate::chosen::ListOf;
+
 /// Rows of a page, behind what stands in front of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paged {
@@ -34,7 +36,21 @@ pub struct Fill {
     pub frame: Frame,
     /// What is told of each message.
     pub rows: Vec<OfMessage>,
+    /// Whose messages it tells of, where not all of the reader's authors count.
+    pub chosen: Option<Chosen>,
 }
+
+/// Whose messages an answer tells of.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// Under what that is kept.
+    pub list: ListOf,
+    /// What the server said of it; `None`: it was not asked.
+    pub told: Option<Told>,
+}
+
+/// What the server said of a reader's authors: these, or too many.
+pub type Told = Option<Vec<u64>>;
 
 /// What an answer tells of a message, and what that is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 //! No IO and no clock: packets in, steps out. What moves the bytes is `headwater::session`.
 
 pub mod asked;
+pub mod chosen;
 pub mod commands;
 pub mod difference;
 mod dump;

@@ -83,8 +83,7 @@ fn rows_depend_on_the_message_and_on_other_literals() {
 #[test]
 fn rows_that_depend_on_more_are_not_kept() {
     for condition in [
-        "m.user_id IN (SELECT author FROM follower WHERE reader = 5 AND accepted = 1)",
-        "EXISTS (SELECT 1 FROM follower f WHERE f.author = m.user_id AND f.reader = 5 AND f.accepted = 1)",
+        "m.user_id IN (SELECT author FROM follower WHERE reader = 5 AND accepted = m.hidden)",
         "m.user_id = 7 AND m.created_at < NOW()",
         "m.user_id = 7 AND m.user_id NOT IN (SELECT whom FROM block WHERE who = 7)",
         "m.user_id = 7 AND EXISTS (SELECT 1 FROM tag WHERE tag.message_id = m.id)",
@@ -117,11 +116,66 @@ fn messages_may_be_joined_with_edges_and_nothing_else() {
     for (items, condition) in [
         ("*", "f.reader = 5"),
         ("m.id, f.accepted", "f.reader = 5"),
-        ("m.*", "f.reader = 5 AND f.accepted = 1"),
+        ("m.*", "f.reader = 5 AND f.accepted = m.hidden"),
         ("m.*", "f.reader = 5 AND m.user_id IN (1,2)"),
         ("m.id, COALESCE(f.accepted, m.id)", "f.reader = 5"),
     ] {
         assert_eq!(joined(items, condition), None, "{items} {condition}");
+    }
+}
+
+/// The question which authors count, up to the reader. `None`: all do, or no rows are kept.
+fn asks(text: &str) -> Option<String> {
+    let shape = shaped(text, false).unwrap_or_else(|refused| panic!("{refused:?}: {text}"));
+    let (words, _) = read(text);
+    let statement = Statement {
+        text: text.as_bytes(),
+        words: &words,
+        parameters: &[Parameter::Integer(-1), Parameter::Null],
+        ahead: Some(0),
+    };
+    let follow = super::feed(false).follow.unwrap();
+    shape.keep?.chosen?.query(statement, &follow)
+}
+
+#[test]
+fn conditions_about_edges_are_asked_of_the_server_as_they_stand() {
+    let select = "SELECT m.id FROM message m";
+    let end = "ORDER BY m.id DESC LIMIT 20";
+    for (rest, expected) in [
+        (
+            "WHERE m.user_id IN (SELECT author FROM follower WHERE reader = 5 AND accepted = 1)",
+            "SELECT DISTINCT follower.`author` FROM `follower` follower WHERE (accepted = 1) AND follower.`reader` = ",
+        ),
+        (
+            "WHERE EXISTS (SELECT 1 FROM follower `f` WHERE `f`.author = m.user_id AND (f.accepted = 1 OR f.author > 9) AND f.reader = 5)",
+            "SELECT DISTINCT `f`.`author` FROM `follower` `f` WHERE ((f.accepted = 1 OR f.author > 9)) AND `f`.`reader` = ",
+        ),
+        (
+            "WHERE (m.user_id = 5 OR m.user_id IN (SELECT author FROM follower f WHERE f.reader = 5 AND NOT f.accepted = 0))",
+            "SELECT DISTINCT f.`author` FROM `follower` f WHERE (NOT f.accepted = 0) AND f.`reader` = ",
+        ),
+        (
+            "WHERE m.user_id IN (SELECT author FROM follower WHERE reader = 5 AND accepted>? AND accepted < 9)",
+            "SELECT DISTINCT follower.`author` FROM `follower` follower WHERE (accepted>-1) AND (accepted < 9) AND follower.`reader` = ",
+        ),
+        (
+            "JOIN follower f ON f.author = m.user_id AND f.accepted IN (1, 2) WHERE f.reader = 5 AND f.accepted > /* why */ 0 AND m.hidden = 0",
+            "SELECT DISTINCT f.`author` FROM `follower` f WHERE (f.accepted IN (1, 2)) AND (f.accepted > /* why */ 0) AND f.`reader` = ",
+        ),
+    ] {
+        let text = format!("{select} {rest} {end}");
+        assert_eq!(asks(&text).as_deref(), Some(expected), "{text}");
+    }
+    for rest in [
+        "WHERE m.user_id IN (SELECT author FROM follower WHERE reader = 5)",
+        "WHERE m.user_id IN (SELECT author FROM follower WHERE reader = 5 AND accepted <> ? AND accepted = ?)",
+        "WHERE m.user_id IN (SELECT author FROM app.follower WHERE reader = 5 AND accepted = 1)",
+        "WHERE (m.user_id IN (SELECT author FROM follower WHERE reader = 5 AND accepted = 1) OR \
+         m.user_id IN (SELECT author FROM follower WHERE reader = 6))",
+    ] {
+        let text = format!("{select} {rest} {end}");
+        assert_eq!(asks(&text), None, "{text}");
     }
 }
 

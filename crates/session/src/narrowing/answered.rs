@@ -106,7 +106,7 @@ impl<K: Feeds> World<'_, K> {
         let bytes = self.described(template, &wishes, &candidates, bytes)?;
         let fill = self.fill(&subject, &wishes, &candidates, &bytes);
         let told = Told {
-            fill,
+            fill: fill.map(Box::new),
             ..Told::narrowed(bytes, outcome)
         };
         let waiting = Stage::Waiting(subject, wishes, candidates, told);

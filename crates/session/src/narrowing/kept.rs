@@ -7,17 +7,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use headwater_feed::Template;
-use headwater_feed::bind::Statement;
+use headwater_feed::bind::{Asked, Statement};
 use headwater_feed::cost::Crowd;
 use headwater_feed::refers::{By, Refer};
 use headwater_rows::Variant;
 use headwater_rows::template::Frame;
 use headwater_timeline::index::PlaceId;
 use headwater_wire::reply::layout::Parts;
-use headwater_wire::resultset::column;
+use headwater_wire::resultset::{Answer, column};
 
-use super::{Candidates, Feeds, Found, Need, Stage, Subject, Told, Turn, Want, Wishes, World};
-use crate::kept::{self, Among, Fill, OfMessage, OwnColumn, Paged, Says};
+use super::{
+    Candidates, Feeds, Found, List, Need, Stage, Subject, Told, Turn, Want, Wishes, World, numbers,
+};
+use crate::chosen::{ListOf, MOST};
+use crate::kept::{self, Among, Chosen, Fill, OfMessage, OwnColumn, Paged, Says};
 
 /// A page that may be made of rows that are kept.
 #[derive(Clone, Debug)]
@@ -32,6 +35,10 @@ pub struct PageWant {
     pub variant: Variant,
     /// The places of rows that they are made of.
     pub referred: Arc<[PlaceId]>,
+    /// Whose the messages are, one by one.
+    pub written_by: Vec<u64>,
+    /// Which authors count, where not all do.
+    pub list: Option<ListOf>,
     /// What stands in front of the rows, and which number the first of them has.
     pub frame: Arc<Frame>,
     /// OFFSET.
@@ -45,6 +52,10 @@ pub struct PageWant {
 pub(super) struct Keeping {
     /// All that rows depend on but the template and the messages.
     key: Vec<u8>,
+    /// What the session's settings are of that.
+    settings: Vec<u8>,
+    /// Which authors count, where not all do.
+    pub(super) list: Option<List>,
 }
 
 /// Rows of statements with longer literals beside those that are apart are not kept.
@@ -66,6 +77,8 @@ impl<K: Feeds> World<'_, K> {
         let around = self.session.framing();
         Some(Keeping {
             key: [&around[..], follow, &[0], &literals].concat(),
+            settings: follow.to_vec(),
+            list: None,
         })
     }
 
@@ -85,7 +98,7 @@ impl<K: Feeds> World<'_, K> {
         let may = first
             && !template.is_retired()
             && standing.was_heard(self.now)
-            && standing.may_read_template(kept.number, ttl, self.now)
+            && standing.may_read_template(kept.template, ttl, self.now)
             && kept.is_tried();
         if !may {
             return None;
@@ -104,6 +117,8 @@ impl<K: Feeds> World<'_, K> {
             all: found.all,
             variant,
             referred: Arc::clone(&template.referred),
+            written_by: found.written_by.clone(),
+            list: keeping.list(template, found),
             frame,
             offset: wishes.asked.offset,
             limit: wishes.asked.limit,
@@ -151,7 +166,7 @@ impl<K: Feeds> World<'_, K> {
         let found = candidates.found.as_ref()?;
         if let Some(begun) = *self.begun {
             let standing = &mut self.session.standing;
-            standing.template_answered(template.kept.number, begun);
+            standing.template_answered(template.kept.template, begun);
         }
         let (names, words) = (&template.names, &subject.words);
         let id = OwnColumn {
@@ -160,8 +175,19 @@ impl<K: Feeds> World<'_, K> {
             called: words.text(template.shape.qualifier, self.text()?),
             name: &names.id,
         };
+        // Whose edges do not count is not shown, whatever else holds.
+        let counting = match &keeping.list {
+            None => None,
+            Some(list) => {
+                let told = wishes.told.as_ref().map(|told| list.with(told.as_deref()));
+                let authors = told.or_else(|| found.listed.clone())?;
+                Some(authors.map(|authors| authors.of(&found.ids, &found.written_by)))
+            }
+        };
+        let too_many = counting == Some(None);
+        let counting = counting.flatten();
         let among = Among {
-            ids: &found.ids,
+            ids: counting.as_deref().unwrap_or(&found.ids),
             all: found.all,
             offset: wishes.asked.offset,
             limit: wishes.asked.limit,
@@ -170,8 +196,12 @@ impl<K: Feeds> World<'_, K> {
         let binary = self.executed.is_some();
         let (frame, rows) = kept::read(bytes, &parts, binary, id, among)?;
         let refers = &template.shape.keep.as_ref()?.refers;
-        let others = (&refers[..], &template.referred[..], found);
-        let others = Others::read(bytes, &parts, binary, id, others)?;
+        let others = (&refers[..], &template.referred[..]);
+        let mut others = Others::read(bytes, &parts, binary, id, others)?;
+        if !refers.is_empty() {
+            let authors = found.ids.iter().zip(&found.written_by);
+            others.authors = authors.map(|(id, author)| (*id, *author)).collect();
+        }
         Some(Fill {
             kept: Arc::clone(&template.kept),
             key: keeping.under(found),
@@ -179,8 +209,13 @@ impl<K: Feeds> World<'_, K> {
             frame,
             rows: rows
                 .into_iter()
+                .filter(|_| !too_many)
                 .filter_map(|told| others.of(bytes, told))
                 .collect(),
+            chosen: keeping.list(template, found).map(|list| Chosen {
+                list,
+                told: wishes.told.clone(),
+            }),
         })
     }
 }
@@ -190,12 +225,68 @@ impl Keeping {
     fn under(&self, found: &Found) -> Vec<u8> {
         [&found.generation.to_le_bytes()[..], &self.key].concat()
     }
+
+    /// The same where this query asks which of the readers' authors count. `None`: then no rows are kept.
+    pub(super) fn choosing(
+        self,
+        query: Option<String>,
+        template: &Template,
+        asked: &Asked,
+    ) -> Option<Keeping> {
+        let Some(query) = query else {
+            return Some(self);
+        };
+        let [reader] = numbers(&asked.readers, template).ok()?[..] else {
+            return None;
+        };
+        let list = List {
+            edges: (template.edges?, reader),
+            query: query.into(),
+            key: self.settings.clone().into(),
+            also: numbers(&asked.authors, template).ok()?,
+        };
+        Some(Keeping {
+            list: Some(list),
+            ..self
+        })
+    }
+
+    fn list(&self, template: &Template, found: &Found) -> Option<ListOf> {
+        let list = self.list.as_ref()?;
+        Some(list.of(template, found.generation))
+    }
+}
+
+impl Wishes {
+    /// The question which authors count, where that is not known and was not asked.
+    pub(super) fn asks(&self, found: &Found) -> Option<String> {
+        let list = self.keeping.as_ref()?.list.as_ref()?;
+        let (_, reader) = list.edges;
+        let open = found.listed.is_none() && self.told.is_none();
+        open.then(|| format!("{}{reader} LIMIT {}", list.query, MOST + 1))
+    }
+
+    /// Takes in the answer. Without one no rows are kept of this statement.
+    pub(super) fn take_list(&mut self, answer: Option<Answer>) {
+        let told = match answer {
+            Some(Answer::Rows(rows)) => {
+                // Whoever is not named is no author.
+                let named = rows.iter().filter(|row| row.cell(0).is_some());
+                named.map(|row| row.u64(0)).collect::<Option<Vec<u64>>>()
+            }
+            _ => None,
+        };
+        match told {
+            Some(authors) => self.told = Some(Some(authors).filter(|it| it.len() <= MOST)),
+            None => self.keeping = None,
+        }
+    }
 }
 
 /// The other rows that those of a reply are made of.
 struct Others {
     each: Vec<Other>,
-    /// Of each message, its author.
+    /// Of each message its author, where that matters.
     authors: HashMap<u64, u64>,
     kinds: Vec<u8>,
     binary: bool,
@@ -216,7 +307,7 @@ impl Others {
         parts: &Parts,
         binary: bool,
         message: OwnColumn<'_>,
-        (refers, places, found): (&[Refer], &[PlaceId], &Found),
+        (refers, places): (&[Refer], &[PlaceId]),
     ) -> Option<Others> {
         let each = refers.iter().zip(places).map(|(refer, place)| {
             let column = match &refer.by {
@@ -229,10 +320,8 @@ impl Others {
                 decides: refer.decides,
             })
         });
-        let authors = found.ids.iter().copied();
-        let authors = authors.zip(found.written_by.iter().copied());
         Some(Others {
-            authors: authors.filter(|_| !refers.is_empty()).collect(),
+            authors: HashMap::new(),
             each: each.collect::<Option<_>>()?,
             kinds: column::kinds(bytes, &parts.definitions)?,
             binary,

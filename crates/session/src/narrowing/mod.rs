@@ -31,6 +31,7 @@ use headwater_feed::template::Choice;
 use headwater_feed::variants::{Plan, Under};
 use headwater_feed::words::Words;
 use headwater_feed::{Refused, Template};
+use headwater_rows::Message;
 use headwater_rows::template::Frame;
 use headwater_timeline::KeyType;
 use headwater_timeline::index::{Keyed, Range};
@@ -48,6 +49,7 @@ use named::Named;
 use proofs::Unproved;
 pub use why::Why;
 
+use crate::chosen::{Authors, ListOf};
 use crate::commands::Commands;
 use crate::kept::{Fill, Paged};
 use crate::ownership::{ASK_LIMITS, Ask, INTERRUPTED};
@@ -108,6 +110,44 @@ pub struct Want {
     pub range: Range<Keyed>,
     /// The key alone orders them: none that share one may be among them.
     pub untied: bool,
+    /// Which of the readers' authors count, where not all do.
+    pub list: Option<List>,
+}
+
+/// Which of a reader's authors count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct List {
+    /// The reader's edges.
+    pub edges: Message,
+    /// The statement that asks for them, up to the reader's number.
+    pub query: Arc<str>,
+    /// What the answer depends on beside that.
+    pub key: Arc<[u8]>,
+    /// Authors who count in any case, ascending.
+    pub also: Vec<u64>,
+}
+
+impl List {
+    /// Who counts, where the server said this; `None`: too many.
+    pub(crate) fn with(&self, told: Option<&[u64]>) -> Option<Authors> {
+        told.map(|told| Authors::of_both(told, &self.also))
+    }
+
+    /// Under what it is kept in a stream of the log.
+    #[must_use]
+    pub fn of(&self, template: &Template, generation: u64) -> ListOf {
+        let key = [
+            &generation.to_le_bytes()[..],
+            &self.key,
+            b"\0list\0",
+            self.query.as_bytes(),
+        ];
+        ListOf {
+            edges: self.edges,
+            variant: template.kept.number(&key.concat()),
+            also: self.also.clone(),
+        }
+    }
 }
 
 /// Candidates that were named.
@@ -123,6 +163,8 @@ pub struct Found {
     pub authors: usize,
     /// Whose the messages are, one by one.
     pub written_by: Vec<u64>,
+    /// Which authors count, where not all do: `None`: it is not known; `Some(None)`: there are too many.
+    pub listed: Option<Option<Authors>>,
     /// In which stream of the log they were named.
     pub generation: u64,
 }
@@ -150,7 +192,7 @@ pub struct Told {
     /// None was sent: the rows were kept.
     pub kept: bool,
     /// What may be kept of it, if nothing has changed since candidates were named.
-    pub fill: Option<Fill>,
+    pub fill: Option<Box<Fill>>,
 }
 
 impl Told {
@@ -238,6 +280,8 @@ enum Stage {
     Learning(Subject, Crowd, Option<Plan>),
     /// The narrowed one is prepared.
     Preparing(Subject, Wishes, Candidates, ToExecute),
+    /// It is asked which authors count.
+    Listing(Subject, Wishes, Found, Choice),
     /// The narrowed one runs.
     Running(Subject, Wishes, Candidates),
     /// It is asked whether anything has changed.
@@ -264,7 +308,9 @@ struct Wishes {
     /// Candidates did not suffice at first.
     short: bool,
     /// Under what rows are kept, if they may be.
-    keeping: Option<Keeping>,
+    keeping: Option<Box<Keeping>>,
+    /// What the server said of which authors count, where it was asked.
+    told: Option<crate::kept::Told>,
 }
 
 impl Wishes {
@@ -275,6 +321,7 @@ impl Wishes {
             authors: self.asked.authors.clone(),
             range: self.range,
             untied: subject.template.shape.ties,
+            list: self.keeping.as_ref().and_then(|it| it.list.clone()),
         }
     }
 }
@@ -422,6 +469,10 @@ impl Stage {
             (Stage::Paging(subject, wishes, found, frame), Input::Paged(paged)) => {
                 world.paged(subject, wishes, found, &frame, paged)
             }
+            (Stage::Listing(subject, mut wishes, found, choice), Input::Answers(answers)) => {
+                wishes.take_list(answers.into_iter().next());
+                world.carry_out(subject, wishes, found, choice)
+            }
             (Stage::Explaining(subject, wishes, found, choice), Input::Answers(answers)) => {
                 world.explained(subject, wishes, found, choice, answers)
             }
@@ -560,7 +611,19 @@ impl<K: Feeds> World<'_, K> {
         }
         let most = template.candidates(wanted, self.policy.candidates);
         let range = range(&asked, template, most)?;
-        let keeping = self.keeping(template, statement);
+        let keep = template.shape.keep.as_ref();
+        let query = match keep.and_then(|keep| keep.chosen.as_ref()) {
+            None => Some(None),
+            Some(chosen) => {
+                let follow = template.names.follow.as_ref();
+                let query = follow.and_then(|follow| chosen.query(statement, follow));
+                query.map(Some)
+            }
+        };
+        let keeping = query.and_then(|query| {
+            let keeping = self.keeping(template, statement)?;
+            keeping.choosing(query, template, &asked).map(Box::new)
+        });
         let asked = Asked {
             readers: numbers(&asked.readers, template)?,
             authors: numbers(&asked.authors, template)?,
@@ -574,6 +637,7 @@ impl<K: Feeds> World<'_, K> {
             plan: None,
             short: false,
             keeping,
+            told: None,
         };
         Ok(wish(subject, wishes))
     }
@@ -633,6 +697,10 @@ impl<K: Feeds> World<'_, K> {
             Choice::Direct => return Err(Why::Cheaper),
             Choice::Retired(retired) => return Err(Why::Retired(retired)),
         };
+        if let Some(query) = wishes.asks(&found) {
+            let listing = Stage::Listing(subject, wishes, found, choice);
+            return Ok((listing, ask(vec![query])));
+        }
         let replaces_list = template.shape.list.is_some() && found.ids.len() > 1;
         let form = Form {
             replaces_list,
@@ -700,7 +768,9 @@ impl<K: Feeds> World<'_, K> {
     }
 }
 
-fn wish(subject: Subject, wishes: Wishes) -> (Stage, Need) {
+fn wish(subject: Subject, mut wishes: Wishes) -> (Stage, Need) {
+    // What was said of edges was said in front of the moment to which candidates belong now.
+    wishes.told = None;
     let want = wishes.want(&subject);
     (Stage::Looking(subject, wishes), Need::Candidates(want))
 }

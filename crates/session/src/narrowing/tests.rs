@@ -18,6 +18,7 @@ use headwater_feed::schema::{Class, ColumnFacts, Schema, Table};
 use headwater_feed::{Feed, FeedId, shape};
 use headwater_statement::{Effects, Locks};
 use headwater_timeline::Integer;
+use headwater_timeline::index::PlaceId;
 use headwater_wire::frame;
 use headwater_wire::response::{ErrPacket, OkPacket};
 use headwater_wire::resultset::{told, told_with};
@@ -91,14 +92,8 @@ fn template(text: &str) -> Arc<Template> {
         key: has_key.then_some(KeyType::Integer(integer)),
     };
     let named = query.tables();
-    Arc::new(Template::new(
-        FeedId(0),
-        "tl".into(),
-        names,
-        types,
-        shape,
-        named,
-    ))
+    let template = Template::new(FeedId(0), "tl".into(), names, types, shape, named);
+    Arc::new(template.referring(Vec::new(), Some(PlaceId(70))))
 }
 
 struct OneTemplate(super::Known);
@@ -254,6 +249,7 @@ fn named(ids: &[u64], all: bool) -> Input {
         tied: false,
         authors: 2,
         written_by: vec![1; ids.len()],
+        listed: None,
         generation: 1,
     }))
 }

@@ -90,7 +90,7 @@ impl OwnTail {
         let keeping = self.keeping.as_ref()?;
         let (rows, standing) = (&keeping.rows, &session.standing);
         let may = standing.was_heard(now)
-            && standing.may_read_template(rows.number, ttl, now)
+            && standing.may_read_template(rows.template, ttl, now)
             && rows.is_tried();
         if !may {
             return None;
@@ -118,7 +118,7 @@ impl OwnTail {
         let keeping = self.keeping.as_ref()?;
         let standing = &mut session.standing;
         standing.is_heard(begun);
-        standing.template_answered(keeping.rows.number, begun);
+        standing.template_answered(keeping.rows.template, begun);
         let id = OwnColumn {
             database: &keeping.database,
             table: &keeping.message,
@@ -147,6 +147,7 @@ impl OwnTail {
             kind: self.kind(),
             frame,
             rows: rows.into_iter().map(OfMessage::alone).collect(),
+            chosen: None,
         })
     }
 }

@@ -104,6 +104,7 @@ fn other_streams_of_the_log_have_rows_of_their_own() {
         tied: false,
         authors: 2,
         written_by: vec![1, 2],
+        listed: None,
         generation: 2,
     };
     let needs = scene.play(JOINED, vec![Input::Candidates(Ok(found))]);
@@ -135,17 +136,45 @@ fn what_an_answer_says_of_each_message_is_kept_behind_its_proof() {
         }
     };
     let rows = told.fill.unwrap().rows;
-    let shown = rows.into_iter().map(|OfMessage { id, says, made_of }| {
-        let (Says::Row(range), true) = (&says, made_of.is_empty()) else {
-            panic!("{says:?}");
-        };
-        let range = range.clone();
-        let row = told.bytes.get(range).unwrap();
-        (id, String::from_utf8(row.to_vec()).unwrap())
-    });
+    let shown = rows.into_iter().map(
+        |OfMessage {
+             id, says, made_of, ..
+         }| {
+            let (Says::Row(range), true) = (&says, made_of.is_empty()) else {
+                panic!("{says:?}");
+            };
+            let range = range.clone();
+            let row = told.bytes.get(range).unwrap();
+            (id, String::from_utf8(row.to_vec()).unwrap())
+        },
+    );
     let row = |id, text: &str| (id, text.to_owned());
     assert_eq!(
         shown.collect::<Vec<_>>(),
         [row(9, "\x010"), row(8, "\x011")]
     );
+}
+
+const CHOSEN: &str = "SELECT m.id FROM message m JOIN follower f ON f.author = m.author WHERE f.reader = 7 AND f.author > 3 \
+                      ORDER BY m.id DESC LIMIT 2";
+
+/// What was said of edges before candidates were taken may not hold any more behind that.
+#[test]
+fn which_authors_count_is_asked_anew_with_each_look_for_candidates() {
+    let mut scene = Scene::learned(CHOSEN);
+    scene.policy.rows = true;
+    let round = |unchanged| {
+        [
+            named(&[9, 8], false),
+            Input::Answers(vec![Answer::Rows(told(&[]))]),
+            reply(1, 2),
+            Input::Unchanged(unchanged),
+        ]
+    };
+    let fetched = round(false).into_iter().chain(round(true)).collect();
+    let needs = scene.play(CHOSEN, fetched);
+    let asks = "ask SELECT DISTINCT f.`author` FROM `follower` f WHERE (f.author > 3) AND f.`reader` = 7 LIMIT 8001";
+    let asked: Vec<usize> = (0..needs.len()).filter(|at| needs[*at] == asks).collect();
+    assert_eq!(asked, [1, 5], "{needs:?}");
+    assert_eq!(needs.last().unwrap(), "tell");
 }

@@ -1,0 +1,213 @@
+//! Pages of readers of whose edges not all count (`accepted = 1`): the server is asked which authors are left, and whatever becomes of
+//! the edges is seen at once.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::app::settings;
+use super::kept::{kept, same_rows};
+use super::linear::checks;
+use super::rules::app;
+use crate::kit::database::Database;
+use crate::kit::proxy::Proxy;
+use crate::kit::random::Random;
+use crate::kit::servers::{on_each_quiet_server, on_each_server};
+use crate::kit::twin::Twin;
+
+/// Conditions about edges in each shape; reader 9 has no edge that counts, or none at all.
+const PAGES: [&str; 6] = [
+    "SELECT s.id, s.caption FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = 1 AND f.accepted = 1 \
+     ORDER BY s.id DESC LIMIT 7",
+    "SELECT s.*, p.name FROM statuses s JOIN followers f ON f.following_id = s.profile_id AND f.accepted = 1 JOIN profiles p \
+     ON p.id = s.profile_id WHERE f.profile_id = 2 AND s.deleted_at IS NULL ORDER BY s.id DESC LIMIT 5",
+    "SELECT id FROM statuses WHERE profile_id IN (SELECT following_id FROM followers WHERE profile_id = 2 AND accepted <> 0) \
+     AND kind = 'photo' ORDER BY id DESC LIMIT 4",
+    "SELECT id, likes FROM statuses WHERE (profile_id = 3 OR profile_id IN (SELECT following_id FROM followers WHERE profile_id = 3 AND accepted = 1)) \
+     ORDER BY id DESC LIMIT 9",
+    "SELECT caption FROM statuses s WHERE EXISTS (SELECT 1 FROM followers f WHERE f.following_id = s.profile_id AND f.profile_id = 1 \
+     AND (f.accepted = 1 OR f.following_id = 7)) ORDER BY s.id DESC LIMIT 8",
+    "SELECT s.id FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = 9 AND f.accepted = 2 \
+     ORDER BY s.id DESC LIMIT 3",
+];
+
+#[test]
+fn a_change_of_an_edge_is_seen() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "keptchosen");
+        let mut root = database.connect();
+        root.ok("UPDATE followers SET accepted = id MOD 3 > 0");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let mut other = database.connect();
+        let mut random = Random(12);
+        for statement in PAGES {
+            kept(&proxy, &mut twin, statement);
+        }
+        for turn in 0..200 {
+            let (reader, author) = (1 + random.below(3), 1 + random.below(12));
+            let id = 2_900 + random.below(120);
+            if turn % 40 == 0 {
+                let image = ["FULL", "MINIMAL", "NOBLOB"][(turn / 40 % 3) as usize];
+                other.ok(&format!("SET SESSION binlog_row_image = {image}"));
+            }
+            other.query(&match random.below(8) {
+                0..=2 => format!("UPDATE followers SET accepted = 1 - accepted WHERE profile_id = {reader} AND following_id = {author}"),
+                3 => format!("INSERT IGNORE INTO followers VALUES (DEFAULT, {reader}, {author}, {})", turn % 2),
+                4 => format!("DELETE FROM followers WHERE profile_id = {reader} AND following_id = {author}"),
+                5 => format!("UPDATE IGNORE followers SET profile_id = 1 + profile_id MOD 4 WHERE profile_id = {reader} AND following_id = {author}"),
+                6 => format!("UPDATE statuses SET kind = IF(kind = 'photo', 'text', 'photo'), likes = {turn} WHERE id = {id}"),
+                _ => format!("UPDATE statuses SET profile_id = {author} WHERE id = {id}"),
+            });
+            for statement in PAGES {
+                same_rows(&mut twin, statement);
+            }
+        }
+        for statement in PAGES {
+            kept(&proxy, &mut twin, statement);
+            other.ok("UPDATE followers SET accepted = 1 - accepted");
+            same_rows(&mut twin, statement);
+        }
+        for statement in [
+            "ALTER TABLE followers ADD COLUMN since DATETIME FIRST",
+            "UPDATE followers SET accepted = 1 - accepted",
+            "ALTER TABLE followers MODIFY accepted INT NULL",
+            "UPDATE followers SET accepted = NULL WHERE following_id MOD 2 = 0",
+        ] {
+            kept(&proxy, &mut twin, PAGES[0]);
+            other.ok(statement);
+            for _ in 0..3 {
+                same_rows(&mut twin, PAGES[0]);
+            }
+        }
+    });
+}
+
+/// Executions say which edges count by a number.
+#[test]
+fn executions_choose_edges_by_their_parameters() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "keptchosenbinary");
+        let mut root = database.connect();
+        root.ok("UPDATE followers SET accepted = id MOD 3");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let statement = twin.prepare(&PAGES[0].replace("= 1", "= ?"));
+        for turn in 0..12 {
+            for accepted in ["1", "2", "0"] {
+                let before = proxy.counts().of("feeds_kept");
+                for _ in 0..2_000 {
+                    twin.execute(statement, &[Some("1"), Some(accepted)]);
+                    if proxy.counts().of("feeds_kept") > before {
+                        break;
+                    }
+                }
+                assert!(
+                    proxy.counts().of("feeds_kept") > before,
+                    "{:?}",
+                    proxy.counts()
+                );
+            }
+            root.ok(&format!(
+                "UPDATE followers SET accepted = (accepted + 1) MOD 3 WHERE following_id MOD 2 = {}",
+                turn % 2
+            ));
+            for accepted in ["1", "2", "0"] {
+                twin.execute(statement, &[Some("1"), Some(accepted)]);
+            }
+        }
+    });
+}
+
+/// Lists that do not fit are asked for once, and their readers' statements narrowed.
+#[test]
+fn a_reader_of_too_many_is_narrowed() {
+    on_each_server(|server| {
+        let database = Database::empty(server, "keptchosenmany");
+        super::app::SMALL.make(&mut database.connect(), &mut Random(5));
+        let settings = format!("{}\n[rows]\nmemory_bytes = 1048576\n", settings());
+        let proxy = super::served::served(server, &database, "home", &settings);
+        let mut root = database.connect();
+        let edges: Vec<String> = (1..=3_000).map(|it| format!("(1, {it}, 1)")).collect();
+        root.ok(&format!(
+            "INSERT IGNORE INTO followers (profile_id, following_id, accepted) VALUES {}",
+            edges.join(",")
+        ));
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        kept(&proxy, &mut twin, PAGES[2]);
+        let before = proxy.counts().of("feeds_kept");
+        for _ in 0..60 {
+            same_rows(&mut twin, PAGES[0]);
+        }
+        assert_eq!(proxy.counts().of("feeds_kept"), before);
+    });
+}
+
+/// At each moment one of two authors counts, and not the other: the page shows that one.
+#[test]
+fn no_edge_is_stale_while_edges_change() {
+    on_each_quiet_server(|server| {
+        let (database, proxy) = app(server, "keptchosenlinear");
+        edges_beside_a_writer(&database, &proxy);
+    });
+}
+
+fn edges_beside_a_writer(database: &Database, proxy: &Proxy) {
+    let mut root = database.connect();
+    root.ok("DELETE FROM followers WHERE profile_id = 20");
+    root.ok("INSERT INTO followers (profile_id, following_id, accepted) VALUES (20, 1, 0), (20, 2, 1), (20, 3, 1)");
+    let (begun, committed) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (checked, done) = (AtomicU64::new(0), AtomicU64::new(0));
+    let most = checks() / 2;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut client = database.connect();
+            while done.load(Ordering::Relaxed) == 0 {
+                let turn = begun.fetch_add(1, Ordering::SeqCst) + 1;
+                client.ok("BEGIN");
+                client.ok("UPDATE followers SET accepted = 1 - accepted WHERE profile_id = 20 AND following_id = 1");
+                client.ok("UPDATE followers SET accepted = 1 - accepted WHERE profile_id = 20 AND following_id = 2");
+                client.ok("COMMIT");
+                committed.store(turn, Ordering::SeqCst);
+                client.ok(&format!(
+                    "INSERT INTO statuses VALUES ({}, 30, 'behind', 'text', 'private', 0, NULL, NOW(), NULL)",
+                    1_000_000 + turn
+                ));
+                thread::sleep(Duration::from_millis(60));
+            }
+        });
+        let readers: Vec<_> = (0..4_u64)
+            .map(|number| {
+                let (begun, committed, checked) = (&begun, &committed, &checked);
+                scope.spawn(move || {
+                    let mut client = proxy.login(&database.login());
+                    let mut turn = number;
+                    while checked.fetch_add(1, Ordering::Relaxed) < most {
+                        turn += 1;
+                        let join = match turn % 2 {
+                            0 => "JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = 20 AND f.accepted = 1",
+                            _ => "WHERE s.profile_id IN (SELECT following_id FROM followers WHERE profile_id = 20 AND accepted = 1)",
+                        };
+                        let before = committed.load(Ordering::SeqCst);
+                        let authors = client.column(&format!(
+                            "SELECT s.profile_id FROM statuses s {join} ORDER BY s.id DESC LIMIT 60"
+                        ));
+                        let behind = begun.load(Ordering::SeqCst);
+                        let shown = [1, 2].map(|author: u64| authors.contains(&author.to_string()));
+                        assert_ne!(shown[0], shown[1], "two moments, or none: {authors:?}");
+                        if before == behind {
+                            // At first the second one counts.
+                            assert_eq!(shown[0], before % 2 == 1, "turn {before} of edges");
+                        }
+                    }
+                })
+            })
+            .collect();
+        let ended: Vec<_> = readers.into_iter().map(|reader| reader.join()).collect();
+        done.store(1, Ordering::Relaxed);
+        for reader in ended {
+            reader.unwrap();
+        }
+    });
+    let counts = proxy.counts();
+    println!("{counts:?}");
+    assert!(counts.of("feeds_kept") > 0, "{counts:?}");
+}
