@@ -159,6 +159,13 @@ impl KeptRows {
         count % LOOKED_AT != LOOKED_AT - 1 && (!missing || count.is_multiple_of(TRIED))
     }
 
+    /// True where it is worth a question of its own to have the next statement's page kept: most were there of late, or it is the turn of
+    /// one that looks.
+    pub fn is_worth_asking(&self) -> bool {
+        let missing = self.missed.load(Ordering::Relaxed) >= MISSED;
+        !missing || self.count.load(Ordering::Relaxed).is_multiple_of(TRIED)
+    }
+
     /// A page was made of kept rows, or could not be.
     pub fn tried(&self, made: bool) {
         match made {
@@ -253,7 +260,13 @@ mod tests {
         assert_eq!(tried(&kept), 4_995);
         (0..MISSED).for_each(|_| kept.tried(false));
         assert!(tried(&kept) < 5_000 / 15);
+        let asking = (0..160).filter(|_| {
+            kept.is_tried();
+            kept.is_worth_asking()
+        });
+        assert_eq!(asking.count(), 10);
         kept.tried(true);
+        assert!(kept.is_worth_asking());
         assert_eq!(tried(&kept), 4_995);
     }
 }

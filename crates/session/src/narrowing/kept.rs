@@ -14,12 +14,12 @@ use headwater_rows::Variant;
 use headwater_rows::template::Frame;
 use headwater_timeline::index::PlaceId;
 use headwater_wire::reply::layout::Parts;
-use headwater_wire::resultset::{Answer, column};
+use headwater_wire::resultset::column;
 
 use super::{
     Candidates, Feeds, Found, List, Need, Stage, Subject, Told, Turn, Want, Wishes, World, numbers,
 };
-use crate::chosen::{ListOf, MOST};
+use crate::chosen::ListOf;
 use crate::kept::{self, Among, Chosen, Fill, OfMessage, OwnColumn, Paged, Says};
 
 /// A page that may be made of rows that are kept.
@@ -254,32 +254,6 @@ impl Keeping {
     fn list(&self, template: &Template, found: &Found) -> Option<ListOf> {
         let list = self.list.as_ref()?;
         Some(list.of(template, found.generation))
-    }
-}
-
-impl Wishes {
-    /// The question which authors count, where that is not known and was not asked.
-    pub(super) fn asks(&self, found: &Found) -> Option<String> {
-        let list = self.keeping.as_ref()?.list.as_ref()?;
-        let (_, reader) = list.edges;
-        let open = found.listed.is_none() && self.told.is_none();
-        open.then(|| format!("{}{reader} LIMIT {}", list.query, MOST + 1))
-    }
-
-    /// Takes in the answer. Without one no rows are kept of this statement.
-    pub(super) fn take_list(&mut self, answer: Option<Answer>) {
-        let told = match answer {
-            Some(Answer::Rows(rows)) => {
-                // Whoever is not named is no author.
-                let named = rows.iter().filter(|row| row.cell(0).is_some());
-                named.map(|row| row.u64(0)).collect::<Option<Vec<u64>>>()
-            }
-            _ => None,
-        };
-        match told {
-            Some(authors) => self.told = Some(Some(authors).filter(|it| it.len() <= MOST)),
-            None => self.keeping = None,
-        }
     }
 }
 

@@ -13,6 +13,7 @@ mod execution;
 mod explained;
 mod kept;
 mod lesson;
+mod list;
 mod named;
 mod proofs;
 mod reply;
@@ -31,7 +32,6 @@ use headwater_feed::template::Choice;
 use headwater_feed::variants::{Plan, Under};
 use headwater_feed::words::Words;
 use headwater_feed::{Refused, Template};
-use headwater_rows::Message;
 use headwater_rows::template::Frame;
 use headwater_timeline::KeyType;
 use headwater_timeline::index::{Keyed, Range};
@@ -45,11 +45,12 @@ use execution::ToExecute;
 use kept::Keeping;
 pub use kept::PageWant;
 pub use lesson::Lesson;
+pub use list::List;
 use named::Named;
 use proofs::Unproved;
 pub use why::Why;
 
-use crate::chosen::{Authors, ListOf};
+use crate::chosen::Authors;
 use crate::commands::Commands;
 use crate::kept::{Fill, Paged};
 use crate::ownership::{ASK_LIMITS, Ask, INTERRUPTED};
@@ -112,42 +113,6 @@ pub struct Want {
     pub untied: bool,
     /// Which of the readers' authors count, where not all do.
     pub list: Option<List>,
-}
-
-/// Which of a reader's authors count.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct List {
-    /// The reader's edges.
-    pub edges: Message,
-    /// The statement that asks for them, up to the reader's number.
-    pub query: Arc<str>,
-    /// What the answer depends on beside that.
-    pub key: Arc<[u8]>,
-    /// Authors who count in any case, ascending.
-    pub also: Vec<u64>,
-}
-
-impl List {
-    /// Who counts, where the server said this; `None`: too many.
-    pub(crate) fn with(&self, told: Option<&[u64]>) -> Option<Authors> {
-        told.map(|told| Authors::of_both(told, &self.also))
-    }
-
-    /// Under what it is kept in a stream of the log.
-    #[must_use]
-    pub fn of(&self, template: &Template, generation: u64) -> ListOf {
-        let key = [
-            &generation.to_le_bytes()[..],
-            &self.key,
-            b"\0list\0",
-            self.query.as_bytes(),
-        ];
-        ListOf {
-            edges: self.edges,
-            variant: template.kept.number(&key.concat()),
-            also: self.also.clone(),
-        }
-    }
 }
 
 /// Candidates that were named.
@@ -697,7 +662,7 @@ impl<K: Feeds> World<'_, K> {
             Choice::Direct => return Err(Why::Cheaper),
             Choice::Retired(retired) => return Err(Why::Retired(retired)),
         };
-        if let Some(query) = wishes.asks(&found) {
+        if let Some(query) = wishes.asks(template, &found) {
             let listing = Stage::Listing(subject, wishes, found, choice);
             return Ok((listing, ask(vec![query])));
         }
