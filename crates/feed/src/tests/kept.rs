@@ -152,8 +152,8 @@ fn conditions_about_edges_are_asked_of_the_server_as_they_stand() {
             "SELECT DISTINCT `f`.`author` FROM `follower` `f` WHERE ((f.accepted = 1 OR f.author > 9)) AND `f`.`reader` = ",
         ),
         (
-            "WHERE (m.user_id = 5 OR m.user_id IN (SELECT author FROM follower f WHERE f.reader = 5 AND NOT f.accepted = 0))",
-            "SELECT DISTINCT f.`author` FROM `follower` f WHERE (NOT f.accepted = 0) AND f.`reader` = ",
+            "WHERE (m.user_id = 5 OR m.user_id IN (SELECT author FROM follower f WHERE f.reader = 5 AND NOT (f.accepted = 0)))",
+            "SELECT DISTINCT f.`author` FROM `follower` f WHERE (NOT (f.accepted = 0)) AND f.`reader` = ",
         ),
         (
             "WHERE m.user_id IN (SELECT author FROM follower WHERE reader = 5 AND accepted>? AND accepted < 9)",
