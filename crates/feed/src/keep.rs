@@ -6,11 +6,11 @@
 
 use std::ops::Range;
 
-use crate::authors::Search;
+use crate::authors::{Authors, Search};
 use crate::bind::{Statement, Types};
 use crate::bounds::{self, Bound, Ordered};
 use crate::chosen::Chosen;
-use crate::equal::conjuncts;
+use crate::equal::{Equal, conjuncts};
 use crate::query::{Column, Comparison, Condition, Item, Operand, Query, Rows, Says};
 use crate::refers::{Refer, Tables};
 use crate::scope::{Of, Scope, Seen};
@@ -33,6 +33,8 @@ pub struct Keep {
 pub(crate) struct Look<'a> {
     pub(crate) scope: &'a Scope<'a>,
     pub(crate) search: &'a Search<'a>,
+    /// Of whom memory names messages.
+    pub(crate) authors: &'a Authors,
     pub(crate) order: Ordered,
 }
 
@@ -49,6 +51,7 @@ impl<'a> Look<'a> {
             .filter(|seen| seen.number != message)
             .partition(|seen| !seen.source.outer && is_edge(seen.number));
         let Said {
+            says,
             mut apart,
             mut rest,
             chosen,
@@ -57,6 +60,10 @@ impl<'a> Look<'a> {
             [edge] => self.joined(holds, edge)?,
             _ => return None,
         };
+        // Rows are told apart by what other conditions say, so the messages are those of everyone whom these name, and of nobody else.
+        if self.named(&says).as_ref() != Some(self.authors) {
+            return None;
+        }
         let authors = edges.first().and_then(|edge| {
             let (_, author) = self.search.edge(edge.number, self.scope)?;
             Some(author)
@@ -99,6 +106,13 @@ impl<'a> Look<'a> {
         })
     }
 
+    /// Whose messages follow from these conditions alone.
+    fn named(&self, says: &[&'a Condition]) -> Option<Authors> {
+        let mut equal = Equal::default();
+        equal.learn(says, self.scope);
+        self.search.of_rows(says, self.scope, &equal)
+    }
+
     /// Where it is said whose messages are wanted, and the other conditions.
     fn said(&self, holds: &[&'a Condition]) -> Option<Said<'a>> {
         let is_exact = |one: &&Condition| self.is_exact(one, &mut Vec::new());
@@ -120,6 +134,7 @@ impl<'a> Look<'a> {
             _ => return None,
         };
         Some(Said {
+            says: vec![said],
             apart: vec![said.words.clone()],
             rest,
             chosen,
@@ -133,23 +148,23 @@ impl<'a> Look<'a> {
             let of = self.scope.resolve(column);
             of.is_ok_and(|of| of.table == edge.number)
         };
-        let (mut joins, mut readers, mut rest) = (0, Vec::new(), Vec::new());
-        let mut conditions = Vec::new();
+        let (mut joins, mut readers) = (Vec::new(), Vec::new());
+        let (mut conditions, mut rest) = (Vec::new(), Vec::new());
         for condition in holds {
             if self.is_exact(condition, &mut Vec::new()) {
                 return None;
             }
             if self.equates(condition, author, self.scope) {
-                joins += 1;
+                joins.push(*condition);
             } else if is_value(condition, reader, self.scope) {
-                readers.push(condition.words.clone());
+                readers.push(*condition);
             } else if is_own(condition, &of_edge) && !is_of_literals(condition) {
                 conditions.push(condition.words.clone());
             } else {
                 rest.push(*condition);
             }
         }
-        let (1, [reader]) = (joins, readers.as_slice()) else {
+        let ([join], [reader]) = (joins.as_slice(), readers.as_slice()) else {
             return None;
         };
         let chosen = match conditions.is_empty() {
@@ -158,7 +173,8 @@ impl<'a> Look<'a> {
         };
         let chosen_words = chosen.iter().flat_map(|it| it.conditions.iter().cloned());
         Some(Said {
-            apart: [reader.clone()].into_iter().chain(chosen_words).collect(),
+            says: vec![join, reader],
+            apart: [reader.words.clone()].into_iter().chain(chosen_words).collect(),
             rest,
             chosen,
         })
@@ -234,6 +250,7 @@ impl<'a> Look<'a> {
 
 /// What says whose messages are wanted.
 struct Said<'a> {
+    says: Vec<&'a Condition>,
     /// No row depends on it.
     apart: Vec<Range<usize>>,
     /// The other conditions.

@@ -122,6 +122,7 @@ pub fn shape(
     let look = keep::Look {
         scope: &scope,
         search: &search,
+        authors: &authors,
         order,
     };
     let keep = look.keep(query, &holds).filter(|_| !ties);

@@ -90,6 +90,10 @@ fn rows_that_depend_on_more_are_not_kept() {
         "m.user_id IN (1,2) AND m.user_id IN (2,3)",
         "m.user_id IN (SELECT author FROM follower WHERE reader = 5) AND m.user_id = 3",
         "(m.user_id = 7 OR (m.user_id = 8 AND m.hidden = 0))",
+        // Authors whom another condition names, among whom the one about the reader decides.
+        "m.user_id IN (SELECT author FROM follower WHERE reader = 5) AND m.user_id = m.hidden AND m.hidden = 3",
+        "m.user_id = m.hidden AND m.hidden IN (1,2) AND m.user_id IN (SELECT author FROM follower WHERE reader = 5)",
+        "(m.user_id = 7 OR (m.user_id = 8 AND m.hidden = 0)) AND m.user_id IN (SELECT author FROM follower WHERE reader = 5)",
     ] {
         assert_eq!(of(condition), None, "{condition}");
     }
@@ -267,6 +271,22 @@ fn rows_may_be_made_of_those_that_the_message_refers_to() {
             "m.*",
             "message m LEFT JOIN users u ON u.id = m.user_id AND m.created_at < NOW()",
             "m.user_id = 7",
+        ),
+        // One author, whom the reader follows or does not.
+        (
+            "m.*, u.name",
+            "message m JOIN users u ON u.id = m.user_id",
+            "m.user_id IN (SELECT author FROM follower WHERE reader = 5) AND u.id = 3",
+        ),
+        (
+            "m.*, u.name",
+            "message m JOIN users u ON u.id = m.user_id AND u.id IN (3,4)",
+            "m.user_id IN (SELECT author FROM follower WHERE reader = 5)",
+        ),
+        (
+            "m.*, u.name",
+            &format!("{edge} JOIN users u ON u.id = f.author"),
+            "f.reader = 5 AND u.id = 3",
         ),
     ] {
         let text =
