@@ -180,11 +180,48 @@ fn tables_that_cannot_be_followed_are_asked_for() {
             assert_eq!(proxy.counts().of("feeds_kept"), before, "{table}");
         }
         let name = database.name();
-        proxy.wait_for_log(&format!(
-            "rows that show those of {name}.members are not kept"
-        ));
+        let said = format!("rows that show those of {name}.members are not kept");
+        proxy.wait_for_log(&said);
+        // It is said once by each of two, however often the log is followed anew.
+        for turn in 0..4 {
+            root.ok(&format!("ALTER TABLE statuses COMMENT 'turn {turn}'"));
+            kept(&proxy, &mut twin, PAGES[0]);
+        }
+        assert!(proxy.log().matches(&said).count() <= 2, "{}", proxy.log());
         // What stands beside them is followed as ever.
         kept(&proxy, &mut twin, PAGES[0]);
+    });
+}
+
+/// An author's messages are shown to those who follow them and to nobody else, also where something beside them names the author.
+#[test]
+fn who_follows_decides_beside_an_author_who_is_named() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "keptbesidenamed");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let mut root = database.connect();
+        root.ok("DELETE FROM followers WHERE profile_id IN (1, 2)");
+        root.ok("INSERT INTO followers (profile_id, following_id) VALUES (1, 5), (1, 6), (2, 6)");
+        let followed = "s.profile_id IN (SELECT following_id FROM followers WHERE profile_id = R)";
+        let edges = "JOIN followers f ON f.following_id = s.profile_id AND f.profile_id = R";
+        let beside = "SELECT s.id, p.name FROM statuses s JOIN profiles p ON p.id = s.profile_id";
+        for statement in [
+            format!("{beside} WHERE {followed} AND p.id = 5"),
+            format!("{beside} AND p.id IN (5, 6) WHERE {followed}"),
+            format!("{beside} {edges} WHERE p.id = 5"),
+            format!(
+                "SELECT s.id FROM statuses s WHERE s.profile_id = s.likes AND s.likes = 5 AND {followed}"
+            ),
+        ] {
+            let of = |reader| {
+                let statement = statement.replace("= R", &format!("= {reader}"));
+                format!("{statement} ORDER BY s.id DESC LIMIT 5")
+            };
+            narrowed(&proxy, &mut twin.proxied, &of(1));
+            for turn in 0..160 {
+                same_rows(&mut twin, &of(1 + turn / 40 % 2));
+            }
+        }
     });
 }
 

@@ -273,11 +273,12 @@ impl Session {
             referred: &want.referred,
         };
         let part = (want.offset, want.limit);
-        let counting = |ids: &[u64], authors: &[u64]| match &want.list {
+        let authors = want.counting.as_ref().map(|(_, authors)| &**authors);
+        let counting = |ids: &[u64], authors: &[u64]| match &want.counting {
             None => Some(None),
-            Some(list) => Some(Some(list.look(&rows)??.of(ids, authors))),
+            Some((list, _)) => Some(Some(list.look(&rows)??.of(ids, authors))),
         };
-        let own = counting(&want.named, &want.written_by)?;
+        let own = counting(&want.named, authors.unwrap_or_default())?;
         let own = own.as_deref().unwrap_or(&want.named);
         if !rows.has_page(of, own, want.all, part) {
             return None;

@@ -174,7 +174,10 @@ impl<'a> Look<'a> {
         let chosen_words = chosen.iter().flat_map(|it| it.conditions.iter().cloned());
         Some(Said {
             says: vec![join, reader],
-            apart: [reader.words.clone()].into_iter().chain(chosen_words).collect(),
+            apart: [reader.words.clone()]
+                .into_iter()
+                .chain(chosen_words)
+                .collect(),
             rest,
             chosen,
         })

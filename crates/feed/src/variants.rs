@@ -113,11 +113,10 @@ impl Learned {
     }
 }
 
-/// Where the flags stand in a column definition, from its end: behind them come the decimals and two bytes of nothing.
-const FLAGS_FROM_END: usize = 5;
-
-fn flags_at(definition: &[u8]) -> Option<usize> {
-    definition.len().checked_sub(FLAGS_FROM_END)
+/// Where the flags stand in the payload of a column definition: behind them come the decimals and two bytes of nothing.
+#[must_use]
+pub fn flags_at(definition: &[u8]) -> Option<usize> {
+    definition.len().checked_sub(5)
 }
 
 impl Columns {

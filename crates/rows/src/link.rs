@@ -5,6 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
+use crate::shard::Shard;
 use crate::{Kept, Message, Rows, Variant};
 
 /// That a row was made of another one, or of none.
@@ -80,10 +81,7 @@ impl Rows {
     /// A link to a row as it is now: whoever makes one knows that it has not changed since it was read.
     pub fn link(&self, other: Message) -> Link {
         let (hash, mut shard) = self.of(other);
-        let known = shard
-            .look(other, STAMP, hash)
-            .and_then(|(kept, _)| stamp(kept));
-        let stamp = known.unwrap_or_else(|| {
+        let stamp = stamp(&mut shard, other, hash).unwrap_or_else(|| {
             let new = self.stamps.fetch_add(1, Ordering::Relaxed) + 1;
             let bytes = new.to_le_bytes();
             let kept = Kept::Row(bytes.get(..STAMP_BYTES).unwrap_or_default());
@@ -104,14 +102,13 @@ impl Rows {
         }
         let other = (place, link.key);
         let (hash, mut shard) = self.of(other);
-        let known = shard
-            .look(other, STAMP, hash)
-            .and_then(|(kept, _)| stamp(kept));
-        known == Some(link.stamp)
+        stamp(&mut shard, other, hash) == Some(link.stamp)
     }
 }
 
-fn stamp(kept: Kept<'_>) -> Option<u64> {
+/// The stamp of a row, where it has one.
+fn stamp(shard: &mut Shard, other: Message, hash: u64) -> Option<u64> {
+    let (kept, _) = shard.look(other, STAMP, hash)?;
     match kept {
         Kept::Row(bytes) => bytes.first_chunk().map(stamp_of),
         Kept::Passes | Kept::FilteredOut => None,

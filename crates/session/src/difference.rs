@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use headwater_feed::variants::KEY_FLAGS;
+use headwater_feed::variants::{Ends, KEY_FLAGS, flags_at};
 use headwater_wire::capability::Capabilities;
 use headwater_wire::reply::layout::{Layout, Parts, put};
 use headwater_wire::status;
@@ -31,9 +31,7 @@ impl fmt::Display for Difference {
 }
 
 /// Status flags that follow the plan, or how long it took.
-const PASSING: u16 = status::NO_GOOD_INDEX | status::NO_INDEX | status::QUERY_WAS_SLOW;
-/// Where flags stand in a column definition, from the end.
-const FLAGS_FROM_END: usize = 5;
+const PASSING: u16 = Ends::FLAGS | status::QUERY_WAS_SLOW;
 
 /// How a page differs from the server's reply; `None`: in nothing but what follows the server's plan. Both ended well.
 #[must_use]
@@ -60,12 +58,8 @@ fn lasting(reply: &[u8], capabilities: Capabilities) -> Option<Vec<u8>> {
     let layout = Layout::read(reply, capabilities)?;
     let mut reply = reply.to_vec();
     for definition in layout.definitions.iter().flatten() {
-        put(
-            &mut reply,
-            definition.end.checked_sub(FLAGS_FROM_END)?,
-            KEY_FLAGS,
-            0,
-        );
+        let flags = flags_at(reply.get(definition.clone())?)?;
+        put(&mut reply, definition.start + flags, KEY_FLAGS, 0);
     }
     for at in layout.columns_end.into_iter().chain([layout.last]) {
         put(&mut reply, at, PASSING, 0);

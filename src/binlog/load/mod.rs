@@ -85,7 +85,7 @@ async fn work(binlog: Arc<Binlog>, loads: Arc<Mutex<mpsc::Receiver<Load>>>) {
         control: Control::new(Purpose::Loads),
         generation: Generation::default(),
         backlog: Backlog::default(),
-        said: None,
+        said: HashMap::new(),
     };
     loop {
         let mut taken = Vec::new();
@@ -114,8 +114,8 @@ struct Loader {
     control: Control,
     generation: Generation,
     backlog: Backlog,
-    /// The last trouble that was logged.
-    said: Option<String>,
+    /// The last trouble that was logged of a place, or of a table that messages refer to.
+    said: HashMap<PlaceId, String>,
 }
 
 /// Pages that calls wait for, with those who wait.
@@ -164,12 +164,29 @@ impl Loader {
 
     fn complain(&mut self, place: &Place, done: Result<(), BinlogError>) {
         if let Err(error) = done {
-            let text = format!("{}: {error}", place.database());
-            if self.said.as_ref() != Some(&text) {
-                tracing::warn!("memory cannot be filled for {text}");
-                self.said = Some(text);
-            }
+            let database = place.database();
+            let text = format!("memory cannot be filled for {database}: {error}");
+            self.warn(place.number(), text);
         }
+    }
+
+    /// Says it once.
+    fn warn(&mut self, number: PlaceId, text: String) {
+        if self.said.get(&number) != Some(&text) {
+            tracing::warn!("{text}");
+            self.said.insert(number, text);
+        }
+    }
+
+    /// Asks for it again after this time, if nobody else does: all is asked for anew when the log is followed anew.
+    fn again(&self, load: Load, after: Duration) {
+        let (binlog, generation) = (Arc::clone(&self.binlog), self.generation);
+        tokio::spawn(async move {
+            tokio::time::sleep(after).await;
+            if binlog.state().following.is_current(generation) {
+                let _ = binlog.loads.try_send(load);
+            }
+        });
     }
 
     /// The server and a connection to it; `None` while its log is not followed.
@@ -192,11 +209,7 @@ impl Loader {
         };
         let done = self.learn(&place).await;
         if done.is_err() {
-            let binlog = Arc::clone(&self.binlog);
-            tokio::spawn(async move {
-                tokio::time::sleep(RETRY).await;
-                let _ = binlog.loads.try_send(Load::Schema(number));
-            });
+            self.again(Load::Schema(number), RETRY);
         }
         self.complain(&place, done);
     }
@@ -208,12 +221,9 @@ impl Loader {
         };
         if let Err(error) = self.learn_referred(&table).await {
             let (database, name) = (&table.database, &table.table);
-            tracing::warn!("rows that show those of {database}.{name} are not kept: {error}");
-            let binlog = Arc::clone(&self.binlog);
-            tokio::spawn(async move {
-                tokio::time::sleep(RETRY_REFERRED).await;
-                let _ = binlog.loads.try_send(Load::Referred(number));
-            });
+            let text = format!("rows that show those of {database}.{name} are not kept: {error}");
+            self.warn(number, text);
+            self.again(Load::Referred(number), RETRY_REFERRED);
         }
     }
 

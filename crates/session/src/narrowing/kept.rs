@@ -35,10 +35,8 @@ pub struct PageWant {
     pub variant: Variant,
     /// The places of rows that they are made of.
     pub referred: Arc<[PlaceId]>,
-    /// Whose the messages are, one by one.
-    pub written_by: Vec<u64>,
-    /// Which authors count, where not all do.
-    pub list: Option<ListOf>,
+    /// Which authors count, where not all do, and whose the messages are, one by one.
+    pub counting: Option<(ListOf, Vec<u64>)>,
     /// What stands in front of the rows, and which number the first of them has.
     pub frame: Arc<Frame>,
     /// OFFSET.
@@ -117,8 +115,9 @@ impl<K: Feeds> World<'_, K> {
             all: found.all,
             variant,
             referred: Arc::clone(&template.referred),
-            written_by: found.written_by.clone(),
-            list: keeping.list(template, found),
+            counting: keeping
+                .list(template, found)
+                .map(|list| (list, found.written_by.clone())),
             frame,
             offset: wishes.asked.offset,
             limit: wishes.asked.limit,
@@ -197,11 +196,7 @@ impl<K: Feeds> World<'_, K> {
         let (frame, rows) = kept::read(bytes, &parts, binary, id, among)?;
         let refers = &template.shape.keep.as_ref()?.refers;
         let others = (&refers[..], &template.referred[..]);
-        let mut others = Others::read(bytes, &parts, binary, id, others)?;
-        if !refers.is_empty() {
-            let authors = found.ids.iter().zip(&found.written_by);
-            others.authors = authors.map(|(id, author)| (*id, *author)).collect();
-        }
+        let others = Others::read(bytes, &parts, binary, (id, found), others)?;
         Some(Fill {
             kept: Arc::clone(&template.kept),
             key: keeping.under(found),
@@ -280,7 +275,7 @@ impl Others {
         bytes: &[u8],
         parts: &Parts,
         binary: bool,
-        message: OwnColumn<'_>,
+        (message, found): (OwnColumn<'_>, &Found),
         (refers, places): (&[Refer], &[PlaceId]),
     ) -> Option<Others> {
         let each = refers.iter().zip(places).map(|(refer, place)| {
@@ -294,8 +289,10 @@ impl Others {
                 decides: refer.decides,
             })
         });
+        let authors = found.ids.iter().zip(&found.written_by);
+        let authors = authors.filter(|_| !refers.is_empty());
         Some(Others {
-            authors: HashMap::new(),
+            authors: authors.map(|(id, author)| (*id, *author)).collect(),
             each: each.collect::<Option<_>>()?,
             kinds: column::kinds(bytes, &parts.definitions)?,
             binary,
