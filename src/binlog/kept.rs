@@ -83,23 +83,20 @@ impl Binlog {
             return;
         }
         let following = &state.following;
-        if let Some(chosen) = &fill.chosen {
-            let edges = chosen.list.edges;
-            if !following.tells_of(edges.0) || !following.has_kept(mark, edges) {
-                return;
-            }
-            if let Some(told) = &chosen.told {
-                chosen.list.keep(rows, told.as_deref());
+        let is_same = |row: Message| following.tells_of(row.0) && following.has_kept(mark, row);
+        if !fill.lists.iter().all(|asked| is_same(asked.list.whose)) {
+            return;
+        }
+        for asked in &fill.lists {
+            if let Some(told) = &asked.told {
+                asked.list.keep(rows, told.as_deref());
             }
         }
         let variant = fill.variant();
         for (told, kept) in fill.told(answer) {
             let message = (place.number(), told.id);
             let mut others = told.made_of.iter().flatten();
-            let is_same = following.has_kept(mark, message)
-                && others
-                    .all(|other| following.tells_of(other.0) && following.has_kept(mark, *other));
-            if is_same {
+            if following.has_kept(mark, message) && others.all(|other| is_same(*other)) {
                 let link =
                     |other: &Option<Message>| other.map_or(Link::NONE, |other| rows.link(other));
                 let links: Vec<Link> = told.made_of.iter().map(link).collect();

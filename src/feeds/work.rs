@@ -10,7 +10,6 @@ use super::database::Served;
 use super::stranger::Stranger;
 use super::{Auto, Feeds, Found, Inbox, Is, State, databases_query};
 use crate::catalogue::{Catalogue, ServiceError};
-use crate::feed::authors::Follow;
 use crate::feed::check;
 use crate::feed::facts::{self, Tables, Told};
 use crate::feed::keep::Keep;
@@ -234,15 +233,14 @@ impl Worker<'_> {
                 Ok(mut shape) => {
                     let keeps = self.feeds.rows.keeps(&tables.database, &names.message);
                     let keep = shape.keep.as_ref().filter(|_| keeps);
-                    let follow = names.follow.as_ref();
-                    let others = keep.and_then(|keep| self.others(keep, follow, &tables));
+                    let others = keep.and_then(|keep| self.others(keep, &tables));
                     if others.is_none() {
                         shape.keep = None;
                     }
-                    let (referred, edges) = others.unwrap_or_default();
+                    let (referred, lists) = others.unwrap_or_default();
                     let template =
                         Template::new(number, tables.database.clone(), names, *types, shape, named);
-                    let template = template.referring(referred, edges);
+                    let template = template.referring(referred, lists);
                     let template = template.counted(Tallies {
                         own: Arc::clone(own),
                         feed: Arc::clone(&feed.counted),
@@ -257,15 +255,10 @@ impl Worker<'_> {
         Some((version, Err(refused)))
     }
 
-    /// The places of rows that a template's are made of, and of the edges of which not all count. `None`: not all of them can be
-    /// followed.
-    fn others(
-        &self,
-        keep: &Keep,
-        follow: Option<&Follow>,
-        tables: &Tables,
-    ) -> Option<(Vec<PlaceId>, Option<PlaceId>)> {
-        if keep.refers.len() > MOST_LINKS {
+    /// The places of rows that a template's are made of, and of those that its lists of authors are made of. `None`: not all of them can
+    /// be followed.
+    fn others(&self, keep: &Keep, tables: &Tables) -> Option<(Vec<PlaceId>, Vec<PlaceId>)> {
+        if keep.refers.len() > MOST_LINKS || keep.lists.len() > MOST_LINKS {
             return None;
         }
         let place = |table: &str, id: &str| {
@@ -281,14 +274,11 @@ impl Worker<'_> {
             follows.then(|| binlog.refer(table))?
         };
         let refers = keep.refers.iter().map(|it| place(&it.table, &it.id));
-        let edges = match (&keep.chosen, follow) {
-            (None, _) => None,
-            (Some(_), follow) => {
-                let follow = follow?;
-                Some(place(&follow.table, &follow.reader)?)
-            }
-        };
-        Some((refers.collect::<Option<_>>()?, edges))
+        let lists = keep.lists.iter().map(|it| place(&it.table, &it.whose));
+        Some((
+            refers.collect::<Option<_>>()?,
+            lists.collect::<Option<_>>()?,
+        ))
     }
 
     /// True where a text that no feed serves is one of a feed that was not known, and is one now.

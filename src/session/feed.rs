@@ -7,6 +7,7 @@ use headwater_rows::{Of, Page};
 
 use super::counts::Event;
 use super::kept::{Fill, Paged};
+use super::lists::passing;
 use super::machine::Part;
 use super::narrowing::{
     Feeds, Found, Input, Known, Narrowing, Need, PageWant, Policy, Reply, Told, Want,
@@ -198,10 +199,14 @@ impl Session {
             tied: candidates.named.tied,
             authors: candidates.authors.len(),
             written_by: candidates.named.authors,
-            listed: want.list.as_ref().and_then(|list| {
-                let list = list.of(&want.template, candidates.mark.generation());
-                list.look(binlog.rows()?)
-            }),
+            listed: want
+                .lists
+                .iter()
+                .map(|list| {
+                    let list = list.of(&want.template, candidates.mark.generation());
+                    list.look(binlog.rows()?)
+                })
+                .collect(),
             generation: candidates.mark.generation(),
         };
         let (readers, authors) = (wish.readers, candidates.authors);
@@ -273,12 +278,16 @@ impl Session {
             referred: &want.referred,
         };
         let part = (want.offset, want.limit);
-        let authors = want.counting.as_ref().map(|(_, authors)| &**authors);
-        let counting = |ids: &[u64], authors: &[u64]| match &want.counting {
+        let authors = want.lists.as_ref().map(|(_, authors)| &**authors);
+        let own_of = |ids: &[u64], authors: &[u64]| match &want.lists {
             None => Some(None),
-            Some((list, _)) => Some(Some(list.look(&rows)??.of(ids, authors))),
+            Some((lists, _)) => {
+                let lists = lists.iter().map(|list| list.look(&rows)?);
+                let lists: Vec<_> = lists.collect::<Option<_>>()?;
+                Some(Some(passing(&lists, ids, authors)))
+            }
         };
-        let own = counting(&want.named, authors.unwrap_or_default())?;
+        let own = own_of(&want.named, authors.unwrap_or_default())?;
         let own = own.as_deref().unwrap_or(&want.named);
         if !rows.has_page(of, own, want.all, part) {
             return None;
@@ -286,7 +295,7 @@ impl Session {
         let frame = &want.frame;
         let make = |named: &Named| {
             let front = (frame.head.clone(), frame.sequence);
-            let own = counting(&named.ids, &named.authors)?;
+            let own = own_of(&named.ids, &named.authors)?;
             let own = own.as_deref().unwrap_or(&named.ids);
             rows.page(of, own, named.all, part, front)
         };

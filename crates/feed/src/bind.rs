@@ -185,6 +185,15 @@ impl Statement<'_> {
         }
     }
 
+    /// A whole number from 0 on.
+    pub(crate) fn number(&self, literal: Literal) -> Option<u64> {
+        let from_zero = Integer {
+            bits: 64,
+            signed: false,
+        };
+        self.integer(literal, from_zero)
+    }
+
     fn count(&self, at: usize) -> Option<u64> {
         match self.words.words.get(at)?.is {
             Is::Number => std::str::from_utf8(self.words.text(at, self.text))

@@ -9,9 +9,9 @@ use std::ops::Range;
 use crate::authors::{Authors, Search};
 use crate::bind::{Statement, Types};
 use crate::bounds::{self, Bound, Ordered};
-use crate::chosen::Chosen;
-use crate::equal::{Equal, conjuncts};
-use crate::query::{Column, Comparison, Condition, Item, Operand, Query, Rows, Says};
+use crate::equal::Equal;
+use crate::lists::{AuthorList, Lists, is_of_literals, is_own, owns, value};
+use crate::query::{Column, Condition, Item, Operand, Query, Says};
 use crate::refers::{Refer, Tables};
 use crate::scope::{Of, Scope, Seen};
 use crate::words::{Is, Members, Word};
@@ -25,8 +25,8 @@ pub struct Keep {
     bounds: Vec<(Range<usize>, Vec<Bound>)>,
     /// Rows of other tables that they are made of.
     pub refers: Vec<Refer>,
-    /// Which of a reader's edges count, where not all do: then the authors are asked for.
-    pub chosen: Option<Chosen>,
+    /// Authors whom the server is asked for: those whose edges count, where not all do, and those who are blocked.
+    pub lists: Vec<AuthorList>,
 }
 
 /// What is looked at.
@@ -47,14 +47,14 @@ impl<'a> Look<'a> {
         let message = self.search.author.table;
         let is_edge = |number| self.search.edge(number, self.scope).is_some();
         let others = self.scope.own().iter();
-        let (edges, others): (Vec<_>, Vec<_>) = others
+        let (edges, mut others): (Vec<_>, Vec<_>) = others
             .filter(|seen| seen.number != message)
             .partition(|seen| !seen.source.outer && is_edge(seen.number));
         let Said {
             says,
             mut apart,
             mut rest,
-            chosen,
+            mut lists,
         } = match edges.as_slice() {
             [] => self.said(holds)?,
             [edge] => self.joined(holds, edge)?,
@@ -64,6 +64,7 @@ impl<'a> Look<'a> {
         if self.named(&says).as_ref() != Some(self.authors) {
             return None;
         }
+        self.blocked(&mut others, &mut rest, &mut apart, &mut lists);
         let authors = edges.first().and_then(|edge| {
             let (_, author) = self.search.edge(edge.number, self.scope)?;
             Some(author)
@@ -102,8 +103,40 @@ impl<'a> Look<'a> {
             bounds: bounds.collect(),
             apart,
             refers,
-            chosen,
+            lists,
         })
+    }
+
+    /// Takes out what says no more than whose messages do not pass, whoever else's do.
+    fn blocked(
+        &self,
+        others: &mut Vec<&Seen<'a>>,
+        rest: &mut Vec<&'a Condition>,
+        apart: &mut Vec<Range<usize>>,
+        lists: &mut Vec<AuthorList>,
+    ) {
+        rest.retain(|condition| {
+            let list = self.lists().blocked(condition).or_else(|| {
+                let not_found = |seen: &&Seen<'a>| self.lists().not_found(seen, condition);
+                let (at, list) = (0..)
+                    .zip(&*others)
+                    .find_map(|(at, seen)| Some((at, not_found(seen)?)))?;
+                let seen: &Seen<'a> = others.remove(at);
+                apart.extend(seen.source.on.as_ref().map(|on| on.words.clone()));
+                Some(list)
+            });
+            apart.extend(list.is_some().then(|| condition.words.clone()));
+            let is_other = list.is_none();
+            lists.extend(list);
+            is_other
+        });
+    }
+
+    fn lists(&self) -> Lists<'_, 'a> {
+        Lists {
+            scope: self.scope,
+            search: self.search,
+        }
     }
 
     /// Whose messages follow from these conditions alone.
@@ -123,21 +156,17 @@ impl<'a> Look<'a> {
         };
         let mut followed = Vec::new();
         self.is_exact(said, &mut followed);
-        let some: Vec<_> = followed
-            .iter()
-            .filter(|it| !it.conditions.is_empty())
-            .collect();
-        let chosen = match (some.as_slice(), followed.len()) {
-            ([], _) => None,
-            // Beside others, whose edges count all.
-            ([chosen], 1) => Some((*chosen).clone()),
-            _ => return None,
-        };
+        let is_alone = followed.len() == 1;
+        followed.retain(|it| !it.conditions.is_empty());
+        // Others count beside those of a list if they are named themselves.
+        if !followed.is_empty() && !is_alone {
+            return None;
+        }
         Some(Said {
             says: vec![said],
             apart: vec![said.words.clone()],
             rest,
-            chosen,
+            lists: followed,
         })
     }
 
@@ -148,106 +177,59 @@ impl<'a> Look<'a> {
             let of = self.scope.resolve(column);
             of.is_ok_and(|of| of.table == edge.number)
         };
-        let (mut joins, mut readers) = (Vec::new(), Vec::new());
-        let (mut conditions, mut rest) = (Vec::new(), Vec::new());
+        let (mut joins, mut own, mut rest) = (Vec::new(), Vec::new(), Vec::new());
         for condition in holds {
             if self.is_exact(condition, &mut Vec::new()) {
                 return None;
             }
-            if self.equates(condition, author, self.scope) {
+            if self.lists().equated(condition, self.scope) == Some(author) {
                 joins.push(*condition);
-            } else if is_value(condition, reader, self.scope) {
-                readers.push(*condition);
             } else if is_own(condition, &of_edge) && !is_of_literals(condition) {
-                conditions.push(condition.words.clone());
+                own.push(*condition);
             } else {
                 rest.push(*condition);
             }
         }
-        let ([join], [reader]) = (joins.as_slice(), readers.as_slice()) else {
+        let list = self
+            .lists()
+            .of_edges(edge, (reader, author), &own, self.scope)?;
+        let [join] = joins.as_slice() else {
             return None;
         };
-        let chosen = match conditions.is_empty() {
-            true => None,
-            false => Some(Chosen::new(edge.source, conditions)?),
-        };
-        let chosen_words = chosen.iter().flat_map(|it| it.conditions.iter().cloned());
+        let is_value = |one: &&&Condition| value(one, self.scope, reader).is_some();
+        let says = [join].into_iter().chain(own.iter().filter(is_value));
         Some(Said {
-            says: vec![join, reader],
-            apart: [reader.words.clone()]
-                .into_iter()
-                .chain(chosen_words)
-                .collect(),
+            says: says.copied().collect(),
+            apart: own.iter().map(|one| one.words.clone()).collect(),
             rest,
-            chosen,
+            lists: Some(list)
+                .filter(|it| !it.conditions.is_empty())
+                .into_iter()
+                .collect(),
         })
     }
 
     /// True for a condition that says whose messages are wanted, and no more; notes each reader's edges that it speaks of.
-    fn is_exact(&self, condition: &'a Condition, followed: &mut Vec<Chosen>) -> bool {
+    fn is_exact(&self, condition: &'a Condition, followed: &mut Vec<AuthorList>) -> bool {
         match &condition.is {
             Says::Or(all) => all.iter().all(|one| self.is_exact(one, followed)),
             Says::In(operand, _, true) => is(operand, self.search.author, self.scope),
             Says::InRows(operand, rows, true) => {
-                let followed = self.followed(rows, false).map(|own| followed.push(own));
+                let followed = self
+                    .lists()
+                    .followed(rows, false)
+                    .map(|own| followed.push(own));
                 is(operand, self.search.author, self.scope) && followed.is_some()
             }
             Says::Exists(rows) => {
-                let followed = self.followed(rows, true).map(|own| followed.push(own));
+                let followed = self
+                    .lists()
+                    .followed(rows, true)
+                    .map(|own| followed.push(own));
                 followed.is_some()
             }
-            _ => is_value(condition, self.search.author, self.scope),
+            _ => value(condition, self.scope, self.search.author).is_some(),
         }
-    }
-
-    /// Rows of whom a reader follows, and what is said of the edges beside the reader; `equated`: those of the message's author alone, of
-    /// whatever columns.
-    fn followed(&self, rows: &'a Rows, equated: bool) -> Option<Chosen> {
-        let [source] = rows.sources.as_slice() else {
-            return None;
-        };
-        if source.outer || source.on.is_some() {
-            return None;
-        }
-        let inner = self.scope.within(&rows.sources, self.search.schema).ok()?;
-        let table = inner.own().first()?.number;
-        let (reader, author) = self.search.edge(table, &inner)?;
-        let mut all = Vec::new();
-        if let Some(filter) = &rows.filter {
-            conjuncts(filter, &mut all);
-        }
-        let of_edge = |column: &Column| inner.resolve(column).is_ok_and(|of| of.table == table);
-        let (mut values, mut joins, mut conditions) = (0, 0, Vec::new());
-        for one in all {
-            if is_value(one, reader, &inner) {
-                values += 1;
-            } else if self.equates(one, author, &inner) {
-                joins += 1;
-            } else if is_own(one, &of_edge) && !is_of_literals(one) {
-                conditions.push(one.words.clone());
-            } else {
-                return None;
-            }
-        }
-        let shows = |column: &Column| inner.resolve(column) == Ok(author);
-        let fits = match equated {
-            true => joins == 1,
-            false => joins == 0 && rows.columns.first().is_some_and(shows),
-        };
-        match (fits && values == 1, conditions.is_empty()) {
-            (false, _) => None,
-            (true, true) => Some(Chosen::all(source)),
-            (true, false) => Chosen::new(source, conditions),
-        }
-    }
-
-    /// True for `edge.author = message.author`.
-    fn equates(&self, condition: &Condition, edge: Of, scope: &Scope<'_>) -> bool {
-        let Says::Compare(left, Comparison::Equal, right) = &condition.is else {
-            return false;
-        };
-        let are = |a, b| is(a, edge, scope) && is(b, self.search.author, scope);
-        are(left, right) || are(right, left)
     }
 }
 
@@ -258,55 +240,11 @@ struct Said<'a> {
     apart: Vec<Range<usize>>,
     /// The other conditions.
     rest: Vec<&'a Condition>,
-    chosen: Option<Chosen>,
-}
-
-/// True for a condition without a column: it is about no table.
-fn is_of_literals(condition: &Condition) -> bool {
-    is_own(condition, &|_| false)
-}
-
-/// True for a condition about such columns and literals alone.
-fn is_own(condition: &Condition, own: &impl Fn(&Column) -> bool) -> bool {
-    match &condition.is {
-        Says::And(all) | Says::Or(all) => all.iter().all(|one| is_own(one, own)),
-        Says::Not(one) => is_own(one, own),
-        Says::Compare(left, _, right) => owns([left, right], own),
-        Says::Pairs(left, _, right) => owns(left.iter().chain(right), own),
-        Says::Between(operand, from, to, _) => owns([operand, from, to], own),
-        Says::Null(operand, _) | Says::Like(operand, ..) | Says::In(operand, ..) => {
-            owns([operand], own)
-        }
-        Says::Truth(column) => own(column),
-        Says::InRows(..) | Says::Exists(_) => false,
-    }
-}
-
-fn owns<'o>(
-    operands: impl IntoIterator<Item = &'o Operand>,
-    own: &impl Fn(&Column) -> bool,
-) -> bool {
-    operands.into_iter().all(|operand| match operand {
-        Operand::Column(column) => own(column),
-        Operand::Literal(_) => true,
-        Operand::Coalesce(all) => owns(all, own),
-        Operand::Now => false,
-    })
+    lists: Vec<AuthorList>,
 }
 
 fn is(operand: &Operand, of: Of, scope: &Scope<'_>) -> bool {
     matches!(operand, Operand::Column(column) if scope.resolve(column) == Ok(of))
-}
-
-/// True for `column = 7`.
-fn is_value(condition: &Condition, of: Of, scope: &Scope<'_>) -> bool {
-    match &condition.is {
-        Says::Compare(column @ Operand::Column(_), Comparison::Equal, Operand::Literal(_))
-        | Says::Compare(Operand::Literal(_), Comparison::Equal, column @ Operand::Column(_)) => {
-            is(column, of, scope)
-        }
-        _ => false,
-    }
 }
 
 impl Keep {

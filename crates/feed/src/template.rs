@@ -32,8 +32,8 @@ pub struct Template {
     pub kept: Arc<KeptRows>,
     /// The places of those that they are made of beside the messages', as [`crate::keep::Keep::refers`] has them.
     pub referred: Arc<[PlaceId]>,
-    /// The place of readers' edges, where the server is asked which of them count.
-    pub edges: Option<PlaceId>,
+    /// The places of readers' rows in the tables of its lists of authors, as [`crate::keep::Keep::lists`] has them.
+    pub lists: Arc<[PlaceId]>,
     counted: Tallies,
     learned: Mutex<Learned>,
 }
@@ -116,18 +116,18 @@ impl Template {
             tables,
             kept: Arc::default(),
             referred: Arc::default(),
-            edges: None,
+            lists: Arc::default(),
             counted: Tallies::default(),
             learned: Mutex::default(),
         }
     }
 
-    /// The same, whose rows are made of these places' as well, and whose readers' edges are told of in that one.
+    /// The same, whose rows are made of these places' as well, and whose lists are told of in those.
     #[must_use]
-    pub fn referring(self, referred: Vec<PlaceId>, edges: Option<PlaceId>) -> Template {
+    pub fn referring(self, referred: Vec<PlaceId>, lists: Vec<PlaceId>) -> Template {
         Template {
             referred: referred.into(),
-            edges,
+            lists: lists.into(),
             ..self
         }
     }

@@ -12,7 +12,7 @@ use headwater_wire::response::OkPacket;
 use headwater_wire::resultset::column;
 use headwater_wire::status;
 
-use crate::chosen::ListOf;
+use crate::lists::ListOf;
 
 /// Rows of a page, behind what stands in front of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,20 +36,20 @@ pub struct Fill {
     pub frame: Frame,
     /// What is told of each message.
     pub rows: Vec<OfMessage>,
-    /// Whose messages it tells of, where not all of the reader's authors count.
-    pub chosen: Option<Chosen>,
+    /// Lists of authors beside those whom a reader follows: it tells of no messages of whom they have not pass.
+    pub lists: Vec<AskedList>,
 }
 
-/// Whose messages an answer tells of.
+/// A list of authors.
 #[derive(Clone, Debug)]
-pub struct Chosen {
+pub struct AskedList {
     /// Under what that is kept.
     pub list: ListOf,
     /// What the server said of it; `None`: it was not asked.
     pub told: Option<Told>,
 }
 
-/// What the server said of a reader's authors: these, or too many.
+/// What the server said of a list: these authors, or what cannot be kept, such as too many.
 pub type Told = Option<Vec<u64>>;
 
 /// What an answer tells of a message, and what that is made of.

@@ -3,7 +3,6 @@
 //! No IO and no clock: packets in, steps out. What moves the bytes is `headwater::session`.
 
 pub mod asked;
-pub mod chosen;
 pub mod commands;
 pub mod difference;
 mod dump;
@@ -14,6 +13,7 @@ mod idle;
 pub mod kept;
 mod known;
 pub mod legs;
+pub mod lists;
 pub mod login;
 pub mod machine;
 pub mod narrowing;

@@ -85,7 +85,7 @@ fn rows_that_depend_on_more_are_not_kept() {
     for condition in [
         "m.user_id IN (SELECT author FROM follower WHERE reader = 5 AND accepted = m.hidden)",
         "m.user_id = 7 AND m.created_at < NOW()",
-        "m.user_id = 7 AND m.user_id NOT IN (SELECT whom FROM block WHERE who = 7)",
+        "m.user_id = 7 AND m.user_id NOT IN (SELECT whom FROM block WHERE who = m.hidden)",
         "m.user_id = 7 AND EXISTS (SELECT 1 FROM tag WHERE tag.message_id = m.id)",
         "m.user_id IN (1,2) AND m.user_id IN (2,3)",
         "m.user_id IN (SELECT author FROM follower WHERE reader = 5) AND m.user_id = 3",
@@ -128,7 +128,7 @@ fn messages_may_be_joined_with_edges_and_nothing_else() {
     }
 }
 
-/// The question which authors count, up to the reader. `None`: all do, or no rows are kept.
+/// The questions which authors count, or are blocked, up to the reader. `None`: all count, or no rows are kept.
 fn asks(text: &str) -> Option<String> {
     let shape = shaped(text, false).unwrap_or_else(|refused| panic!("{refused:?}: {text}"));
     let (words, _) = read(text);
@@ -138,8 +138,14 @@ fn asks(text: &str) -> Option<String> {
         parameters: &[Parameter::Integer(-1), Parameter::Null],
         ahead: Some(0),
     };
-    let follow = super::feed(false).follow.unwrap();
-    shape.keep?.chosen?.query(statement, &follow)
+    let lists = shape.keep?.lists;
+    let queries = lists.iter().map(|list| {
+        let sign = if list.pass { "" } else { "not " };
+        let reader = list.reader(statement)?;
+        Some(format!("{sign}{}{reader}", list.query(statement)?))
+    });
+    let queries: Vec<String> = queries.collect::<Option<_>>()?;
+    (!queries.is_empty()).then(|| queries.join("; "))
 }
 
 #[test]
@@ -149,23 +155,23 @@ fn conditions_about_edges_are_asked_of_the_server_as_they_stand() {
     for (rest, expected) in [
         (
             "WHERE m.user_id IN (SELECT author FROM follower WHERE reader = 5 AND accepted = 1)",
-            "SELECT DISTINCT follower.`author` FROM `follower` follower WHERE (accepted = 1) AND follower.`reader` = ",
+            "SELECT DISTINCT follower.`author` FROM `follower` follower WHERE (accepted = 1) AND follower.`reader` = 5",
         ),
         (
             "WHERE EXISTS (SELECT 1 FROM follower `f` WHERE `f`.author = m.user_id AND (f.accepted = 1 OR f.author > 9) AND f.reader = 5)",
-            "SELECT DISTINCT `f`.`author` FROM `follower` `f` WHERE ((f.accepted = 1 OR f.author > 9)) AND `f`.`reader` = ",
+            "SELECT DISTINCT `f`.`author` FROM `follower` `f` WHERE ((f.accepted = 1 OR f.author > 9)) AND `f`.`reader` = 5",
         ),
         (
             "WHERE (m.user_id = 5 OR m.user_id IN (SELECT author FROM follower f WHERE f.reader = 5 AND NOT (f.accepted = 0)))",
-            "SELECT DISTINCT f.`author` FROM `follower` f WHERE (NOT (f.accepted = 0)) AND f.`reader` = ",
+            "SELECT DISTINCT f.`author` FROM `follower` f WHERE (NOT (f.accepted = 0)) AND f.`reader` = 5",
         ),
         (
             "WHERE m.user_id IN (SELECT author FROM follower WHERE reader = 5 AND accepted>? AND accepted < 9)",
-            "SELECT DISTINCT follower.`author` FROM `follower` follower WHERE (accepted>-1) AND (accepted < 9) AND follower.`reader` = ",
+            "SELECT DISTINCT follower.`author` FROM `follower` follower WHERE (accepted>-1) AND (accepted < 9) AND follower.`reader` = 5",
         ),
         (
             "JOIN follower f ON f.author = m.user_id AND f.accepted IN (1, 2) WHERE f.reader = 5 AND f.accepted > /* why */ 0 AND m.hidden = 0",
-            "SELECT DISTINCT f.`author` FROM `follower` f WHERE (f.accepted IN (1, 2)) AND (f.accepted > /* why */ 0) AND f.`reader` = ",
+            "SELECT DISTINCT f.`author` FROM `follower` f WHERE (f.accepted IN (1, 2)) AND (f.accepted > /* why */ 0) AND f.`reader` = 5",
         ),
     ] {
         let text = format!("{select} {rest} {end}");
@@ -173,12 +179,83 @@ fn conditions_about_edges_are_asked_of_the_server_as_they_stand() {
     }
     for rest in [
         "WHERE m.user_id IN (SELECT author FROM follower WHERE reader = 5)",
+        "WHERE m.user_id IN (SELECT author FROM app.follower WHERE reader = 5)",
         "WHERE m.user_id IN (SELECT author FROM follower WHERE reader = 5 AND accepted <> ? AND accepted = ?)",
         "WHERE m.user_id IN (SELECT author FROM app.follower WHERE reader = 5 AND accepted = 1)",
         "WHERE (m.user_id IN (SELECT author FROM follower WHERE reader = 5 AND accepted = 1) OR \
          m.user_id IN (SELECT author FROM follower WHERE reader = 6))",
     ] {
         let text = format!("{select} {rest} {end}");
+        assert_eq!(asks(&text), None, "{text}");
+    }
+}
+
+#[test]
+fn whom_a_reader_has_blocked_is_asked_of_the_server() {
+    let end =
+        "m.user_id IN (SELECT author FROM follower WHERE reader = 5) ORDER BY m.id DESC LIMIT 20";
+    let from = "SELECT m.id FROM message m";
+    let asked = "SELECT DISTINCT block.`whom` FROM `block` block WHERE block.`who` = 5";
+    for (condition, expected) in [
+        ("m.user_id NOT IN (SELECT whom FROM block WHERE who = 5)", format!("not {asked}")),
+        ("NOT (m.user_id IN (SELECT whom FROM block WHERE 5 = who))", format!("not {asked}")),
+        ("NOT EXISTS (SELECT 1 FROM block WHERE who = 5 AND whom = m.user_id)", format!("not {asked}")),
+        (
+            "m.user_id NOT IN (SELECT b.who FROM block b WHERE b.whom = 5 AND b.whom > 3) AND m.user_id NOT IN (SELECT whom FROM block WHERE who = 5)",
+            format!(
+                "not SELECT DISTINCT b.`who` FROM `block` b WHERE (b.whom > 3) AND b.`whom` = 5; not {asked}"
+            ),
+        ),
+        // The column that a unique key has beside the author.
+        (
+            "m.user_id NOT IN (SELECT author FROM follower WHERE accepted = 2 AND reader = 6)",
+            "not SELECT DISTINCT follower.`author` FROM `follower` follower WHERE (accepted = 2) AND follower.`reader` = 6".to_owned(),
+        ),
+    ] {
+        let text = format!("{from} WHERE {condition} AND {end}");
+        assert_eq!(asks(&text).as_deref(), Some(&*expected), "{text}");
+        assert_eq!(kept(&text, false, &[]).as_deref(), Some(""), "{text}");
+    }
+    let joined = "LEFT JOIN block b ON b.who = 5 AND b.whom = m.user_id";
+    let asked = "not SELECT DISTINCT b.`whom` FROM `block` b WHERE b.`who` = 5";
+    for condition in ["b.who IS NULL", "b.whom IS NULL"] {
+        let text = format!("{from} {joined} WHERE {condition} AND {end}");
+        assert_eq!(asks(&text).as_deref(), Some(asked), "{text}");
+        assert_eq!(kept(&text, false, &[]).as_deref(), Some(""), "{text}");
+    }
+    for (join, condition) in [
+        // More than whose messages do not pass; of a column that may be NULL; of another author, or a reader below 0.
+        (
+            "",
+            "(m.user_id NOT IN (SELECT whom FROM block WHERE who = 5) OR m.hidden = 1)",
+        ),
+        (
+            "",
+            "m.user_id NOT IN (SELECT whom FROM block WHERE who = m.hidden)",
+        ),
+        ("", "m.user_id NOT IN (SELECT whom FROM block)"),
+        ("", "m.hidden NOT IN (SELECT whom FROM block WHERE who = 5)"),
+        (
+            "",
+            "m.user_id NOT IN (SELECT whom FROM app.block WHERE who = 5)",
+        ),
+        (
+            "",
+            "NOT EXISTS (SELECT 1 FROM block WHERE who = 5 AND whom = m.hidden)",
+        ),
+        ("", "NOT EXISTS (SELECT 1 FROM block WHERE who = 5)"),
+        (
+            "",
+            "m.user_id NOT IN (SELECT whom FROM block WHERE who = -5)",
+        ),
+        (joined, "b.who IS NOT NULL"),
+        (joined, "m.hidden IS NULL"),
+        (
+            "LEFT JOIN block b ON b.who = m.hidden AND b.whom = m.user_id",
+            "b.who IS NULL",
+        ),
+    ] {
+        let text = format!("{from} {join} WHERE {condition} AND {end}");
         assert_eq!(asks(&text), None, "{text}");
     }
 }

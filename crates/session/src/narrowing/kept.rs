@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use headwater_feed::Template;
-use headwater_feed::bind::{Asked, Statement};
+use headwater_feed::bind::Statement;
 use headwater_feed::cost::Crowd;
 use headwater_feed::refers::{By, Refer};
 use headwater_rows::Variant;
@@ -17,10 +17,10 @@ use headwater_wire::reply::layout::Parts;
 use headwater_wire::resultset::column;
 
 use super::{
-    Candidates, Feeds, Found, List, Need, Stage, Subject, Told, Turn, Want, Wishes, World, numbers,
+    Candidates, Feeds, Found, List, Need, Stage, Subject, Told, Turn, Want, Wishes, World,
 };
-use crate::chosen::ListOf;
-use crate::kept::{self, Among, Chosen, Fill, OfMessage, OwnColumn, Paged, Says};
+use crate::kept::{self, Among, Fill, OfMessage, OwnColumn, Paged, Says};
+use crate::lists::{ListOf, passing};
 
 /// A page that may be made of rows that are kept.
 #[derive(Clone, Debug)]
@@ -35,8 +35,8 @@ pub struct PageWant {
     pub variant: Variant,
     /// The places of rows that they are made of.
     pub referred: Arc<[PlaceId]>,
-    /// Which authors count, where not all do, and whose the messages are, one by one.
-    pub counting: Option<(ListOf, Vec<u64>)>,
+    /// Lists of authors beside those whom a reader follows, and whose the messages are, one by one.
+    pub lists: Option<(Vec<ListOf>, Vec<u64>)>,
     /// What stands in front of the rows, and which number the first of them has.
     pub frame: Arc<Frame>,
     /// OFFSET.
@@ -51,9 +51,9 @@ pub(super) struct Keeping {
     /// All that rows depend on but the template and the messages.
     key: Vec<u8>,
     /// What the session's settings are of that.
-    settings: Vec<u8>,
-    /// Which authors count, where not all do.
-    pub(super) list: Option<List>,
+    pub(super) settings: Vec<u8>,
+    /// Lists of authors beside those whom a reader follows.
+    pub(super) lists: Vec<List>,
 }
 
 /// Rows of statements with longer literals beside those that are apart are not kept.
@@ -76,7 +76,7 @@ impl<K: Feeds> World<'_, K> {
         Some(Keeping {
             key: [&around[..], follow, &[0], &literals].concat(),
             settings: follow.to_vec(),
-            list: None,
+            lists: Vec::new(),
         })
     }
 
@@ -115,9 +115,8 @@ impl<K: Feeds> World<'_, K> {
             all: found.all,
             variant,
             referred: Arc::clone(&template.referred),
-            counting: keeping
-                .list(template, found)
-                .map(|list| (list, found.written_by.clone())),
+            lists: (!keeping.lists.is_empty())
+                .then(|| (keeping.lists_of(template, found), found.written_by.clone())),
             frame,
             offset: wishes.asked.offset,
             limit: wishes.asked.limit,
@@ -174,19 +173,13 @@ impl<K: Feeds> World<'_, K> {
             called: words.text(template.shape.qualifier, self.text()?),
             name: &names.id,
         };
-        // Whose edges do not count is not shown, whatever else holds.
-        let counting = match &keeping.list {
-            None => None,
-            Some(list) => {
-                let told = wishes.told.as_ref().map(|told| list.with(told.as_deref()));
-                let authors = told.or_else(|| found.listed.clone())?;
-                Some(authors.map(|authors| authors.of(&found.ids, &found.written_by)))
-            }
-        };
-        let too_many = counting == Some(None);
-        let counting = counting.flatten();
+        // Whom a list has not pass is not shown, whatever else holds.
+        let authors = wishes.authors(found)?;
+        let too_many = authors.is_none();
+        let lists = authors.filter(|lists| !lists.is_empty());
+        let passing = lists.map(|lists| passing(&lists, &found.ids, &found.written_by));
         let among = Among {
-            ids: counting.as_deref().unwrap_or(&found.ids),
+            ids: passing.as_deref().unwrap_or(&found.ids),
             all: found.all,
             offset: wishes.asked.offset,
             limit: wishes.asked.limit,
@@ -207,10 +200,7 @@ impl<K: Feeds> World<'_, K> {
                 .filter(|_| !too_many)
                 .filter_map(|told| others.of(bytes, told))
                 .collect(),
-            chosen: keeping.list(template, found).map(|list| Chosen {
-                list,
-                told: wishes.told.clone(),
-            }),
+            lists: wishes.asked_lists(keeping.lists_of(template, found)),
         })
     }
 }
@@ -219,36 +209,6 @@ impl Keeping {
     /// In this stream of the log: what was told in another one is of other tables, perhaps.
     fn under(&self, found: &Found) -> Vec<u8> {
         [&found.generation.to_le_bytes()[..], &self.key].concat()
-    }
-
-    /// The same where this query asks which of the readers' authors count. `None`: then no rows are kept.
-    pub(super) fn choosing(
-        self,
-        query: Option<String>,
-        template: &Template,
-        asked: &Asked,
-    ) -> Option<Keeping> {
-        let Some(query) = query else {
-            return Some(self);
-        };
-        let [reader] = numbers(&asked.readers, template).ok()?[..] else {
-            return None;
-        };
-        let list = List {
-            edges: (template.edges?, reader),
-            query: query.into(),
-            key: self.settings.clone().into(),
-            also: numbers(&asked.authors, template).ok()?,
-        };
-        Some(Keeping {
-            list: Some(list),
-            ..self
-        })
-    }
-
-    fn list(&self, template: &Template, found: &Found) -> Option<ListOf> {
-        let list = self.list.as_ref()?;
-        Some(list.of(template, found.generation))
     }
 }
 

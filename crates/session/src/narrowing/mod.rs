@@ -13,7 +13,7 @@ mod execution;
 mod explained;
 mod kept;
 mod lesson;
-mod list;
+mod lists;
 mod named;
 mod proofs;
 mod reply;
@@ -45,14 +45,14 @@ use execution::ToExecute;
 use kept::Keeping;
 pub use kept::PageWant;
 pub use lesson::Lesson;
-pub use list::List;
+pub use lists::List;
 use named::Named;
 use proofs::Unproved;
 pub use why::Why;
 
-use crate::chosen::Authors;
 use crate::commands::Commands;
 use crate::kept::{Fill, Paged};
+use crate::lists::Authors;
 use crate::ownership::{ASK_LIMITS, Ask, INTERRUPTED};
 use crate::prepared::{Executed, ExecutedByName, PreparedFeed};
 use crate::probe;
@@ -111,8 +111,8 @@ pub struct Want {
     pub range: Range<Keyed>,
     /// The key alone orders them: none that share one may be among them.
     pub untied: bool,
-    /// Which of the readers' authors count, where not all do.
-    pub list: Option<List>,
+    /// Lists of authors beside those whom the readers follow.
+    pub lists: Vec<List>,
 }
 
 /// Candidates that were named.
@@ -128,8 +128,8 @@ pub struct Found {
     pub authors: usize,
     /// Whose the messages are, one by one.
     pub written_by: Vec<u64>,
-    /// Which authors count, where not all do: `None`: it is not known; `Some(None)`: there are too many.
-    pub listed: Option<Option<Authors>>,
+    /// The authors of each list: `None`: it is not known; `Some(None)`: it cannot be kept, as there are too many.
+    pub listed: Vec<Option<Option<Authors>>>,
     /// In which stream of the log they were named.
     pub generation: u64,
 }
@@ -245,7 +245,7 @@ enum Stage {
     Learning(Subject, Crowd, Option<Plan>),
     /// The narrowed one is prepared.
     Preparing(Subject, Wishes, Candidates, ToExecute),
-    /// It is asked which authors count.
+    /// It is asked for lists of authors.
     Listing(Subject, Wishes, Found, Choice),
     /// The narrowed one runs.
     Running(Subject, Wishes, Candidates),
@@ -274,8 +274,8 @@ struct Wishes {
     short: bool,
     /// Under what rows are kept, if they may be.
     keeping: Option<Box<Keeping>>,
-    /// What the server said of which authors count, where it was asked.
-    told: Option<crate::kept::Told>,
+    /// What the server said of each list, where it was asked.
+    told: Vec<Option<crate::kept::Told>>,
 }
 
 impl Wishes {
@@ -286,7 +286,10 @@ impl Wishes {
             authors: self.asked.authors.clone(),
             range: self.range,
             untied: subject.template.shape.ties,
-            list: self.keeping.as_ref().and_then(|it| it.list.clone()),
+            lists: self
+                .keeping
+                .as_ref()
+                .map_or(Vec::new(), |it| it.lists.clone()),
         }
     }
 }
@@ -435,7 +438,7 @@ impl Stage {
                 world.paged(subject, wishes, found, &frame, paged)
             }
             (Stage::Listing(subject, mut wishes, found, choice), Input::Answers(answers)) => {
-                wishes.take_list(answers.into_iter().next());
+                wishes.take_lists(&found, answers);
                 world.carry_out(subject, wishes, found, choice)
             }
             (Stage::Explaining(subject, wishes, found, choice), Input::Answers(answers)) => {
@@ -576,19 +579,8 @@ impl<K: Feeds> World<'_, K> {
         }
         let most = template.candidates(wanted, self.policy.candidates);
         let range = range(&asked, template, most)?;
-        let keep = template.shape.keep.as_ref();
-        let query = match keep.and_then(|keep| keep.chosen.as_ref()) {
-            None => Some(None),
-            Some(chosen) => {
-                let follow = template.names.follow.as_ref();
-                let query = follow.and_then(|follow| chosen.query(statement, follow));
-                query.map(Some)
-            }
-        };
-        let keeping = query.and_then(|query| {
-            let keeping = self.keeping(template, statement)?;
-            keeping.choosing(query, template, &asked).map(Box::new)
-        });
+        let keeping = self.keeping(template, statement);
+        let keeping = keeping.and_then(|it| it.with_lists(template, statement, &asked));
         let asked = Asked {
             readers: numbers(&asked.readers, template)?,
             authors: numbers(&asked.authors, template)?,
@@ -601,8 +593,8 @@ impl<K: Feeds> World<'_, K> {
             anew: 0,
             plan: None,
             short: false,
-            keeping,
-            told: None,
+            keeping: keeping.map(Box::new),
+            told: Vec::new(),
         };
         Ok(wish(subject, wishes))
     }
@@ -662,9 +654,10 @@ impl<K: Feeds> World<'_, K> {
             Choice::Direct => return Err(Why::Cheaper),
             Choice::Retired(retired) => return Err(Why::Retired(retired)),
         };
-        if let Some(query) = wishes.asks(template, &found) {
+        let queries = wishes.asks(template, &found);
+        if !queries.is_empty() {
             let listing = Stage::Listing(subject, wishes, found, choice);
-            return Ok((listing, ask(vec![query])));
+            return Ok((listing, ask(queries)));
         }
         let replaces_list = template.shape.list.is_some() && found.ids.len() > 1;
         let form = Form {
@@ -734,8 +727,8 @@ impl<K: Feeds> World<'_, K> {
 }
 
 fn wish(subject: Subject, mut wishes: Wishes) -> (Stage, Need) {
-    // What was said of edges was said in front of the moment to which candidates belong now.
-    wishes.told = None;
+    // What was said of lists was said in front of the moment to which candidates belong now.
+    wishes.told.clear();
     let want = wishes.want(&subject);
     (Stage::Looking(subject, wishes), Need::Candidates(want))
 }

@@ -93,7 +93,7 @@ fn template(text: &str) -> Arc<Template> {
     };
     let named = query.tables();
     let template = Template::new(FeedId(0), "tl".into(), names, types, shape, named);
-    Arc::new(template.referring(Vec::new(), Some(PlaceId(70))))
+    Arc::new(template.referring(Vec::new(), vec![PlaceId(70)]))
 }
 
 struct OneTemplate(super::Known);
@@ -249,7 +249,7 @@ fn named(ids: &[u64], all: bool) -> Input {
         tied: false,
         authors: 2,
         written_by: vec![1; ids.len()],
-        listed: None,
+        listed: Vec::new(),
         generation: 1,
     }))
 }

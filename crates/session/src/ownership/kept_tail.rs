@@ -147,7 +147,7 @@ impl OwnTail {
             kind: self.kind(),
             frame,
             rows: rows.into_iter().map(OfMessage::alone).collect(),
-            chosen: None,
+            lists: Vec::new(),
         })
     }
 }

@@ -104,7 +104,7 @@ fn other_streams_of_the_log_have_rows_of_their_own() {
         tied: false,
         authors: 2,
         written_by: vec![1, 2],
-        listed: None,
+        listed: Vec::new(),
         generation: 2,
     };
     let needs = scene.play(JOINED, vec![Input::Candidates(Ok(found))]);

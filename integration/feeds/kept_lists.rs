@@ -1,5 +1,5 @@
-//! Pages of readers of whose edges not all count (`accepted = 1`): the server is asked which authors are left, and whatever becomes of
-//! the edges is seen at once.
+//! Pages of readers of whose edges not all count (`accepted = 1`), and who have blocked some: the server is asked for these authors, and
+//! whatever becomes of edges and blocks is seen at once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -15,8 +15,8 @@ use crate::kit::random::Random;
 use crate::kit::servers::{on_each_quiet_server, on_each_server};
 use crate::kit::twin::Twin;
 
-/// Conditions about edges in each shape; reader 9 has no edge that counts, or none at all.
-const PAGES: [&str; 6] = [
+/// Conditions about edges and blocks in each shape; reader 9 has no edge that counts, or none at all.
+const PAGES: [&str; 10] = [
     "SELECT s.id, s.caption FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = 1 AND f.accepted = 1 \
      ORDER BY s.id DESC LIMIT 7",
     "SELECT s.*, p.name FROM statuses s JOIN followers f ON f.following_id = s.profile_id AND f.accepted = 1 JOIN profiles p \
@@ -29,6 +29,15 @@ const PAGES: [&str; 6] = [
      AND (f.accepted = 1 OR f.following_id = 7)) ORDER BY s.id DESC LIMIT 8",
     "SELECT s.id FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = 9 AND f.accepted = 2 \
      ORDER BY s.id DESC LIMIT 3",
+    "SELECT id, caption FROM statuses WHERE profile_id IN (SELECT following_id FROM followers WHERE profile_id = 1) AND profile_id NOT IN \
+     (SELECT blocked_id FROM blocks WHERE profile_id = 1) ORDER BY id DESC LIMIT 6",
+    "SELECT s.id, p.name FROM statuses s JOIN followers f ON f.following_id = s.profile_id AND f.profile_id = 2 JOIN profiles p ON p.id = s.profile_id \
+     LEFT JOIN blocks b ON b.profile_id = 2 AND b.blocked_id = s.profile_id WHERE f.accepted = 1 AND b.blocked_id IS NULL AND s.profile_id NOT IN \
+     (SELECT profile_id FROM blocks WHERE blocked_id = 2) ORDER BY s.id DESC LIMIT 5",
+    "SELECT id FROM statuses s WHERE profile_id IN (1, 2, 3, 4, 5) AND NOT EXISTS (SELECT 1 FROM blocks b WHERE b.blocked_id = s.profile_id \
+     AND b.profile_id = 3 AND b.blocked_id <> 2) AND likes > 5 ORDER BY id DESC LIMIT 5 OFFSET 2",
+    "SELECT id FROM statuses WHERE (profile_id = 3 OR profile_id IN (SELECT following_id FROM followers WHERE profile_id = 3)) AND profile_id NOT IN \
+     (SELECT blocked_id FROM blocks WHERE profile_id = 3) ORDER BY id DESC LIMIT 8",
 ];
 
 #[test]
@@ -50,12 +59,15 @@ fn a_change_of_an_edge_is_seen() {
                 let image = ["FULL", "MINIMAL", "NOBLOB"][(turn / 40 % 3) as usize];
                 other.ok(&format!("SET SESSION binlog_row_image = {image}"));
             }
-            other.query(&match random.below(8) {
+            other.query(&match random.below(11) {
                 0..=2 => format!("UPDATE followers SET accepted = 1 - accepted WHERE profile_id = {reader} AND following_id = {author}"),
                 3 => format!("INSERT IGNORE INTO followers VALUES (DEFAULT, {reader}, {author}, {})", turn % 2),
                 4 => format!("DELETE FROM followers WHERE profile_id = {reader} AND following_id = {author}"),
                 5 => format!("UPDATE IGNORE followers SET profile_id = 1 + profile_id MOD 4 WHERE profile_id = {reader} AND following_id = {author}"),
                 6 => format!("UPDATE statuses SET kind = IF(kind = 'photo', 'text', 'photo'), likes = {turn} WHERE id = {id}"),
+                7 => format!("INSERT IGNORE INTO blocks VALUES ({reader}, {author}), ({author}, {reader})"),
+                8 => format!("DELETE FROM blocks WHERE profile_id = {reader} OR blocked_id = {reader} LIMIT 2"),
+                9 => format!("UPDATE IGNORE blocks SET profile_id = {reader}, blocked_id = {author} LIMIT 3"),
                 _ => format!("UPDATE statuses SET profile_id = {author} WHERE id = {id}"),
             });
             for statement in PAGES {
@@ -72,12 +84,24 @@ fn a_change_of_an_edge_is_seen() {
             "UPDATE followers SET accepted = 1 - accepted",
             "ALTER TABLE followers MODIFY accepted INT NULL",
             "UPDATE followers SET accepted = NULL WHERE following_id MOD 2 = 0",
+            "TRUNCATE TABLE blocks",
+            "INSERT INTO blocks SELECT profile_id, following_id FROM followers WHERE id MOD 5 = 0",
+            "ALTER TABLE blocks DROP PRIMARY KEY",
+            "INSERT INTO blocks SELECT * FROM blocks",
+            "ALTER TABLE blocks MODIFY blocked_id BIGINT NULL",
         ] {
-            kept(&proxy, &mut twin, PAGES[0]);
-            other.ok(statement);
-            for _ in 0..3 {
-                same_rows(&mut twin, PAGES[0]);
+            for statement in [PAGES[0], PAGES[6]] {
+                kept(&proxy, &mut twin, statement);
             }
+            other.ok(statement);
+            for statement in [PAGES[0], PAGES[6], PAGES[0], PAGES[6]] {
+                same_rows(&mut twin, statement);
+            }
+        }
+        // Nothing passes such a list, and it is not kept.
+        other.ok("INSERT INTO blocks VALUES (1, NULL)");
+        for _ in 0..40 {
+            assert!(twin.rows(PAGES[6]).is_empty());
         }
     });
 }
@@ -154,6 +178,8 @@ fn edges_beside_a_writer(database: &Database, proxy: &Proxy) {
     let mut root = database.connect();
     root.ok("DELETE FROM followers WHERE profile_id = 20");
     root.ok("INSERT INTO followers (profile_id, following_id, accepted) VALUES (20, 1, 0), (20, 2, 1), (20, 3, 1)");
+    root.ok("DELETE FROM blocks WHERE profile_id = 20");
+    root.ok("INSERT INTO blocks VALUES (20, 1)");
     let (begun, committed) = (AtomicU64::new(0), AtomicU64::new(0));
     let (checked, done) = (AtomicU64::new(0), AtomicU64::new(0));
     let most = checks() / 2;
@@ -165,6 +191,7 @@ fn edges_beside_a_writer(database: &Database, proxy: &Proxy) {
                 client.ok("BEGIN");
                 client.ok("UPDATE followers SET accepted = 1 - accepted WHERE profile_id = 20 AND following_id = 1");
                 client.ok("UPDATE followers SET accepted = 1 - accepted WHERE profile_id = 20 AND following_id = 2");
+                client.ok("UPDATE blocks SET blocked_id = 3 - blocked_id WHERE profile_id = 20");
                 client.ok("COMMIT");
                 committed.store(turn, Ordering::SeqCst);
                 client.ok(&format!(
@@ -182,9 +209,10 @@ fn edges_beside_a_writer(database: &Database, proxy: &Proxy) {
                     let mut turn = number;
                     while checked.fetch_add(1, Ordering::Relaxed) < most {
                         turn += 1;
-                        let join = match turn % 2 {
+                        let join = match turn % 3 {
                             0 => "JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = 20 AND f.accepted = 1",
-                            _ => "WHERE s.profile_id IN (SELECT following_id FROM followers WHERE profile_id = 20 AND accepted = 1)",
+                            1 => "WHERE s.profile_id IN (SELECT following_id FROM followers WHERE profile_id = 20 AND accepted = 1)",
+                            _ => "JOIN followers f ON f.following_id = s.profile_id AND f.profile_id = 20 WHERE s.profile_id NOT IN (SELECT blocked_id FROM blocks WHERE profile_id = 20)",
                         };
                         let before = committed.load(Ordering::SeqCst);
                         let authors = client.column(&format!(
