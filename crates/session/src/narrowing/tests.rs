@@ -92,8 +92,9 @@ fn template(text: &str) -> Arc<Template> {
         key: has_key.then_some(KeyType::Integer(integer)),
     };
     let named = query.tables();
+    let lists = shape.keep.as_ref().map_or(0, |keep| keep.lists.len());
     let template = Template::new(FeedId(0), "tl".into(), names, types, shape, named);
-    Arc::new(template.referring(Vec::new(), vec![PlaceId(70)]))
+    Arc::new(template.referring(Vec::new(), vec![PlaceId(70); lists]))
 }
 
 struct OneTemplate(super::Known);
