@@ -15,7 +15,6 @@ use super::ownership::OwnTail;
 use super::state::{Ended, Session};
 use super::tail::Memory;
 use crate::shadow::Went;
-use crate::wire::command::Command;
 use crate::wire::frame::HEADER_BYTES;
 use crate::wire::reply::Outcome;
 
@@ -53,11 +52,14 @@ impl Session {
     ) -> Result<Option<Paged>, Ended> {
         let of = Of::Feed(want);
         let made = self.make(of).await;
-        let packet = self.client_in.get(HEADER_BYTES..length);
-        // An execution may have the server do more than to answer.
-        let text = packet.filter(|packet| packet.first() == Some(&Command::Query.byte()));
-        let looks = alone && made.is_some() && self.shared.shadow.is_some();
-        let payload = text.filter(|_| looks).map(<[u8]>::to_vec);
+        let payload = match alone && self.looks_over(made.as_ref()) {
+            true => {
+                let packet = self.client_in.get(HEADER_BYTES..length);
+                let commands = self.machine.commands().zip(packet);
+                commands.and_then(|(commands, packet)| commands.as_it_is(packet))
+            }
+            false => None,
+        };
         let made = self.look_over(of, made, payload.as_deref()).await?;
         Ok(made.map(|made| made.paged))
     }
@@ -71,7 +73,14 @@ impl Session {
     ) -> Result<Option<Made>, Ended> {
         let of = Of::Tail(own, memory);
         let made = self.make(of).await;
-        self.look_over(of, made, payload).await
+        let looks = self.looks_over(made.as_ref());
+        self.look_over(of, made, payload.filter(|_| looks)).await
+    }
+
+    /// True if this page is one to compare.
+    fn looks_over(&self, made: Option<&Made>) -> bool {
+        let shadow = self.shared.shadow.as_ref();
+        made.is_some() && shadow.is_some_and(|shadow| shadow.chooses())
     }
 
     async fn make(&mut self, of: Of<'_>) -> Option<Made> {
@@ -85,19 +94,16 @@ impl Session {
         }
     }
 
+    /// Compares a page with what the server answers to this; without one, none is compared.
     async fn look_over(
         &mut self,
         of: Of<'_>,
         mut made: Option<Made>,
         payload: Option<&[u8]>,
     ) -> Result<Option<Made>, Ended> {
-        let shadow = self.shared.shadow.as_ref().filter(|_| made.is_some());
-        let (Some(shadow), Some(payload)) = (shadow, payload) else {
+        let Some(payload) = payload else {
             return Ok(made);
         };
-        if !shadow.chooses() {
-            return Ok(made);
-        }
         let mut last = None;
         for _ in 0..TRIES {
             let mut reply = self.run_in_place(payload).await?;

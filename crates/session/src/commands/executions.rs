@@ -20,6 +20,20 @@ impl Commands {
         &self.prepared
     }
 
+    /// What has the server answer a query or an execution that waits, as it is; `None`: it is neither. The server has seen then what it
+    /// has to know of the statement.
+    pub fn as_it_is(&mut self, payload: &[u8]) -> Option<Vec<u8>> {
+        let own = match command_of(payload) {
+            Command::Query => None,
+            Command::StmtExecute => {
+                let id = command::statement_id(payload)?;
+                self.prepared.relayed(id, payload, self.capabilities)
+            }
+            _ => return None,
+        };
+        Some(own.unwrap_or_else(|| payload.to_vec()))
+    }
+
     /// Whether this executes a feed's SELECT.
     pub(super) fn is_feed(&self, command: Command, id: u32) -> bool {
         let feed = match self.being_prepared(id) {
