@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo test soak fuzz bench-relay check advisories setup servers relays drivers
+.PHONY: help demo test soak fuzz bench-relay check advisories setup servers relays drivers promtool
 
 help:
 	@echo "make demo        a private MariaDB with a million messages, and Headwater in front"
@@ -19,7 +19,7 @@ demo: servers
 	$(CARGO) run --locked --release -- demo
 
 # Not nextest: the stories share their servers, so they run in one process.
-test: servers drivers
+test: servers drivers promtool
 	$(CARGO) test --locked
 	@setup/servers.sh --list | sed 's/^/every story passed on: /'
 	@echo "drivers of the stories:" $$(setup/drivers.sh --list)
@@ -51,7 +51,7 @@ advisories:
 	@setup/check.sh
 	$(CARGO) deny --locked check advisories
 
-setup: servers drivers
+setup: servers drivers promtool
 	@setup/check.sh
 
 servers:
@@ -59,6 +59,9 @@ servers:
 
 relays:
 	@setup/relays.sh
+
+promtool:
+	@setup/promtool.sh
 
 # After the servers: some of their packages bring a driver.
 drivers: servers

@@ -10,6 +10,7 @@
     missing_docs
 )]
 
+mod admin;
 mod bench_relay;
 mod check;
 mod compression;

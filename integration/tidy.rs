@@ -40,6 +40,7 @@ const IO_CRATES: &[&str] = &[
     "mysql_async",
     "libc",
     "futures",
+    "hyper",
 ];
 
 /// Modules of ring 0 and of ring 1; all others are ring 2. The longest name that fits a path decides.
@@ -49,6 +50,7 @@ const RINGS: &[(&str, u8)] = &[
     ("statement", 0),
     ("timeline", 0),
     ("limits", 0),
+    ("latency", 0),
     ("feed", 0),
     ("feeds", 1),
     ("index", 0),

@@ -7,6 +7,7 @@
 complete() { [ -e "$1/.complete" ]; }
 
 # unpack_packages FOLDER SUITE PROGRAM PACKAGE...    PROGRAM is a path in FOLDER that has to be there afterwards.
+# With alone=yes nothing that the packages need comes with them.
 unpack_packages() {
     prefix=$1 suite=$2 program=$3
     shift 3
@@ -60,6 +61,10 @@ private() {
 }
 
 download() {
+    if [ "${alone:-no}" = yes ]; then
+        (cd "$work/deb" && private apt-get download "$@")
+        return
+    fi
     # perl is wanted by maintenance scripts only, never by the programs.
     names=$(private apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts \
             --no-breaks --no-replaces --no-enhances "$@" \

@@ -23,6 +23,7 @@
 //!
 //! Imports point inward only: ring 2 uses 1 and 0, ring 1 uses 0.
 pub mod account;
+pub mod admin;
 pub mod backend;
 pub mod binlog;
 pub mod catalogue;
@@ -35,6 +36,7 @@ pub mod lab;
 #[cfg(not(feature = "lab"))]
 #[path = "no_lab.rs"]
 pub mod lab;
+pub mod latency;
 pub mod limits;
 pub mod link;
 mod listener;

@@ -181,6 +181,7 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
     let usage = signal(SignalKind::user_defined1())?;
     let hangup = signal(SignalKind::hangup())?;
     let server = Server::bind(settings).await?;
+    let server = server.with_admin(&settings.admin)?;
     let shared = server.shared();
     let announcing = tokio::spawn(server.announce());
     let counts = tokio::spawn(print_counts(usage, server.shared()));

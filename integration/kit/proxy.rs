@@ -108,6 +108,12 @@ impl Proxy {
         Proxy::launch(free_addr(), flags, environment)
     }
 
+    /// With the admin port that there is where no flag says otherwise.
+    #[track_caller]
+    pub(crate) fn with_default_admin(flags: &[&str]) -> Proxy {
+        Proxy::wait_until_it_listens(headwater(&[]), free_addr(), flags)
+    }
+
     /// In front of this server, in a process that may open so many files.
     #[track_caller]
     pub(crate) fn with_open_files(limit: u32, upstream: SocketAddr, flags: &[&str]) -> Proxy {
@@ -143,8 +149,18 @@ impl Proxy {
         Proxy::run(headwater(environment), addr, flags)
     }
 
+    /// With no admin port, unless one is asked for: stories run side by side.
     #[track_caller]
-    fn run(mut command: Command, addr: SocketAddr, flags: &[&str]) -> Proxy {
+    fn run(command: Command, addr: SocketAddr, flags: &[&str]) -> Proxy {
+        let flags = match flags.contains(&"--admin-listen") {
+            true => flags.to_vec(),
+            false => [&["--admin-listen", ""], flags].concat(),
+        };
+        Proxy::wait_until_it_listens(command, addr, &flags)
+    }
+
+    #[track_caller]
+    fn wait_until_it_listens(mut command: Command, addr: SocketAddr, flags: &[&str]) -> Proxy {
         let mut child = command
             .args(["serve", "--listen", &addr.to_string()])
             .args(flags)

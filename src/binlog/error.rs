@@ -45,7 +45,94 @@ pub(super) enum BinlogError {
     OtherServer { one: String, other: String },
 }
 
+/// Every name of a reason for which memory stands aside, and what it means.
+pub const REASONS: [(&str, &str); 17] = [
+    (
+        "starting",
+        "Headwater has begun just now, or has not reached the server yet",
+    ),
+    (
+        "server",
+        "the server cannot be reached, refuses the service account, or has ended a connection",
+    ),
+    (
+        "setting",
+        "a setting of the server keeps changes of rows out of its log, or tells them too late",
+    ),
+    ("right", "the service account lacks a right"),
+    ("filtered", "the server's log leaves databases out"),
+    (
+        "replica",
+        "the server is a replica that does not log what it applies",
+    ),
+    (
+        "foreign_key",
+        "a foreign key changes rows of the tables by itself, which the server does not log",
+    ),
+    ("file_name", "the log's files have no numbers"),
+    (
+        "tables_changed",
+        "a table of a timeline or feed was altered, renamed or dropped: memory is filled anew",
+    ),
+    (
+        "unreadable",
+        "a statement of the log could not be read for certain, or stands in place of row changes",
+    ),
+    (
+        "transaction",
+        "a transaction was larger than `binlog.transaction_rows`, or in two phases (XA)",
+    ),
+    (
+        "log",
+        "the log could not be read: an event that is not known, or too long, or a gap",
+    ),
+    (
+        "silent",
+        "the server's log was silent, without a sign of life",
+    ),
+    (
+        "anew",
+        "the log was begun anew (`RESET MASTER`), or memory is to be filled anew",
+    ),
+    (
+        "contradiction",
+        "rows and log contradict each other: somebody changes rows without logging them",
+    ),
+    ("ended", "the server ended the stream of its log"),
+    ("other_server", "the address leads to several servers"),
+];
+
 impl BinlogError {
+    /// One of [`REASONS`].
+    pub(super) fn reason(&self) -> &'static str {
+        match self {
+            BinlogError::Server { .. } => "server",
+            BinlogError::Obstacle(obstacle) => match obstacle {
+                Obstacle::Variable { .. } => "setting",
+                Obstacle::Right(_) => "right",
+                Obstacle::Filter { .. } => "filtered",
+                Obstacle::Replica { .. } => "replica",
+                Obstacle::Cascade { .. } => "foreign_key",
+                Obstacle::FileName(_) => "file_name",
+            },
+            BinlogError::Lost(lost) => match lost {
+                Lost::Schema(_) | Lost::Columns { .. } => "tables_changed",
+                Lost::Statement(_) | Lost::Unreadable(_) => "unreadable",
+                Lost::Xa | Lost::TooLarge(_) => "transaction",
+                Lost::UnknownEvent(_)
+                | Lost::Malformed(_)
+                | Lost::File(_)
+                | Lost::Unpacked(_)
+                | Lost::Incident => "log",
+            },
+            BinlogError::Silent(_) => "silent",
+            BinlogError::Late | BinlogError::Asked | BinlogError::Reset => "anew",
+            BinlogError::Contradiction(_) => "contradiction",
+            BinlogError::Ended => "ended",
+            BinlogError::OtherServer { .. } => "other_server",
+        }
+    }
+
     /// True where the log was told of it when it happened.
     pub(super) fn was_said(&self) -> bool {
         matches!(self, BinlogError::Server { source, .. } if source.is_refusal())

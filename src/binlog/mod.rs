@@ -36,6 +36,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
 use ask::Asker;
 use error::BinlogError;
+pub use error::REASONS;
 pub use feed::{Candidates, Named, Wish};
 pub use place::Place;
 pub use settings::{BinlogLimits, BinlogSection, Freshness, IndexSection, Mode, RowsSection};
@@ -45,6 +46,7 @@ use self::obstacles::ServerFacts;
 use self::probe::Resting;
 use crate::account::Account;
 use crate::index::{Page, PlaceId};
+use crate::latency::Histogram;
 use crate::log::evidence::Key;
 pub use crate::log::following::Mark;
 use crate::log::following::{Following, Generation, Release};
@@ -92,6 +94,8 @@ pub struct Binlog {
     /// Answers of which rows may be kept.
     fills: Arc<Semaphore>,
     asker: Asker,
+    /// How long proofs took.
+    proofs: Histogram,
     resting: Mutex<Resting>,
     /// Itself, for what goes on beside those who ask.
     me: Weak<Binlog>,
@@ -105,6 +109,17 @@ struct State {
     server: Option<Arc<ServerFacts>>,
     /// Why the stream has to begin anew.
     anew: Option<BinlogError>,
+    /// Why the log is not followed, while it is not.
+    aside: Option<Aside>,
+}
+
+/// Why nothing is answered from memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Aside {
+    /// One of [`REASONS`].
+    pub reason: &'static str,
+    /// For people.
+    pub text: String,
 }
 
 impl State {
@@ -152,6 +167,10 @@ impl Binlog {
                 following: Following::new(limits.keep_recent),
                 server: None,
                 anew: None,
+                aside: Some(Aside {
+                    reason: "starting",
+                    text: "the server's log is not followed yet".to_owned(),
+                }),
             }),
             places: RwLock::default(),
             referred: RwLock::default(),
@@ -165,6 +184,7 @@ impl Binlog {
             rows: (limits.rows_bytes > 0).then(|| Arc::new(Rows::new(limits.rows_bytes))),
             fills: Arc::new(Semaphore::new(kept::FILLS)),
             asker: Asker::new(Duration::from_millis(freshness.wait_ms)),
+            proofs: Histogram::default(),
             resting: Mutex::new(Resting::default()),
             me: me.clone(),
             loads,
@@ -438,6 +458,39 @@ impl Binlog {
             drop(state);
             self.routes_changed();
         }
+    }
+
+    /// Why nothing is answered from memory; `None`: the server's log is followed.
+    #[must_use]
+    pub fn aside(&self) -> Option<Aside> {
+        self.state().aside.clone()
+    }
+
+    /// True if it can be proved now that memory is up to date. Whoever asks here is asked for by this thread from now on.
+    pub async fn is_fresh_now(&self) -> bool {
+        self.prove().await
+    }
+
+    /// Bytes, follows, authors and messages of all timelines in memory.
+    #[must_use]
+    pub fn sizes(&self) -> [usize; 4] {
+        let places = self.places();
+        let sizes = places.iter().map(|place| place.index().sizes());
+        sizes.fold([0; 4], |[a, b, c, d], [e, f, g, h]| {
+            [a + e, b + f, c + g, d + h]
+        })
+    }
+
+    /// How long proofs of freshness took.
+    #[must_use]
+    pub fn proofs(&self) -> &Histogram {
+        &self.proofs
+    }
+
+    /// How many timelines are in memory.
+    #[must_use]
+    pub fn timelines(&self) -> usize {
+        self.places().len()
     }
 
     /// Asks for a proof that is begun from now on, and waits for it.

@@ -148,6 +148,7 @@ async fn work(binlog: Arc<Binlog>, asks: Arc<tokio::sync::Mutex<Asks>>, turn: Ar
             proof = &mut proof => Some(proof),
             () = &mut late => None,
         };
+        binlog.proofs.took(begun.elapsed());
         turn.rest(begun, binlog.state().following.received());
         drop(permit);
         tell(&binlog, generation, begun, in_time.as_ref(), waiting);

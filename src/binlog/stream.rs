@@ -9,7 +9,7 @@ use super::error::BinlogError;
 use super::obstacles::{self, Obstacle, ServerFacts};
 use super::right::Right;
 use super::rows::{log_end, text};
-use super::{Binlog, fence};
+use super::{Aside, Binlog, fence};
 use crate::account::log::Request;
 use crate::account::{AccountError, Conn, Purpose};
 use crate::binlog::load::Load;
@@ -36,6 +36,10 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
         let begun = Instant::now();
         let Err(error) = follow(&binlog, &mut news).await;
         binlog.step_aside();
+        binlog.state().aside = Some(Aside {
+            reason: error.reason(),
+            text: error.to_string(),
+        });
         if matches!(error, BinlogError::Late | BinlogError::Asked) {
             continue;
         }
@@ -239,6 +243,7 @@ fn begin(binlog: &Binlog, server: ServerFacts, start: Position) -> (Generation, 
     };
     let generation = state.following.begin(start, routes);
     state.anew = None;
+    state.aside = None;
     state.server = Some(Arc::new(server));
     binlog.rows.iter().for_each(|rows| rows.clear());
     for place in &places {

@@ -240,6 +240,16 @@ impl Catalogue {
             .collect()
     }
 
+    /// Definitions that are answered in some database, as the last checks had it.
+    #[must_use]
+    pub fn accelerated(&self) -> Vec<DefinitionId> {
+        let verdicts = lock(&self.verdicts);
+        let answered = verdicts.iter().filter_map(|((definition, _), entry)| {
+            matches!(&*entry.verdict, Verdict::Accelerate(_)).then_some(*definition)
+        });
+        answered.collect()
+    }
+
     /// The verdict that is due, by the service account; who waits for one that another session has
     /// asked for meanwhile takes that.
     ///

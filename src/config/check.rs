@@ -22,6 +22,12 @@ impl Settings {
         address("listen", &self.listen)?;
         address("upstream", &self.upstream)?;
         self.check_tls()?;
+        if let Some(admin) = self.admin.address() {
+            address("admin.listen", admin)?;
+        }
+        if let Some(problem) = self.admin.problem() {
+            return Err(ConfigError::Admin(problem));
+        }
         if self.tls.passthrough && self.compression != Compression::MIRROR {
             let setting = match self.compression.clients {
                 ClientFrames::Mirror => "compression.server",

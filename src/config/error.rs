@@ -43,6 +43,9 @@ pub enum ConfigError {
         /// Why.
         reason: String,
     },
+    /// An admin port that would be open to anybody.
+    #[error("{0}")]
+    Admin(&'static str),
     /// Feeds are to be served that nothing could be kept for.
     #[error("feeds.auto = \"on\" needs {0}: set it, or leave feeds.auto at \"suggest\"")]
     AutoWithout(&'static str),

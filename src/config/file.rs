@@ -10,6 +10,7 @@ use super::error::ConfigError;
 use super::sections::{
     Account, FeedsSection, Log, Privileges, ProxyProtocolSection, Redirects, ShadowSection,
 };
+use crate::admin::AdminSection;
 use crate::binlog::{BinlogSection, Freshness, IndexSection, RowsSection};
 use crate::feed::FeedDefinition;
 use crate::limits::Limits;
@@ -42,6 +43,7 @@ pub(super) struct File {
     pub(super) feeds: FeedsSection,
     pub(super) privileges: Privileges,
     pub(super) shadow: ShadowSection,
+    pub(super) admin: AdminSection,
     pub(super) definition: Vec<Definition>,
 }
 

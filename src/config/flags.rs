@@ -88,6 +88,18 @@ pub struct ServeFlags {
     /// Threads that move bytes; 0: as many as the machine has processors [default: 0]
     #[arg(long, env = "HEADWATER_THREADS", value_name = "N")]
     pub threads: Option<usize>,
+    /// Address where operators look in by HTTP: /metrics, /ready, /accelerating; "" for none. One that is open to other machines needs
+    /// a token [default: 127.0.0.1:9307]
+    #[arg(long, env = "HEADWATER_ADMIN_LISTEN", value_name = "ADDR")]
+    pub admin_listen: Option<String>,
+    /// What askers have to show there. Prefer the environment: flags are visible to others
+    #[arg(
+        long,
+        env = "HEADWATER_ADMIN_TOKEN",
+        value_name = "TOKEN",
+        hide_env_values = true
+    )]
+    pub admin_token: Option<String>,
     /// How much to log
     #[arg(long, env = "HEADWATER_LOG_LEVEL", value_name = "LEVEL")]
     pub log_level: Option<LogLevel>,

@@ -18,6 +18,7 @@ pub use sections::{
     ProxyProtocolSection, Redirects, ShadowSection,
 };
 
+use crate::admin::AdminSection;
 use crate::binlog::{BinlogLimits, Freshness, RowsSection};
 use crate::feed::FeedDefinition;
 use crate::feeds::Auto;
@@ -75,6 +76,8 @@ pub struct Settings {
     pub privileges: Privileges,
     /// Which calls are compared with the procedure (`shadow`).
     pub shadow: ShadowSection,
+    /// Where operators look in (`admin`).
+    pub admin: AdminSection,
 }
 
 impl Settings {
@@ -186,6 +189,10 @@ impl Settings {
             privileges: file.privileges,
             shadow: ShadowSection {
                 rate: flags.shadow.unwrap_or(file.shadow.rate),
+            },
+            admin: AdminSection {
+                listen: flags.admin_listen.clone().or(file.admin.listen),
+                token: flags.admin_token.clone().unwrap_or(file.admin.token),
             },
         };
         settings.check()?;

@@ -147,6 +147,26 @@ impl Feeds {
         !messages.unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
+    /// True where one is served in some database.
+    #[must_use]
+    pub fn serve_any(&self) -> bool {
+        let state = self.state();
+        let mut databases = state.databases.values();
+        let feeds = || (0..state.feeds.len()).map(FeedId);
+        databases
+            .any(|known| feeds().any(|feed| matches!(known.served(feed), Some(Served::Yes { .. }))))
+    }
+
+    /// Each feed by its name, and what became of its statements.
+    #[must_use]
+    pub fn counted(&self) -> Vec<(String, Arc<Counted>)> {
+        let state = self.state();
+        let feeds = state.feeds.iter();
+        feeds
+            .map(|feed| (feed.definition.name.clone(), Arc::clone(&feed.counted)))
+            .collect()
+    }
+
     /// True where a text names a feed's messages, as far as a glance tells.
     #[must_use]
     pub fn are_named(&self, text: &[u8]) -> bool {

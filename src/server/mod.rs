@@ -17,6 +17,7 @@ use self::greeting::introduce;
 pub(crate) use self::greeting::{greet, has_tls, named};
 use self::welcome::{TOO_MANY_CONNECTIONS, ends, refuse, serve, spoken_for};
 use crate::account::{Account, host};
+use crate::admin::{Admin, AdminSection, Seen};
 use crate::binlog::{Binlog, Inbox};
 use crate::catalogue::{Catalogue, Service};
 use crate::config::{FeedColumns, Narrow, ProxyProtocolSection, Redirects, Settings};
@@ -34,6 +35,7 @@ use crate::session::login_errors::LoginErrors;
 use crate::session::peer::OwnUser;
 use crate::session::shared::{Shared, Transport};
 use crate::session::tail::Tails;
+use crate::session::watched::Watched;
 use crate::session::who::{log_in, span};
 use crate::shadow::{self, Shadow};
 use crate::shards::Shards;
@@ -54,6 +56,7 @@ pub struct Server {
     room: Room,
     shards: Shards,
     proxy_protocol: Arc<ProxyProtocolSection>,
+    admin: Option<Admin>,
     inbox: Option<Inbox>,
     comparisons: Option<shadow::Inbox>,
     templates: Option<feeds::Inbox>,
@@ -116,6 +119,14 @@ pub enum ServeError {
     Nameless {
         /// The user's number.
         uid: u32,
+    },
+    /// The admin port cannot be opened.
+    #[error("cannot listen on {listen} (--admin-listen, HEADWATER_ADMIN_LISTEN, admin.listen)")]
+    Admin {
+        /// The address.
+        listen: String,
+        /// Why.
+        source: io::Error,
     },
     /// A thread cannot be started.
     #[error("cannot start another thread (--threads, HEADWATER_THREADS, threads)")]
@@ -238,6 +249,7 @@ impl Server {
                 accelerate: settings.accelerate,
                 tally,
                 counts: Counts::default(),
+                watched: Watched::new(settings.definitions.len()),
                 advice: Advice::default(),
                 login_errors: LoginErrors::default(),
             }),
@@ -245,10 +257,23 @@ impl Server {
             room,
             shards,
             proxy_protocol: Arc::new(settings.proxy_protocol.clone()),
+            admin: None,
             inbox,
             comparisons,
             templates,
         })
+    }
+
+    /// The same with a port where operators look in, where one is wished for.
+    ///
+    /// # Errors
+    /// When that port cannot be opened.
+    pub fn with_admin(self, section: &AdminSection) -> Result<Server, ServeError> {
+        let admin = Admin::bind(section).map_err(|source| ServeError::Admin {
+            listen: section.address().unwrap_or_default().to_owned(),
+            source,
+        })?;
+        Ok(Server { admin, ..self })
     }
 
     /// The address that clients connect to.
@@ -271,6 +296,10 @@ impl Server {
         let (upstream, shared) = (Arc::clone(&self.upstream), self.shared());
         let socket = self.listener.socket().map(Path::to_owned);
         let room = self.room;
+        let admin = self
+            .admin
+            .as_ref()
+            .and_then(|admin| admin.local_addr().ok());
         let binlog = shared.binlog.as_ref();
         let too_little_memory = binlog.and_then(|binlog| binlog.limits().too_little_memory());
         async move {
@@ -278,6 +307,9 @@ impl Server {
                 let socket = socket.map(|path| format!(" and {}", path.display()));
                 let (socket, sessions) = (socket.unwrap_or_default(), room.sessions);
                 tracing::info!("listening on {address}{socket}, with room for {sessions} sessions");
+            }
+            if let Some(admin) = admin {
+                tracing::info!("operators look in at http://{admin}/");
             }
             for problem in [room.shortage(), too_little_memory].into_iter().flatten() {
                 tracing::warn!("{problem}");
@@ -307,6 +339,7 @@ impl Server {
     /// for at most `limits.drain_ms`.
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
         let (drain, draining) = watch::channel(false);
+        self.start_admin(&draining);
         let rechecks = tokio::spawn(recheck(Arc::clone(&self.shared)));
         let following = tokio::spawn(follow(Arc::clone(&self.shared), self.inbox.take()));
         let templates = self.templates.take();
@@ -351,6 +384,22 @@ impl Server {
                 "sessions still busy after limits.drain_ms = {} were cut off",
                 limit.as_millis()
             );
+        }
+    }
+
+    fn start_admin(&mut self, draining: &watch::Receiver<bool>) {
+        let seen = Seen {
+            shared: self.shared(),
+            upstream: self.upstream.address.clone(),
+            room: Arc::clone(&self.sessions),
+            most_sessions: self.room.sessions,
+            draining: draining.clone(),
+            runtime: tokio::runtime::Handle::current(),
+            begun: Instant::now(),
+        };
+        let started = self.admin.take().map(|admin| admin.start(seen));
+        if let Some(Err(error)) = started {
+            tracing::error!("no admin port: {error}");
         }
     }
 

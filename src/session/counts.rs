@@ -266,6 +266,15 @@ impl Counts {
         }
     }
 
+    /// How many of feeds' statements went on as they are, in the order of [`Why::all`].
+    #[must_use]
+    pub fn feeds_relayed(&self) -> [u64; Why::COUNT] {
+        std::array::from_fn(|at| {
+            let counter = self.feeds_relayed.get(at);
+            counter.map_or(0, |counter| counter.load(Ordering::Relaxed))
+        })
+    }
+
     /// How often an event was counted.
     #[must_use]
     pub fn of(&self, event: Event) -> u64 {

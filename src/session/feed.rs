@@ -112,6 +112,7 @@ impl Session {
             return self.relay_feed(waits, met, Some(&decision));
         }
         let mut input = Input::Begin;
+        let begun = Instant::now();
         if let Some(commands) = self.machine.commands() {
             commands.asks_for_feed();
         }
@@ -133,7 +134,7 @@ impl Session {
                 Need::Run(payload) => Input::Reply(self.run_in_place(&payload).await?),
                 Need::Prepare(prepare) => Input::Reply(self.prepare_own(&prepare).await?),
                 Need::Unchanged => Input::Unchanged(self.are_unchanged().await),
-                Need::Tell(told) => return self.tell(waits, told, &decision),
+                Need::Tell(told) => return self.tell(waits, told, &decision, begun),
                 Need::Relay(why) => {
                     let effects = match decision.is_plain() && waits.part.is_none() {
                         true => Effects::NONE,
@@ -316,7 +317,13 @@ impl Session {
         }
     }
 
-    fn tell(&mut self, waits: Waits, told: Told, decision: &Narrowing) -> Result<(), Ended> {
+    fn tell(
+        &mut self,
+        waits: Waits,
+        told: Told,
+        decision: &Narrowing,
+        begun: Instant,
+    ) -> Result<(), Ended> {
         let Told {
             mut bytes,
             outcome,
@@ -343,6 +350,8 @@ impl Session {
             (false, false) => (Event::FeedLearned, "learned"),
         };
         self.shared.counts.add(event);
+        let took = begun.elapsed();
+        self.shared.watched.statement_took(what, took);
         if let Some(template) = decision.template() {
             template.count(what);
         }

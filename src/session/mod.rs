@@ -1,6 +1,7 @@
 //! What moves the bytes of one client's session; its protocol state is `headwater_session`.
 pub mod advice;
 mod batch;
+pub mod calls;
 pub mod counts;
 mod cut;
 mod driver;
@@ -20,6 +21,7 @@ mod stall;
 pub mod state;
 pub mod tail;
 mod watch;
+pub mod watched;
 pub(crate) mod who;
 
 pub use headwater_session::*;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::asked::Asked;
+use super::calls;
 use super::counts::Event;
 use super::knowledge::SharedKnowledge;
 use super::ownership::{Answered, Ask, Checked, Input, Need, Ownership, Policy, Relayed, Source};
@@ -27,6 +28,7 @@ impl Session {
         let mut decision = Ownership::new(asked, payload, self.policy());
         let mut memory = Likely::No;
         let mut input = Input::Begin;
+        let begun = Instant::now();
         loop {
             let Some(need) = self.decide(&mut decision, input) else {
                 return Ok(());
@@ -52,7 +54,7 @@ impl Session {
                 Need::Page => Input::Page(self.page(memory).await),
                 Need::Relay(reason) => return self.relay_call(decision, reason).await,
                 Need::Interrupted(error) => return self.interrupt(decision, &error),
-                Need::Answer(answered) => return self.answer_call(decision, *answered),
+                Need::Answer(answered) => return self.answer_call(decision, *answered, begun),
             };
         }
     }
@@ -108,9 +110,19 @@ impl Session {
         }
     }
 
-    fn answer_call(&mut self, decision: Ownership, answered: Answered) -> Result<(), Ended> {
+    fn answer_call(
+        &mut self,
+        decision: Ownership,
+        answered: Answered,
+        begun: Instant,
+    ) -> Result<(), Ended> {
         let (asked, payload) = decision.into_asked();
         self.shared.counts.add(Event::CallOwned);
+        let (watched, answer) = (&self.shared.watched, calls::Answer::from(answered.source));
+        watched
+            .calls
+            .answered(Some(answered.call.definition), answer);
+        watched.call_took(answer, begun.elapsed());
         self.proved_call = answered.source == Source::Memory;
         match answered.source {
             Source::Memory => {
@@ -158,6 +170,8 @@ impl Session {
     async fn relay_call(&mut self, decision: Ownership, reason: Reason) -> Result<(), Ended> {
         let (asked, payload) = decision.into_asked();
         self.shared.counts.relayed(reason);
+        let definition = self.definition_of(&asked);
+        self.shared.watched.calls.relayed(definition, reason);
         log_in!(
             self.span(),
             DEBUG,
@@ -183,6 +197,14 @@ impl Session {
         self.pass_client(length)
     }
 
+    /// Whose call it is, as far as that is known.
+    fn definition_of(&mut self, asked: &Asked) -> Option<DefinitionId> {
+        let database = self.machine.commands()?.standing.database();
+        let definitions = self.shared.catalogue.definitions();
+        let (definition, ..) = asked.wanted.place(definitions, database)?;
+        Some(definition)
+    }
+
     /// Says what an operator would otherwise learn from a counter only.
     fn advise(&mut self, reason: Reason) {
         if matches!(reason, Reason::AutocommitOff | Reason::InTransaction)
@@ -199,6 +221,9 @@ impl Session {
         let (asked, _) = decision.into_asked();
         self.client_in.drain(..asked.length);
         self.shared.counts.add(Event::CallInterrupted);
+        let definition = self.definition_of(&asked);
+        let calls = &self.shared.watched.calls;
+        calls.answered(definition, calls::Answer::Interrupted);
         let (mut bytes, mut packet) = (Vec::new(), Vec::new());
         error.write(&mut bytes);
         frame::encode(1, &bytes, &mut packet);

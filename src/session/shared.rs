@@ -8,6 +8,7 @@ use super::counts::{self, Counts};
 use super::login::Ways;
 use super::login_errors::LoginErrors;
 use super::tail::Tails;
+use super::watched::Watched;
 use crate::binlog::Binlog;
 use crate::catalogue::Catalogue;
 use crate::feed::tally::Tally;
@@ -47,6 +48,8 @@ pub struct Shared {
     pub tally: Option<Arc<Mutex<Tally>>>,
     /// Counters.
     pub counts: Counts,
+    /// What else those who watch want to know.
+    pub watched: Watched,
     /// What was said of accounts.
     pub advice: Advice,
     /// What the server holds against this host.

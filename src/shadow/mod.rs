@@ -111,6 +111,18 @@ impl Shadow {
         (Arc::new(shadow), inbox)
     }
 
+    /// How often comparisons went how.
+    #[must_use]
+    pub fn compared(&self) -> [(&'static str, u64); 3] {
+        let Counts {
+            same,
+            different,
+            unsure,
+        } = &self.counts;
+        [("same", same), ("different", different), ("unsure", unsure)]
+            .map(|(name, count)| (name, count.load(Ordering::Relaxed)))
+    }
+
     /// True if the call that is answered now is one to compare.
     #[must_use]
     pub fn chooses(&self) -> bool {

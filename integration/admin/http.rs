@@ -1,0 +1,94 @@
+//! Asks the admin port, as plainly as can be.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use crate::kit::proxy::{Proxy, free_addr};
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) head: String,
+    pub(super) body: String,
+}
+
+/// The admin port of a Headwater.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Admin(pub(super) SocketAddr);
+
+impl Admin {
+    /// A Headwater with one, started with these flags and this settings file.
+    #[track_caller]
+    pub(super) fn beside(upstream: SocketAddr, settings: &str, flags: &[&str]) -> (Proxy, Admin) {
+        let admin = free_addr();
+        let listen = admin.to_string();
+        let proxy = Proxy::configured(
+            upstream,
+            settings,
+            &[&["--admin-listen", &listen], flags].concat(),
+        );
+        // It is opened behind the port for clients.
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while TcpStream::connect(admin).is_err() {
+            assert!(Instant::now() < deadline, "{}", proxy.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        (proxy, Admin(admin))
+    }
+
+    #[track_caller]
+    pub(super) fn get(self, path: &str) -> Answer {
+        self.get_with(path, "")
+    }
+
+    /// With these lines in the head as well.
+    #[track_caller]
+    pub(super) fn get_with(self, path: &str, lines: &str) -> Answer {
+        let host = if lines.contains("Host:") {
+            ""
+        } else {
+            "Host: localhost\r\n"
+        };
+        let request = format!("GET {path} HTTP/1.1\r\n{host}{lines}Connection: close\r\n\r\n");
+        self.send(request.as_bytes()).unwrap()
+    }
+
+    /// Sends these bytes, and reads to the end.
+    pub(super) fn send(self, request: &[u8]) -> io::Result<Answer> {
+        let mut socket = TcpStream::connect(self.0)?;
+        socket.set_read_timeout(Some(Duration::from_secs(20)))?;
+        socket.write_all(request)?;
+        let mut reply = Vec::new();
+        socket.read_to_end(&mut reply)?;
+        let reply = String::from_utf8_lossy(&reply).into_owned();
+        let (head, body) = reply.split_once("\r\n\r\n").unwrap_or((&reply, ""));
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
+        Ok(Answer {
+            status: status.unwrap_or(0),
+            head: head.to_owned(),
+            body: body.to_owned(),
+        })
+    }
+
+    /// Asks until the answer is this one: status, and how its text begins.
+    #[track_caller]
+    pub(super) fn wait_for(self, path: &str, status: u16, text: &str) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let answer = self.get(path);
+            if answer.status == status && answer.body.starts_with(text) {
+                return;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{path}: {answer:?}, and not {status} {text}"
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Metrics: each is explained, told as Prometheus wants it, and says what has happened.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use headwater::admin::metrics::{ALL, Kind};
+use headwater::binlog::REASONS;
+
+use super::http::Admin;
+use crate::kit::database::Database;
+use crate::kit::proxy::ROOT_SERVICE;
+use crate::kit::servers::on_each_server;
+use crate::memory::warm;
+
+const PAGE: &str = include_str!("../../docs/metrics.md");
+const OPENMETRICS: &str =
+    "Accept: application/openmetrics-text; version=1.0.0,text/plain;q=0.5\r\n";
+
+#[test]
+fn every_metric_is_explained() {
+    let expected: Vec<String> = ALL
+        .iter()
+        .map(|metric| {
+            let labels: Vec<String> = metric
+                .labels
+                .iter()
+                .map(|label| format!("`{label}`"))
+                .collect();
+            format!(
+                "| `{}` | {} | {} | {} |",
+                metric.full_name(),
+                match metric.kind {
+                    Kind::Counter => "counter",
+                    Kind::Gauge => "gauge",
+                    Kind::Histogram => "histogram",
+                    Kind::Info => "info",
+                },
+                labels.join(", "),
+                metric.help
+            )
+        })
+        .collect();
+    let told = |line: &&str| {
+        let names = ["| `headwater_", "| `process_"];
+        names.iter().any(|name| line.starts_with(name))
+    };
+    let rows: Vec<&str> = PAGE.lines().filter(told).collect();
+    assert_eq!(rows, expected);
+    let reasons = REASONS.map(|(reason, means)| format!("| `{reason}` | {means} |"));
+    let (_, behind) = PAGE.split_once("## Why memory stands aside").unwrap();
+    let rows: Vec<&str> = behind
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .collect();
+    assert_eq!(rows, reasons);
+}
+
+fn promtool() -> PathBuf {
+    let own = std::env::var_os("HEADWATER_PROMETHEUS_PREFIX").map(PathBuf::from);
+    let home = || {
+        PathBuf::from(std::env::var_os("HOME").unwrap_or_default())
+            .join(".cache/headwater/prometheus-2.42")
+    };
+    own.unwrap_or_else(home).join("usr/bin/promtool")
+}
+
+/// What promtool has to say of a page: nothing, if all is well.
+#[track_caller]
+fn checked(page: &str) {
+    let mut promtool = Command::new(promtool())
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("promtool is there: make setup gets it");
+    promtool
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(page.as_bytes())
+        .unwrap();
+    let ended = promtool.wait_with_output().unwrap();
+    let said = [&ended.stdout[..], &ended.stderr].concat();
+    assert!(
+        ended.status.success() && said.is_empty(),
+        "{}\n{page}",
+        String::from_utf8_lossy(&said)
+    );
+}
+
+/// The value of the sample with this name and these labels.
+#[track_caller]
+fn value(page: &str, sample: &str) -> f64 {
+    let line = page
+        .lines()
+        .find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {sample} in:\n{page}"))
+        .parse()
+        .unwrap()
+}
+
+#[test]
+fn metrics_say_what_has_happened() {
+    on_each_server(|server| {
+        let database = Database::classic(server, "adminmetrics");
+        let name = database.name();
+        let (proxy, admin) = Admin::beside(server.addr(), "[shadow]\nrate = 0.5\n", ROOT_SERVICE);
+        checked(&admin.get("/metrics").body);
+        proxy.wait_for_log(&format!("in database {name}: accelerated"));
+        let mut client = proxy.login(&database.login());
+        warm(&proxy, &mut client, "CALL fetch_timeline_ids(1)");
+        for _ in 0..20 {
+            client.ok("CALL fetch_timeline_ids(1)");
+            client.rows("SELECT id FROM fetch_timeline_tt");
+        }
+        client.ok("BEGIN");
+        client.ok("SET SESSION sql_notes = DEFAULT");
+        for _ in 0..3 {
+            client.ok("CALL fetch_timeline_ids(1)");
+        }
+        client.ok("COMMIT");
+        let page = admin.get("/metrics").body;
+        checked(&page);
+        let counts = proxy.counts();
+        let calls = |answer: &str, reason: &str| {
+            value(
+                &page,
+                &format!(
+                    "headwater_calls_total{{definition=\"classic\",answer=\"{answer}\",reason=\"{reason}\"}}"
+                ),
+            )
+        };
+        assert_eq!(calls("memory", ""), counts.of("calls_from_memory") as f64);
+        assert_eq!(calls("relayed", "in_transaction"), 3.0);
+        let owned: f64 = ["memory", "lookups", "procedure"]
+            .map(|answer| calls(answer, ""))
+            .iter()
+            .sum();
+        assert_eq!(owned, counts.of("calls_owned") as f64);
+        let times = ["memory", "lookups", "procedure"].map(|answer| {
+            value(
+                &page,
+                &format!("headwater_call_seconds_count{{answer=\"{answer}\"}}"),
+            )
+        });
+        assert_eq!(times.iter().sum::<f64>(), owned);
+        assert!(value(&page, "headwater_proof_seconds_count") > 0.0);
+        assert_eq!(value(&page, "headwater_sessions"), 1.0);
+        assert_eq!(
+            value(&page, "headwater_binlog_state{reason=\"followed\"}"),
+            1.0
+        );
+        assert_eq!(value(&page, "headwater_upstream_up"), 1.0);
+        assert!(value(&page, "headwater_index_bytes") > 0.0);
+        assert_eq!(
+            value(&page, "headwater_index_entries{kind=\"timelines\"}"),
+            1.0
+        );
+        let resident = value(&page, "process_resident_memory_bytes");
+        assert!((resident / 1_024.0 - proxy.resident_kib() as f64).abs() < 20_000.0);
+        // The same in the other form.
+        let open = admin.get_with("/metrics", OPENMETRICS);
+        assert!(
+            open.head.contains("application/openmetrics-text"),
+            "{open:?}"
+        );
+        assert!(open.body.ends_with("# EOF\n"), "{open:?}");
+        assert_eq!(
+            value(
+                &open.body,
+                "headwater_calls_total{definition=\"classic\",answer=\"relayed\",reason=\"in_transaction\"}"
+            ),
+            3.0
+        );
+        // Every metric is told at some time, and none that is not named.
+        for told in open
+            .body
+            .lines()
+            .filter_map(|line| line.strip_prefix("# TYPE "))
+        {
+            let told = told.split(' ').next().unwrap();
+            let named = ALL
+                .iter()
+                .any(|metric| metric.full_name().starts_with(told));
+            assert!(named, "{told}");
+        }
+    });
+}

@@ -1,0 +1,137 @@
+//! Whether Headwater is well: by asking, and not by what was so a while ago.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Mutex;
+
+use super::{Seen, State};
+use crate::server::greet;
+
+/// What of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Health {
+    Well(&'static str),
+    Not {
+        /// One of few words, for those who count.
+        reason: &'static str,
+        /// For people, with the way out.
+        text: String,
+    },
+}
+
+impl Health {
+    fn not(reason: &'static str, text: impl Into<String>) -> Health {
+        Health::Not {
+            reason,
+            text: text.into(),
+        }
+    }
+}
+
+/// What the server said last, so that many askers do not ask it each.
+#[derive(Debug, Default)]
+pub(super) struct Reachable(Mutex<Option<(Instant, Option<String>)>>);
+
+/// An answer of the server's counts so long.
+const LASTS: Duration = Duration::from_millis(500);
+/// The server has to greet within it.
+const GREETS: Duration = Duration::from_secs(2);
+
+impl Reachable {
+    /// Why the server does not answer; `None`: it does.
+    pub(super) async fn fault(&self, seen: &Seen) -> Option<String> {
+        let mut last = self.0.lock().await;
+        if let Some((at, fault)) = &*last
+            && at.elapsed() < LASTS
+        {
+            return fault.clone();
+        }
+        let limit = GREETS.min(Duration::from_millis(seen.shared.limits.connect_ms));
+        let greeted = greet(&seen.upstream, limit).await;
+        let fault = greeted.err().map(|error| error.to_string());
+        *last = Some((Instant::now(), fault.clone()));
+        fault
+    }
+}
+
+/// Whether a client that comes now can log in.
+pub(super) async fn ready(state: &State) -> Health {
+    let seen = &state.seen;
+    if *seen.draining.borrow() {
+        return Health::not(
+            "draining",
+            "Headwater takes no more clients: it is being stopped",
+        );
+    }
+    if seen.room.available_permits() == 0 {
+        let most = seen.most_sessions;
+        return Health::not(
+            "full",
+            format!(
+                "there are {most} sessions already: raise limits.sessions, or have the app close connections"
+            ),
+        );
+    }
+    match state.reachable.fault(seen).await {
+        None => Health::Well("ready"),
+        Some(error) => Health::not(
+            "server_away",
+            format!("the server at {} does not answer: {error}", seen.upstream),
+        ),
+    }
+}
+
+/// Whether calls and feeds are answered from memory, by a proof that is begun now.
+pub(super) async fn accelerating(seen: &Seen) -> Health {
+    let shared = &seen.shared;
+    if !shared.accelerate {
+        return Health::not("switched_off", "accelerate = false, or --relay-only");
+    }
+    if shared.catalogue.service.is_none() {
+        return Health::not(
+            "no_service_account",
+            "calls are answered by lookups: set service.user, see docs/service-account.md",
+        );
+    }
+    let Some(binlog) = &shared.binlog else {
+        return Health::not(
+            "no_memory",
+            "calls are answered by lookups: set index.memory_bytes above 0",
+        );
+    };
+    if let Some(aside) = binlog.aside() {
+        return Health::not(aside.reason, aside.text);
+    }
+    if !serves(seen) {
+        return Health::not(
+            "nothing_served",
+            "no definition and no feed is answered from memory on this server: `headwater check` says why",
+        );
+    }
+    let binlog = Arc::clone(binlog);
+    let proved = seen
+        .runtime
+        .spawn(async move { binlog.is_fresh_now().await });
+    match proved.await {
+        Ok(true) => Health::Well("accelerating"),
+        _ => Health::not(
+            "not_proved",
+            "whether memory is up to date could not be proved within freshness.wait_ms: look at the server's load, and at long transactions",
+        ),
+    }
+}
+
+/// True where a definition is answered in some database, or a feed is served.
+fn serves(seen: &Seen) -> bool {
+    let shared = &seen.shared;
+    let distrusted = |definition| {
+        shared
+            .shadow
+            .as_ref()
+            .is_some_and(|shadow| shadow.distrusts(definition))
+    };
+    let mut answered = shared.catalogue.accelerated().into_iter();
+    let called = answered.any(|definition| !distrusted(definition));
+    called || shared.feeds.as_ref().is_some_and(|feeds| feeds.serve_any())
+}

@@ -1,0 +1,122 @@
+//! Where operators look in: HTTP on a port of its own, served by a thread of its own. It reads what sessions have counted and decides
+//! nothing: no session waits for anything here.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `section` | the settings |
+//! | `port` | connections: how many, how long, how large |
+//! | `guard` | who may ask |
+//! | `routes` | what is asked for |
+//! | `health` | whether clients can log in, and calls are answered from memory |
+//! | `metrics` | everything that is counted, as Prometheus reads it |
+//! | `process` | what the system says of the process |
+
+mod guard;
+mod health;
+pub mod metrics;
+mod port;
+mod process;
+mod routes;
+mod section;
+
+use std::io;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, watch};
+
+use self::health::Reachable;
+pub use self::section::{AdminSection, DEFAULT};
+use crate::session::shared::Shared;
+
+/// The port, opened.
+#[derive(Debug)]
+pub struct Admin {
+    listener: TcpListener,
+    token: String,
+}
+
+/// What is looked at.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) shared: Arc<Shared>,
+    /// Where the server is.
+    pub(crate) upstream: String,
+    /// Room for sessions, and how much of it there is at most.
+    pub(crate) room: Arc<Semaphore>,
+    pub(crate) most_sessions: usize,
+    /// True once no more clients are taken.
+    pub(crate) draining: watch::Receiver<bool>,
+    /// Where proofs are made.
+    pub(crate) runtime: Handle,
+    pub(crate) begun: Instant,
+}
+
+impl Admin {
+    /// Opens the port. `None`: none is wished for, or nobody asked for one and somebody else is there.
+    ///
+    /// # Errors
+    /// The port that was asked for cannot be opened.
+    pub fn bind(section: &AdminSection) -> io::Result<Option<Admin>> {
+        let Some(address) = section.address() else {
+            return Ok(None);
+        };
+        let listener = match TcpListener::bind(address) {
+            Ok(listener) => listener,
+            Err(error) if section.listen.is_none() => {
+                tracing::warn!(
+                    "no admin port: {address} cannot be opened ({error}). Set admin.listen (--admin-listen, HEADWATER_ADMIN_LISTEN) to another \
+                     address, or to \"\" for none"
+                );
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        listener.set_nonblocking(true)?;
+        if !section::is_loopback(address) {
+            tracing::warn!(
+                "the admin port {address} is open to other machines: whoever has admin.token sees counters and names, and the token goes \
+                 unencrypted"
+            );
+        }
+        Ok(Some(Admin {
+            listener,
+            token: section.token.clone(),
+        }))
+    }
+
+    /// Where it is.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn local_addr(&self) -> io::Result<std::net::SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers for good, on a thread of its own.
+    pub(crate) fn start(self, seen: Seen) -> io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let state = Arc::new(State {
+            reachable: Reachable::default(),
+            seen,
+            token: self.token,
+        });
+        let listener = self.listener;
+        std::thread::Builder::new()
+            .name("admin".to_owned())
+            .spawn(move || runtime.block_on(port::serve(listener, state)))?;
+        Ok(())
+    }
+}
+
+/// What answers are made of.
+#[derive(Debug)]
+struct State {
+    seen: Seen,
+    token: String,
+    reachable: Reachable,
+}

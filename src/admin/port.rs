@@ -1,0 +1,56 @@
+//! Connections of askers: so many at a time, each for so long and with requests of so many bytes.
+
+use std::convert::Infallible;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::sync::Semaphore;
+
+use super::{State, routes};
+
+/// Connections at a time: who comes beyond them is let go at once.
+const MOST: usize = 64;
+/// A request has to be there by then.
+const READ: Duration = Duration::from_secs(5);
+/// A connection ends by then: Prometheus opens another one.
+const WHOLE: Duration = Duration::from_secs(60);
+/// Of a request's head.
+const BYTES: usize = 16 * 1024;
+/// Where no more files can be opened.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Answers for good.
+pub(super) async fn serve(listener: TcpListener, state: Arc<State>) {
+    let listener = match tokio::net::TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => return tracing::error!("no admin port: {error}"),
+    };
+    let room = Arc::new(Semaphore::new(MOST));
+    loop {
+        let Ok((socket, _)) = listener.accept().await else {
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        let Ok(place) = Arc::clone(&room).try_acquire_owned() else {
+            continue;
+        };
+        let state = Arc::clone(&state);
+        tokio::spawn(async move {
+            let answer = service_fn(|request| {
+                let state = Arc::clone(&state);
+                async move { Ok::<_, Infallible>(routes::answer(&state, request).await) }
+            });
+            let mut http = http1::Builder::new();
+            http.timer(TokioTimer::new())
+                .header_read_timeout(READ)
+                .max_buf_size(BYTES);
+            let connection = http.serve_connection(TokioIo::new(socket), answer);
+            let _ = tokio::time::timeout(WHOLE, connection).await;
+            drop(place);
+        });
+    }
+}

@@ -1,0 +1,88 @@
+//! How long answers take: a histogram for each way of answering, counted by whoever answers and read by whoever asks.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Upper bounds, in microseconds.
+const BOUNDS: [u64; 15] = [
+    25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000,
+    1_000_000, 10_000_000,
+];
+
+/// How often something took how long.
+#[derive(Debug, Default)]
+pub struct Histogram {
+    /// One for each bound, and the last for all that took longer.
+    buckets: [AtomicU64; BOUNDS.len() + 1],
+    nanoseconds: AtomicU64,
+}
+
+/// What a histogram holds at a moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// Upper bounds in seconds, each with how often it took so long and longer than the one before.
+    pub buckets: Vec<(f64, u64)>,
+    /// How often.
+    pub count: u64,
+    /// All together, in seconds.
+    pub sum: f64,
+}
+
+impl Histogram {
+    /// It took so long.
+    pub fn took(&self, time: Duration) {
+        let microseconds = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let place = BOUNDS.partition_point(|bound| *bound < microseconds);
+        if let Some(bucket) = self.buckets.get(place) {
+            bucket.fetch_add(1, Ordering::Relaxed);
+        }
+        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// What it holds now.
+    #[must_use]
+    pub fn measured(&self) -> Measured {
+        let counts = self.buckets.iter().map(|it| it.load(Ordering::Relaxed));
+        #[allow(clippy::cast_precision_loss, reason = "bounds are small")]
+        let bounds = BOUNDS.iter().map(|bound| *bound as f64 / 1e6);
+        let buckets: Vec<(f64, u64)> = bounds.chain([f64::INFINITY]).zip(counts).collect();
+        #[allow(clippy::cast_precision_loss, reason = "a sum of times")]
+        let sum = self.nanoseconds.load(Ordering::Relaxed) as f64 / 1e9;
+        Measured {
+            count: buckets.iter().map(|(_, count)| count).sum(),
+            buckets,
+            sum,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_time_is_counted_in_the_first_bucket_that_holds_it() {
+        let histogram = Histogram::default();
+        for microseconds in [0, 25, 26, 1_000, 20_000_000] {
+            histogram.took(Duration::from_micros(microseconds));
+        }
+        let measured = histogram.measured();
+        let held: Vec<(f64, u64)> = measured
+            .buckets
+            .into_iter()
+            .filter(|(_, n)| *n > 0)
+            .collect();
+        assert_eq!(
+            held,
+            [
+                (0.000_025, 2),
+                (0.000_05, 1),
+                (0.001, 1),
+                (f64::INFINITY, 1)
+            ]
+        );
+        assert_eq!(measured.count, 5);
+        assert!((measured.sum - 20.001_051).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,163 @@
+//! What became of calls, by definition and by who answered: for those who watch.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::ownership::Source;
+use super::reason::Reason;
+use crate::timeline::definition::DefinitionId;
+
+/// Who answered a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Answer {
+    /// Memory.
+    Memory,
+    /// Lookups on the client's connection.
+    Lookups,
+    /// The server's procedure, on Headwater's behalf.
+    Procedure,
+    /// An error that interrupted the lookups.
+    Interrupted,
+}
+
+impl Answer {
+    /// Each with its name, in the order of their numbers.
+    pub const ALL: [(Answer, &'static str); 4] = [
+        (Answer::Memory, "memory"),
+        (Answer::Lookups, "lookups"),
+        (Answer::Procedure, "procedure"),
+        (Answer::Interrupted, "interrupted"),
+    ];
+}
+
+impl From<Source> for Answer {
+    fn from(source: Source) -> Answer {
+        match source {
+            Source::Memory => Answer::Memory,
+            Source::Lookups => Answer::Lookups,
+            Source::Procedure => Answer::Procedure,
+        }
+    }
+}
+
+/// Calls since the start.
+#[derive(Debug)]
+pub struct Calls {
+    /// One for each definition, and the last for calls of which it is not known whose they are.
+    of: Box<[OfDefinition]>,
+}
+
+#[derive(Debug, Default)]
+struct OfDefinition {
+    answered: [AtomicU64; Answer::ALL.len()],
+    relayed: [AtomicU64; Reason::ALL.len()],
+}
+
+/// Calls of a definition that became the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Became {
+    /// `None`: it is not known.
+    pub definition: Option<DefinitionId>,
+    /// Who answered; `relayed` stands for the server.
+    pub answer: &'static str,
+    /// Why the server did; empty where it did not.
+    pub reason: &'static str,
+    /// How many.
+    pub calls: u64,
+}
+
+/// The server answered a call as it came.
+pub const RELAYED: &str = "relayed";
+
+impl Calls {
+    /// Of so many definitions.
+    #[must_use]
+    pub fn new(definitions: usize) -> Calls {
+        Calls {
+            of: (0..=definitions).map(|_| OfDefinition::default()).collect(),
+        }
+    }
+
+    /// A call was answered by Headwater.
+    pub fn answered(&self, definition: Option<DefinitionId>, answer: Answer) {
+        let counter = self
+            .of(definition)
+            .and_then(|own| own.answered.get(answer as usize));
+        if let Some(counter) = counter {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A call was answered by the server, for this reason.
+    pub fn relayed(&self, definition: Option<DefinitionId>, reason: Reason) {
+        let counter = self
+            .of(definition)
+            .and_then(|own| own.relayed.get(reason as usize));
+        if let Some(counter) = counter {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn of(&self, definition: Option<DefinitionId>) -> Option<&OfDefinition> {
+        match definition {
+            Some(definition) => self.of.get(definition.0),
+            None => self.of.last(),
+        }
+    }
+
+    /// What became of calls: every answer of every definition, and each reason for which one was relayed.
+    #[must_use]
+    pub fn became(&self) -> Vec<Became> {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let last = self.of.len().saturating_sub(1);
+        let each = self.of.iter().enumerate().flat_map(|(number, own)| {
+            let definition = (number < last).then_some(DefinitionId(number));
+            let answered = Answer::ALL.iter().zip(&own.answered);
+            let answered =
+                answered.map(move |((_, answer), counter)| (*answer, "", count(counter)));
+            let relayed = Reason::ALL.iter().zip(&own.relayed);
+            let relayed = relayed.map(move |(why, counter)| (RELAYED, why.label(), count(counter)));
+            answered
+                .chain(relayed)
+                .map(move |(answer, reason, calls)| Became {
+                    definition,
+                    answer,
+                    reason,
+                    calls,
+                })
+        });
+        // What cannot be told of a definition that is not known would be zero for ever.
+        each.filter(|it| it.calls > 0 || it.definition.is_some() && it.reason.is_empty())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_told_by_definition_answer_and_reason() {
+        for (place, (answer, _)) in Answer::ALL.iter().enumerate() {
+            assert_eq!(*answer as usize, place);
+        }
+        let calls = Calls::new(2);
+        calls.answered(Some(DefinitionId(1)), Answer::Memory);
+        calls.relayed(Some(DefinitionId(0)), Reason::InTransaction);
+        calls.relayed(None, Reason::Arguments);
+        let became = calls.became();
+        let told: Vec<_> = became
+            .iter()
+            .filter(|it| it.calls > 0)
+            .map(|it| (it.definition.map(|it| it.0), it.answer, it.reason))
+            .collect();
+        let expected = [
+            (Some(0), "relayed", "in_transaction"),
+            (Some(1), "memory", ""),
+            (None, "relayed", "arguments"),
+        ];
+        assert_eq!(told, expected);
+        // Each answer of each definition is there from the start.
+        assert_eq!(became.len(), 2 * Answer::ALL.len() + 2);
+    }
+}
