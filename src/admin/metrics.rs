@@ -202,6 +202,12 @@ const INDEX_ENTRIES: Metric = metric(
     &["kind"],
     "What is in it: timelines, follows, authors, messages",
 );
+const EVICTED: Metric = metric(
+    "headwater_index_evicted",
+    Counter,
+    &[],
+    "Authors and readers that made room for others in memory, and have to be loaded anew",
+);
 const ROWS: Metric = measured("headwater_rows", Gauge, Bytes, &[], "Memory of kept rows");
 const ROWS_LIMIT: Metric = measured(
     "headwater_rows_limit",
@@ -209,6 +215,18 @@ const ROWS_LIMIT: Metric = measured(
     Bytes,
     &[],
     "What it may grow to (rows.memory_bytes)",
+);
+const ROWS_MESSAGES: Metric = metric(
+    "headwater_rows_messages",
+    Gauge,
+    &[],
+    "Messages of which rows are kept, and rows beside them",
+);
+const ROWS_EVICTED: Metric = metric(
+    "headwater_rows_evicted",
+    Counter,
+    &[],
+    "Kept rows that made room for others",
 );
 const SESSIONS: Metric = metric(
     "headwater_sessions",
@@ -291,7 +309,7 @@ const BEGUN: Metric = measured(
 );
 
 /// Every metric, in the order in which they are told.
-pub const ALL: [Metric; 33] = [
+pub const ALL: [Metric; 36] = [
     BUILD,
     CALLS_TOTAL,
     CALL_SECONDS,
@@ -308,8 +326,11 @@ pub const ALL: [Metric; 33] = [
     INDEX,
     INDEX_LIMIT,
     INDEX_ENTRIES,
+    EVICTED,
     ROWS,
     ROWS_LIMIT,
+    ROWS_MESSAGES,
+    ROWS_EVICTED,
     SESSIONS,
     SESSIONS_LIMIT,
     SESSIONS_OPENED,
@@ -491,10 +512,13 @@ impl Page {
             INDEX_ENTRIES,
             entries.map(|(kind, count)| (labels([("kind", kind)]), count as u64)),
         );
+        self.one(EVICTED, binlog.map(|binlog| binlog.evicted()));
         let rows = binlog.and_then(|binlog| binlog.rows());
         self.one(ROWS, rows.map(|rows| rows.bytes() as u64));
         let limit = binlog.map(|binlog| binlog.limits().rows_bytes as u64);
         self.one(ROWS_LIMIT, limit.filter(|_| rows.is_some()));
+        self.one(ROWS_MESSAGES, rows.map(|rows| rows.messages() as u64));
+        self.one(ROWS_EVICTED, rows.map(|rows| rows.evicted()));
     }
 
     fn sessions(&mut self, seen: &Seen) {

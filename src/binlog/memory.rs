@@ -85,6 +85,11 @@ impl Memory {
         of_each!(self, index => index.is_nearly_full())
     }
 
+    /// Authors and readers that have made room for others.
+    pub(super) fn evicted(&self) -> u64 {
+        of_each!(self, index => index.evicted())
+    }
+
     /// Bytes, follows, authors and messages.
     pub(super) fn sizes(&self) -> [usize; 4] {
         of_each!(self, index => [index.bytes(), index.edges(), index.authors(), index.ids()])

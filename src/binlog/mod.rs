@@ -481,6 +481,13 @@ impl Binlog {
         })
     }
 
+    /// How many authors and readers have made room for others in all timelines.
+    #[must_use]
+    pub fn evicted(&self) -> u64 {
+        let places = self.places();
+        places.iter().map(|place| place.index().evicted()).sum()
+    }
+
     /// How long proofs of freshness took.
     #[must_use]
     pub fn proofs(&self) -> &Histogram {

@@ -121,6 +121,20 @@ impl Rows {
         (0..SHARDS).map(|number| self.shard(number).bytes()).sum()
     }
 
+    /// How many rows have made room for others so far.
+    #[must_use]
+    pub fn evicted(&self) -> u64 {
+        (0..SHARDS).map(|number| self.shard(number).evicted()).sum()
+    }
+
+    /// Of how many messages something is kept; rows beside them are among these.
+    #[must_use]
+    pub fn messages(&self) -> usize {
+        (0..SHARDS)
+            .map(|number| self.shard(number).messages())
+            .sum()
+    }
+
     fn of(&self, message: Message) -> (u64, MutexGuard<'_, Shard>) {
         let hash = self.hasher.hash_one(message);
         // The table within a shard goes by the lowest and by the highest bits.

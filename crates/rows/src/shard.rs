@@ -56,6 +56,8 @@ pub(crate) struct Shard {
     /// The first record of each message.
     heads: HashTable<Location>,
     most_heads: usize,
+    /// Rows that made room for others.
+    evicted: u64,
 }
 
 impl Shard {
@@ -71,7 +73,18 @@ impl Shard {
             first: 0,
             heads: HashTable::new(),
             most_heads: (memory_bytes - for_rows) / FINDING_BYTES,
+            evicted: 0,
         }
+    }
+
+    /// How many rows have made room for others so far.
+    pub(crate) fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    /// Of how many messages something is kept.
+    pub(crate) fn messages(&self) -> usize {
+        self.heads.len()
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -207,6 +220,7 @@ impl Shard {
                 stays.then(|| (Saved::of(kept), links, bytes))
             });
             self.unlink(header.message, header.variant, hash);
+            self.evicted += u64::from(saved_one.is_none());
             if let Some((row, links, bytes)) = saved_one {
                 saved += bytes;
                 let record = Record {

@@ -130,6 +130,8 @@ pub struct Index<I: Item = u64> {
     contradicted: Option<Change>,
     /// Loads that wait for the index to reach a position.
     settling: BinaryHeap<Reverse<(Position, Whose)>>,
+    /// Authors and readers that made room for others.
+    evicted: u64,
 }
 
 impl<I: Item> Index<I> {
@@ -149,6 +151,7 @@ impl<I: Item> Index<I> {
             contradictions: 0,
             contradicted: None,
             settling: BinaryHeap::new(),
+            evicted: 0,
         }
     }
 
@@ -306,6 +309,12 @@ impl<I: Item> Index<I> {
     #[must_use]
     pub fn authors(&self) -> usize {
         self.authors.len()
+    }
+
+    /// How many authors and readers have made room for others so far.
+    #[must_use]
+    pub fn evicted(&self) -> u64 {
+        self.evicted
     }
 
     /// How many messages are in the windows.

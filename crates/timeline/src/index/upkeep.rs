@@ -130,7 +130,10 @@ impl<I: Item> Index<I> {
                 false => self.readers.step(patience > 0),
             };
             match step {
-                Step::Evicted => patience = PATIENCE,
+                Step::Evicted => {
+                    self.evicted += 1;
+                    patience = PATIENCE;
+                }
                 Step::Spared => patience -= 1,
                 Step::Passed => {}
             }

@@ -71,6 +71,7 @@ fn what_is_used_stays() {
         );
     }
     assert!(index.authors() > 50 && index.authors() < 200);
+    assert_eq!(index.evicted(), 10_000 - index.authors() as u64);
 }
 
 #[test]
