@@ -1,7 +1,7 @@
 //! Metrics: each is explained, told as Prometheus wants it, and says what has happened.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use headwater::admin::metrics::{ALL, Kind};
@@ -54,6 +54,76 @@ fn every_metric_is_explained() {
         .filter(|line| line.starts_with("| `"))
         .collect();
     assert_eq!(rows, reasons);
+}
+
+/// Names of metrics in a text, each with what a histogram or a counter adds to it.
+fn named(text: &str) -> Vec<&str> {
+    let words = text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
+    let own = |word: &&str| word.starts_with("headwater_") || word.starts_with("process_");
+    words.filter(own).collect()
+}
+
+/// The board and the alerts ask for metrics that there are, and each alert has its line in the book.
+#[test]
+fn the_board_and_the_alerts_ask_for_what_is_told() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let alerts = std::fs::read_to_string(root.join("ops/alerts.yaml")).unwrap();
+    let board = std::fs::read_to_string(root.join("ops/grafana.json")).unwrap();
+    let asked = named(&alerts).into_iter().chain(named(&board));
+    let mut seen = 0;
+    for name in asked {
+        let is_told = ALL.iter().any(|metric| {
+            let full = metric.full_name();
+            let parts = ["_bucket", "_sum", "_count"].map(|part| format!("{full}{part}"));
+            name == full || metric.kind == Kind::Histogram && parts.iter().any(|part| part == name)
+        });
+        assert!(is_told, "{name}");
+        seen += 1;
+    }
+    assert!(seen > 30, "{seen}");
+    let alerts = alerts
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- alert: "));
+    let lines = PAGE
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `Headwater")?.split('`').next());
+    let lines: Vec<String> = lines.map(|name| format!("Headwater{name}")).collect();
+    assert_eq!(alerts.collect::<Vec<_>>(), lines);
+    // Each expression is one that Prometheus reads.
+    let board: serde_json::Value = serde_json::from_str(&board).unwrap();
+    let mut rules = "groups:\n  - name: board\n    rules:\n".to_owned();
+    for target in board["panels"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|panel| panel["targets"].as_array().unwrap())
+    {
+        let expression = target["expr"].as_str().unwrap();
+        let expression = expression
+            .replace("$__rate_interval", "5m")
+            .replace("$instance", ".*");
+        rules += &format!(
+            "      - record: r{}\n        expr: {}\n",
+            rules.len(),
+            serde_json::json!(expression)
+        );
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("board.yaml");
+    std::fs::write(&file, rules).unwrap();
+    for arguments in [
+        ["check", "rules", "ops/alerts.yaml"],
+        ["test", "rules", "ops/alerts_test.yaml"],
+        ["check", "rules", file.to_str().unwrap()],
+    ] {
+        let ended = Command::new(promtool())
+            .args(arguments)
+            .current_dir(root)
+            .output()
+            .unwrap();
+        let said = [&ended.stdout[..], &ended.stderr].concat();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&said));
+    }
 }
 
 fn promtool() -> PathBuf {
