@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use headwater::admin::metrics::{ALL, Kind};
 use headwater::binlog::REASONS;
@@ -230,6 +231,31 @@ fn metrics_say_what_has_happened() {
         );
         let resident = value(&page, "process_resident_memory_bytes");
         assert!((resident / 1_024.0 - proxy.resident_kib() as f64).abs() < 20_000.0);
+        // Behind a write memory is where the log is, once somebody asks; signs of life come all the time.
+        let mut root = database.connect();
+        for id in 1_000_001..1_000_100 {
+            root.ok(&format!(
+                "INSERT INTO message (id, user_id, body) VALUES ({id}, 2, 'text')"
+            ));
+        }
+        client.ok("CALL fetch_timeline_ids(1)");
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let page = admin.get("/metrics").body;
+            let behind = ["lag_bytes", "waiting_changes", "waiting_seconds"];
+            let behind = behind.map(|it| value(&page, &format!("headwater_binlog_{it}")));
+            if behind == [0.0; 3] {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{behind:?}");
+            client.ok("CALL fetch_timeline_ids(1)");
+        }
+        std::thread::sleep(Duration::from_millis(2_500));
+        let page = admin.get("/metrics").body;
+        assert!(
+            value(&page, "headwater_binlog_silent_seconds") < 2.0,
+            "{page}"
+        );
         // The same in the other form.
         let open = admin.get_with("/metrics", OPENMETRICS);
         assert!(

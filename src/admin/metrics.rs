@@ -170,6 +170,33 @@ const BINLOG: Metric = metric(
     &["reason"],
     "1 for the one state that holds: followed, or the reason why the server's log is not followed and nothing is answered from memory",
 );
+const LAG: Metric = measured(
+    "headwater_binlog_lag",
+    Gauge,
+    Bytes,
+    &[],
+    "Bytes of the server's log that are not applied to memory yet, up to the end that the server told last",
+);
+const WAITING: Metric = measured(
+    "headwater_binlog_waiting",
+    Gauge,
+    Seconds,
+    &[],
+    "How long row changes have waited without a break until it is proved that they can be read; 0: none wait",
+);
+const CHANGES: Metric = metric(
+    "headwater_binlog_waiting_changes",
+    Gauge,
+    &[],
+    "How many row changes wait",
+);
+const SILENT: Metric = measured(
+    "headwater_binlog_silent",
+    Gauge,
+    Seconds,
+    &[],
+    "Since when nothing was heard of the server's log. It gives a sign of life every half second",
+);
 const UNREADABLE: Metric = metric(
     "headwater_binlog_unreadable",
     Counter,
@@ -309,7 +336,7 @@ const BEGUN: Metric = measured(
 );
 
 /// Every metric, in the order in which they are told.
-pub const ALL: [Metric; 36] = [
+pub const ALL: [Metric; 40] = [
     BUILD,
     CALLS_TOTAL,
     CALL_SECONDS,
@@ -321,6 +348,10 @@ pub const ALL: [Metric; 36] = [
     REDONE,
     PROOF_SECONDS,
     BINLOG,
+    LAG,
+    WAITING,
+    CHANGES,
+    SILENT,
     UNREADABLE,
     CONTRADICTIONS,
     INDEX,
@@ -490,6 +521,11 @@ impl Page {
             all.map(move |reason| (labels([("reason", reason)]), u64::from(reason == holds)))
         });
         self.add(BINLOG, states);
+        let lag = binlog.and_then(|binlog| binlog.lag());
+        self.one(LAG, lag.map(|lag| lag.bytes));
+        self.fraction(WAITING, lag.map(|lag| lag.waits.as_secs_f64()));
+        self.one(CHANGES, lag.map(|lag| lag.changes as u64));
+        self.fraction(SILENT, lag.map(|lag| lag.silent.as_secs_f64()));
         self.one(UNREADABLE, binlog.map(|binlog| binlog.unreadable()));
         self.one(CONTRADICTIONS, binlog.map(|binlog| binlog.contradictions()));
         let sizes = binlog.map(|binlog| (binlog.timelines(), binlog.sizes()));

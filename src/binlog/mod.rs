@@ -13,6 +13,7 @@ mod error;
 mod feed;
 mod fence;
 mod kept;
+mod lag;
 mod load;
 mod memory;
 mod obstacle;
@@ -38,6 +39,7 @@ use ask::Asker;
 use error::BinlogError;
 pub use error::REASONS;
 pub use feed::{Candidates, Named, Wish};
+pub use lag::Lag;
 pub use place::Place;
 pub use settings::{BinlogLimits, BinlogSection, Freshness, IndexSection, Mode, RowsSection};
 
@@ -111,6 +113,8 @@ struct State {
     anew: Option<BinlogError>,
     /// Why the log is not followed, while it is not.
     aside: Option<Aside>,
+    /// What is noted of how far behind memory is.
+    noted: lag::Noted,
 }
 
 /// Why nothing is answered from memory.
@@ -171,6 +175,7 @@ impl Binlog {
                     reason: "starting",
                     text: "the server's log is not followed yet".to_owned(),
                 }),
+                noted: lag::Noted::default(),
             }),
             places: RwLock::default(),
             referred: RwLock::default(),
@@ -598,6 +603,7 @@ impl Binlog {
         if let Some(what) = contradiction {
             self.alarm(state, what);
         }
+        state.note_waiting(Instant::now());
     }
 
     /// Moves every index up to where all is applied.

@@ -210,6 +210,7 @@ async fn prove(
         input = match binlog.go_on(generation, &mut proof, input) {
             Need::Look(question) => {
                 let (found, end) = look(binlog, &mut conn, server.status, &question).await?;
+                binlog.state().noted.ends(end);
                 Input::Seen(Seen::new(&question, found.as_ref(), end))
             }
             Need::Receive(end) => {

@@ -9,7 +9,7 @@ use super::error::BinlogError;
 use super::obstacles::{self, Obstacle, ServerFacts};
 use super::right::Right;
 use super::rows::{log_end, text};
-use super::{Aside, Binlog, fence};
+use super::{Aside, Binlog, fence, lag};
 use crate::account::log::Request;
 use crate::account::{AccountError, Conn, Purpose};
 use crate::binlog::load::Load;
@@ -174,10 +174,13 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
         news.followed();
         {
             let mut state = binlog.state();
+            let now = Instant::now();
+            state.noted.hears(now);
             match heard {
                 Heard::Transaction(end, changes, edits) => {
                     binlog.forget(&edits);
                     state.following.push(end, changes, &edits);
+                    state.note_waiting(now);
                     if state.following.waiting() > most {
                         return Err(Lost::TooLarge(most).into());
                     }
@@ -244,6 +247,8 @@ fn begin(binlog: &Binlog, server: ServerFacts, start: Position) -> (Generation, 
     let generation = state.following.begin(start, routes);
     state.anew = None;
     state.aside = None;
+    state.noted = lag::Noted::default();
+    state.noted.hears(Instant::now());
     state.server = Some(Arc::new(server));
     binlog.rows.iter().for_each(|rows| rows.clear());
     for place in &places {
