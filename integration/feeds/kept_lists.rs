@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::app::settings;
 use super::kept::{kept, same_rows};
+use super::kept_joined;
 use super::linear::checks;
 use super::rules::app;
 use crate::kit::database::Database;
@@ -162,6 +163,85 @@ fn a_reader_of_too_many_is_narrowed() {
             same_rows(&mut twin, PAGES[0]);
         }
         assert_eq!(proxy.counts().of("feeds_kept"), before);
+    });
+}
+
+/// Lists of the tables that pages are made of as well, and of tables that a session has put in front of others.
+#[test]
+fn lists_may_be_of_any_table_that_the_log_tells_of() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "keptlistsodd");
+        let mut root = database.connect();
+        root.ok("CREATE TABLE mutes (who INT UNSIGNED NOT NULL, whom INT, kind ENUM('all','photos') NOT NULL, until DATE NOT NULL, KEY (who))");
+        root.ok("INSERT INTO mutes VALUES (1, 2, 'all', '2030-01-01'), (1, 2, 'all', '2031-01-01'), (1, 3, 'photos', '2020-01-01'), (2, 4, 'all', '2030-01-01')");
+        let of = |condition: &str| {
+            format!(
+                "SELECT id, caption FROM statuses s WHERE profile_id IN (1, 2, 3, 4, 5, 6) AND {condition} ORDER BY id DESC LIMIT 6"
+            )
+        };
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        for (condition, changes) in [
+            (
+                "profile_id NOT IN (SELECT m.whom FROM mutes m WHERE m.who = 1 AND m.kind = 'all' AND m.until > '2026-01-01')",
+                &[
+                    "UPDATE mutes SET whom = 5 WHERE until = '2031-01-01'",
+                    "UPDATE mutes SET kind = 'all' WHERE whom = 3",
+                    "UPDATE mutes SET until = '2027-01-01' WHERE whom = 3",
+                    "UPDATE mutes SET who = 2 WHERE who = 1",
+                    "DELETE FROM mutes WHERE who = 2 AND whom = 4",
+                    "UPDATE mutes SET who = 1",
+                ][..],
+            ),
+            (
+                "NOT EXISTS (SELECT 1 FROM statuses t WHERE t.profile_id = s.profile_id AND t.id = 2990)",
+                &[
+                    "UPDATE statuses SET profile_id = 2 WHERE id = 2990",
+                    "UPDATE statuses SET profile_id = 3 WHERE id = 2990",
+                    "DELETE FROM statuses WHERE id = 2990",
+                    "INSERT INTO statuses VALUES (2990, 4, 'again', 'text', 'public', 0, NULL, NOW(), NULL)",
+                ],
+            ),
+            (
+                "profile_id NOT IN (SELECT id FROM profiles WHERE private = 1 AND name <> 'user 3')",
+                &[
+                    "UPDATE profiles SET private = 1 WHERE id = 2",
+                    "UPDATE profiles SET name = 'another', private = 1 WHERE id = 3",
+                    "UPDATE profiles SET private = 0",
+                ],
+            ),
+        ] {
+            kept(&proxy, &mut twin, &of(condition));
+            for change in changes {
+                root.ok(change);
+                same_rows(&mut twin, &of(condition));
+                kept(&proxy, &mut twin, &of(condition));
+            }
+        }
+        // Tables that a session alone sees, in its own pages and in no other's.
+        let mut other = Twin::new(server, &proxy, &database.login());
+        let blocked = of("profile_id NOT IN (SELECT blocked_id FROM blocks WHERE profile_id = 1)");
+        for statement in [&blocked, &kept_joined::PAGES[0].to_owned()] {
+            kept(&proxy, &mut twin, statement);
+        }
+        for session in [&mut twin.direct, &mut twin.proxied] {
+            session.ok("CREATE TEMPORARY TABLE blocks (profile_id INT, blocked_id INT)");
+            session.ok("INSERT INTO blocks VALUES (1, 6), (1, 5), (1, 4)");
+            session.ok("CREATE TEMPORARY TABLE profiles (id INT PRIMARY KEY, name VARCHAR(20), private INT)");
+            session.ok("INSERT INTO profiles VALUES (1, 'temporary', 0), (2, 'temporary', 0)");
+        }
+        for _ in 0..3 {
+            for statement in [&blocked, &kept_joined::PAGES[0].to_owned()] {
+                same_rows(&mut twin, statement);
+                same_rows(&mut other, statement);
+            }
+        }
+        for session in [&mut twin.direct, &mut twin.proxied] {
+            session.ok("DROP TEMPORARY TABLE blocks, profiles");
+        }
+        for statement in [&blocked, &kept_joined::PAGES[0].to_owned()] {
+            same_rows(&mut twin, statement);
+            same_rows(&mut other, statement);
+        }
     });
 }
 
