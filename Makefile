@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo test soak fuzz bench-relay check advisories setup servers relays drivers promtool
+.PHONY: help demo test soak fuzz bench-relay check advisories setup servers relays drivers operators
 
 help:
 	@echo "make demo        a private MariaDB with a million messages, and Headwater in front"
@@ -19,7 +19,7 @@ demo: servers
 	$(CARGO) run --locked --release -- demo
 
 # Not nextest: the stories share their servers, so they run in one process.
-test: servers drivers promtool
+test: servers drivers operators
 	$(CARGO) test --locked
 	@setup/servers.sh --list | sed 's/^/every story passed on: /'
 	@echo "drivers of the stories:" $$(setup/drivers.sh --list)
@@ -51,7 +51,7 @@ advisories:
 	@setup/check.sh
 	$(CARGO) deny --locked check advisories
 
-setup: servers drivers promtool
+setup: servers drivers operators
 	@setup/check.sh
 
 servers:
@@ -60,8 +60,8 @@ servers:
 relays:
 	@setup/relays.sh
 
-promtool:
-	@setup/promtool.sh
+operators:
+	@setup/operators.sh
 
 # After the servers: some of their packages bring a driver.
 drivers: servers

@@ -47,6 +47,7 @@ pub mod server;
 pub mod session;
 pub mod shadow;
 pub mod shards;
+pub mod systemd;
 pub mod tls;
 
 pub use headwater_feed as feed;

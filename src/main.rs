@@ -8,6 +8,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use headwater::config::{ConfigError, Log, LogFormat, LogLevel, ServeFlags, Settings};
 use headwater::discover::DiscoverFlags;
 use headwater::server::Server;
+use headwater::systemd;
 use headwater::tls::Acceptor;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::level_filters::LevelFilter;
@@ -183,6 +184,8 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
     let server = Server::bind(settings).await?;
     let server = server.with_admin(&settings.admin)?;
     let shared = server.shared();
+    systemd::ready();
+    let guarding = tokio::spawn(systemd::guard(server.pulse()));
     let announcing = tokio::spawn(server.announce());
     let counts = tokio::spawn(print_counts(usage, server.shared()));
     let reloads = tokio::spawn(reload(hangup, server.shared()));
@@ -201,11 +204,13 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
         match stop.take() {
             Some(stop) => {
                 tracing::info!("stopping: commands in flight may end");
+                systemd::stopping();
                 let _ = stop.send(());
             }
             None => break,
         }
     }
+    guarding.abort();
     announcing.abort();
     counts.abort();
     reloads.abort();
@@ -225,6 +230,7 @@ async fn print_counts(
 /// Shows clients the certificate as the files have it now, and trusts answers again that were found to differ.
 async fn reload(mut hangup: Signal, shared: std::sync::Arc<headwater::session::shared::Shared>) {
     while hangup.recv().await.is_some() {
+        systemd::reloading();
         match shared.transport.acceptor.as_ref().map(Acceptor::reload) {
             Some(Ok(())) => tracing::info!("certificate and key (tls) are read again"),
             Some(Err(error)) => tracing::error!("certificate and key stay as they were: {error}"),
@@ -235,6 +241,7 @@ async fn reload(mut hangup: Signal, shared: std::sync::Arc<headwater::session::s
                 "memory is emptied; what was relayed or not kept for an answer that differed is answered and kept again"
             );
         }
+        systemd::ready();
     }
 }
 

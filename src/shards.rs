@@ -90,6 +90,30 @@ impl Shards {
     }
 }
 
+/// Whether the threads still run.
+#[derive(Clone, Debug)]
+pub struct Pulse(Vec<Handle>);
+
+impl Shards {
+    /// By which it can be felt from outside that all threads run.
+    #[must_use]
+    pub fn pulse(&self) -> Pulse {
+        let others = self.others.iter().map(|thread| &thread.shard);
+        let all = [&self.first].into_iter().chain(others);
+        Pulse(all.map(|shard| shard.handle.clone()).collect())
+    }
+}
+
+impl Pulse {
+    /// True if every thread does something within this time.
+    pub async fn beats(&self, within: Duration) -> bool {
+        let each = self.0.iter().map(|thread| thread.spawn(async {}));
+        let all = futures_util::future::join_all(each);
+        let beaten = tokio::time::timeout(within, all).await;
+        beaten.is_ok_and(|all| all.iter().all(Result::is_ok))
+    }
+}
+
 impl Seat {
     /// Runs there what `session` makes of this socket.
     pub fn spawn<F>(self, socket: Parked, session: impl FnOnce(Socket) -> F + Send + 'static)

@@ -8,3 +8,4 @@ mod log;
 mod settings;
 mod signals;
 mod start;
+mod systemd;

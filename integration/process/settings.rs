@@ -32,6 +32,58 @@ fn refused_by_name(flags: &[&str], environment: &[(&str, &str)], name: &str) {
     );
 }
 
+/// A secret may stand in a file of its own, and is in no message.
+#[test]
+fn secrets_may_stand_in_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (missing, lines) = (
+        file("x", "")[..].replace("/x", "/missing"),
+        file("lines", "a\nb\n"),
+    );
+    for (flag, variable) in [
+        ("--service-password-file", "HEADWATER_SERVICE_PASSWORD_FILE"),
+        ("--admin-token-file", "HEADWATER_ADMIN_TOKEN_FILE"),
+    ] {
+        for path in [&missing, &lines] {
+            refused_by_name(&["--service-user", "u", flag, path], &[], flag);
+            refused_by_name(&["--service-user", "u"], &[(variable, path)], flag);
+        }
+    }
+    let short = file("short", "s3cr3t\n");
+    let said = refused(&["--admin-token-file", &short], &[]);
+    assert!(
+        said.contains("admin.token has to be 16") && !said.contains("s3cr3t"),
+        "{said}"
+    );
+    // What a file says is what a server asks for.
+    let server = mariadb();
+    let mut root = server.connect();
+    root.ok("DROP USER IF EXISTS hw_secret@'%'");
+    root.ok("CREATE USER hw_secret@'%' IDENTIFIED BY 'in a file'");
+    let upstream = server.addr().to_string();
+    for (text, refused) in [
+        ("in a file\n", false),
+        ("in a file\r\n", false),
+        ("in a  file", true),
+    ] {
+        let path = file("password", text);
+        let flags = ["--upstream", &upstream, "--service-user", "hw_secret"];
+        let proxy = Proxy::start_with(&flags, &[("HEADWATER_SERVICE_PASSWORD_FILE", &path)]);
+        // Let in, it lacks a right.
+        proxy.wait_for_log(if refused {
+            "service.user"
+        } else {
+            "the service account may not"
+        });
+    }
+    root.ok("DROP USER hw_secret@'%'");
+}
+
 #[test]
 fn mistakes_in_the_file_are_named() {
     for (text, name) in [

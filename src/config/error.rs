@@ -43,6 +43,24 @@ pub enum ConfigError {
         /// Why.
         reason: String,
     },
+    /// A file with a secret that cannot be read.
+    #[error("cannot read {path} (--{flag})")]
+    Secret {
+        /// The flag that names it.
+        flag: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file that holds more than a secret.
+    #[error("{path} (--{flag}) has several lines: it has to hold the secret alone, on one line")]
+    SecretOfLines {
+        /// The flag that names it.
+        flag: &'static str,
+        /// The file.
+        path: PathBuf,
+    },
     /// An admin port that would be open to anybody.
     #[error("{0}")]
     Admin(&'static str),

@@ -100,6 +100,14 @@ pub struct ServeFlags {
         hide_env_values = true
     )]
     pub admin_token: Option<String>,
+    /// File with that token
+    #[arg(
+        long,
+        env = "HEADWATER_ADMIN_TOKEN_FILE",
+        value_name = "FILE",
+        conflicts_with = "admin_token"
+    )]
+    pub admin_token_file: Option<PathBuf>,
     /// How much to log
     #[arg(long, env = "HEADWATER_LOG_LEVEL", value_name = "LEVEL")]
     pub log_level: Option<LogLevel>,
@@ -125,4 +133,12 @@ pub struct ServiceFlags {
         default_missing_value = ""
     )]
     pub service_password: Option<String>,
+    /// File with that password, as systemd's LoadCredential and the secrets of containers give it
+    #[arg(
+        long,
+        env = "HEADWATER_SERVICE_PASSWORD_FILE",
+        value_name = "FILE",
+        conflicts_with = "service_password"
+    )]
+    pub service_password_file: Option<PathBuf>,
 }

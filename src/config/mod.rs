@@ -103,7 +103,13 @@ impl Settings {
         let ServiceFlags {
             service_user,
             service_password,
-        } = flags.service.clone();
+            ..
+        } = flags.service.resolved()?;
+        let admin_token = secret(
+            "admin-token-file",
+            flags.admin_token.clone(),
+            flags.admin_token_file.clone(),
+        )?;
         let service = match (service_user, service_password) {
             (Some(user), password) => {
                 let password = password
@@ -192,11 +198,56 @@ impl Settings {
             },
             admin: AdminSection {
                 listen: flags.admin_listen.clone().or(file.admin.listen),
-                token: flags.admin_token.clone().unwrap_or(file.admin.token),
+                token: admin_token.unwrap_or(file.admin.token),
             },
         };
         settings.check()?;
         Ok(settings)
+    }
+}
+
+impl ServiceFlags {
+    /// With the password that a file has.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn resolved(&self) -> Result<ServiceFlags, ConfigError> {
+        let ServiceFlags {
+            service_user,
+            service_password,
+            service_password_file,
+        } = self.clone();
+        Ok(ServiceFlags {
+            service_user,
+            service_password: secret(
+                "service-password-file",
+                service_password,
+                service_password_file,
+            )?,
+            service_password_file: None,
+        })
+    }
+}
+
+/// What is kept secret: as it was given, or the first line of a file.
+fn secret(
+    flag: &'static str,
+    given: Option<String>,
+    path: Option<PathBuf>,
+) -> Result<Option<String>, ConfigError> {
+    let Some(path) = path else {
+        return Ok(given);
+    };
+    let text = std::fs::read_to_string(&path).map_err(|source| ConfigError::Secret {
+        flag,
+        path: path.clone(),
+        source,
+    })?;
+    let secret = text.strip_suffix('\n').unwrap_or(&text);
+    let secret = secret.strip_suffix('\r').unwrap_or(secret);
+    match secret.contains('\n') {
+        true => Err(ConfigError::SecretOfLines { flag, path }),
+        false => Ok(Some(secret.to_owned())),
     }
 }
 

@@ -277,6 +277,7 @@ fn flags_go_before_the_file() {
         service: ServiceFlags {
             service_user: Some("v".into()),
             service_password: None,
+            ..ServiceFlags::default()
         },
         ..ServeFlags::default()
     })
@@ -298,6 +299,7 @@ fn a_password_alone_is_a_mistake() {
         service: ServiceFlags {
             service_user: None,
             service_password: Some(String::new()),
+            ..ServiceFlags::default()
         },
         ..ServeFlags::default()
     });

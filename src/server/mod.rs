@@ -38,7 +38,7 @@ use crate::session::tail::Tails;
 use crate::session::watched::Watched;
 use crate::session::who::{log_in, span};
 use crate::shadow::{self, Shadow};
-use crate::shards::Shards;
+use crate::shards::{Pulse, Shards};
 use crate::tls::{Acceptor, Connector, TlsError, TlsMode};
 
 /// As many as can be counted where all are waited for.
@@ -274,6 +274,12 @@ impl Server {
             source,
         })?;
         Ok(Server { admin, ..self })
+    }
+
+    /// By which it can be felt that all threads run.
+    #[must_use]
+    pub fn pulse(&self) -> Pulse {
+        self.shards.pulse()
     }
 
     /// The address that clients connect to.

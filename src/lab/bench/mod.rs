@@ -179,7 +179,8 @@ impl Stop {
 ///
 /// # Errors
 /// When something fails on the way, and when an answer was not the procedure's, once everything is printed.
-pub async fn run(flags: BenchFlags) -> Result<(), BenchError> {
+pub async fn run(mut flags: BenchFlags) -> Result<(), BenchError> {
+    flags.service = flags.service.resolved()?;
     if flags.named_feed().is_some() {
         return named::run(flags).await;
     }

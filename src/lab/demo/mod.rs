@@ -191,6 +191,7 @@ async fn start_headwater(
         service: ServiceFlags {
             service_user: Some(accounts::SERVICE.to_owned()),
             service_password: Some(String::new()),
+            ..ServiceFlags::default()
         },
         preload: true,
         ..ServeFlags::default()

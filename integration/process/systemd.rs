@@ -1,0 +1,87 @@
+//! What a service manager is told, and the unit that the book gives it.
+
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::kit::proxy::Proxy;
+use crate::kit::servers::mariadb;
+use crate::kit::wire_client::Login;
+
+/// What is told next that is none of the watchdog's.
+#[track_caller]
+fn told(manager: &UnixDatagram) -> String {
+    loop {
+        let mut message = [0; 512];
+        let length = manager.recv(&mut message).expect("something is told");
+        let message = String::from_utf8_lossy(&message[..length]).into_owned();
+        if message.trim() != "WATCHDOG=1" {
+            return message;
+        }
+    }
+}
+
+#[test]
+fn a_service_manager_is_told_what_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    let upstream = mariadb().addr().to_string();
+    let proxy = Proxy::start_with(
+        &["--upstream", &upstream],
+        &[
+            ("NOTIFY_SOCKET", path.to_str().unwrap()),
+            ("WATCHDOG_USEC", "300000"),
+        ],
+    );
+    assert_eq!(told(&manager).trim(), "READY=1");
+    proxy.login(&Login::default());
+    // Three times within the watchdog's time, so twice in it.
+    for _ in 0..5 {
+        let mut message = [0; 64];
+        let length = manager.recv(&mut message).unwrap();
+        assert_eq!(message[..length].trim_ascii(), b"WATCHDOG=1");
+    }
+    proxy.signal(Signal::SIGHUP);
+    let reloading = told(&manager);
+    assert!(
+        reloading.contains("RELOADING=1") && reloading.contains("MONOTONIC_USEC="),
+        "{reloading}"
+    );
+    assert_eq!(told(&manager).trim(), "READY=1");
+    proxy.signal(Signal::SIGTERM);
+    assert_eq!(told(&manager).trim(), "STOPPING=1");
+    assert!(proxy.wait().status.success());
+}
+
+/// The book shows the unit that there is, and it takes away what Headwater does not need.
+#[test]
+fn the_unit_is_the_books_and_is_shut() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let unit = std::fs::read_to_string(root.join("ops/headwater.service")).unwrap();
+    let book = std::fs::read_to_string(root.join("docs/operations.md")).unwrap();
+    assert!(book.contains(&format!("```ini\n{unit}```")), "{unit}");
+    // The exposure that systemd finds, times ten: below 2.0 is what it calls safe.
+    let looked = Command::new("systemd-analyze")
+        .args([
+            "security",
+            "--offline=true",
+            "--threshold=19",
+            "ops/headwater.service",
+        ])
+        .current_dir(root)
+        .env("SYSTEMD_COLORS", "0")
+        .output()
+        .expect("systemd-analyze is there: make setup gets it");
+    assert!(
+        looked.status.success(),
+        "{}",
+        String::from_utf8_lossy(&looked.stdout)
+    );
+}
