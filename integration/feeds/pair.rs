@@ -132,7 +132,10 @@ impl Pair {
         let proxied = self.executed(1, statement[1], params, types);
         let story = format!("{text} with {params:02x?}, types: {types}");
         self.compare(template, &story, direct, proxied, |pair| {
-            pair.executed(0, statement[0], params, types)
+            // One that was prepared just now: to who keeps columns, those of an older one are not told again.
+            let (id, told) = pair.direct.prepare_described(text);
+            pair.columns[0].insert(id, told);
+            pair.executed(0, id, params, true)
         });
     }
 
