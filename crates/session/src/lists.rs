@@ -17,7 +17,7 @@ pub struct ListOf {
 /// What a list is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListSays {
-    /// Messages of its authors pass, and of these, and of nobody else.
+    /// Messages of its authors pass, and of these, who ascend, and of nobody else.
     Pass(Vec<u64>),
     /// Messages of its authors do not.
     Blocked,
@@ -26,9 +26,9 @@ pub enum ListSays {
 /// Authors of whom a list speaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authors {
-    /// Ascending.
-    numbers: Vec<u64>,
-    pass: bool,
+    /// As the server named them, ascending.
+    told: Vec<u64>,
+    says: ListSays,
 }
 
 /// More authors are not kept of a reader.
@@ -45,18 +45,19 @@ impl ListOf {
             let numbers = bytes
                 .chunks_exact(8)
                 .filter_map(|bytes| bytes.first_chunk());
-            let told: Vec<u64> = numbers.map(|bytes| u64::from_le_bytes(*bytes)).collect();
-            Some(self.says.with(&told))
+            Some(Authors {
+                told: numbers.map(|bytes| u64::from_le_bytes(*bytes)).collect(),
+                says: self.says.clone(),
+            })
         })
     }
 
     /// Keeps what the server answered; `None`: that it cannot be kept.
     pub fn keep(&self, rows: &Rows, authors: Option<&[u64]>) {
         if let Some(authors) = authors {
-            let bytes: Vec<u8> = authors
-                .iter()
-                .flat_map(|author| author.to_le_bytes())
-                .collect();
+            // Sorted once, and not for each page.
+            let authors = self.says.with(authors).told.into_iter();
+            let bytes: Vec<u8> = authors.flat_map(u64::to_le_bytes).collect();
             rows.keep(self.whose, self.variant, Kept::Row(&bytes), &[]);
         }
         // Too many: whoever asks next is told so.
@@ -69,13 +70,12 @@ impl ListOf {
 impl ListSays {
     /// The authors, where the server named these.
     pub(crate) fn with(&self, told: &[u64]) -> Authors {
-        let (also, pass) = match self {
-            ListSays::Pass(also) => (&**also, true),
-            ListSays::Blocked => (&[][..], false),
-        };
-        let mut numbers = [told, also].concat();
-        numbers.sort_unstable();
-        Authors { numbers, pass }
+        let mut told = told.to_vec();
+        told.sort_unstable();
+        Authors {
+            told,
+            says: self.clone(),
+        }
     }
 }
 
@@ -83,7 +83,11 @@ impl Authors {
     /// True where messages of this one pass.
     #[must_use]
     pub fn passes(&self, author: u64) -> bool {
-        self.numbers.binary_search(&author).is_ok() == self.pass
+        let is_told = || self.told.binary_search(&author).is_ok();
+        match &self.says {
+            ListSays::Pass(also) => also.binary_search(&author).is_ok() || is_told(),
+            ListSays::Blocked => !is_told(),
+        }
     }
 }
 
