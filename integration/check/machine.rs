@@ -28,6 +28,26 @@ fn certificate_and_key_are_read() {
     }
 }
 
+#[test]
+fn the_admin_port_is_tried() {
+    let server = mariadb().addr();
+    let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let listen = taken.local_addr().unwrap().to_string();
+    let flags = ["--admin-listen", &listen];
+    let says = |text: &str| {
+        let found = check(server, "", &flags).part(PART).join("\n");
+        assert!(found.contains(text), "no {text} in:\n{found}");
+    };
+    says(&format!(
+        "in the way: admin.listen = {listen} (--admin-listen, HEADWATER_ADMIN_LISTEN) cannot be opened"
+    ));
+    drop(taken);
+    says("HEADWATER_ADMIN_LISTEN) is free");
+    let proxy = Proxy::start(server, &flags);
+    proxy.wait_for_log("operators look in at http://");
+    says("HEADWATER_ADMIN_LISTEN) is taken, by a Headwater as it seems");
+}
+
 /// It would be offered to nobody, and `tls.required` would refuse everybody.
 #[test]
 fn tls_in_front_of_a_server_without_it_is_in_the_way_and_warned_of() {

@@ -8,6 +8,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, lookup_host};
 
 use crate::account::host;
@@ -32,6 +33,9 @@ pub(super) async fn look(settings: &Settings, greeting: &Greeting) -> Vec<Findin
     let mut findings = vec![port(settings).await];
     if let Some(path) = &settings.socket {
         findings.push(socket(settings, path).await);
+    }
+    if let Some(address) = settings.admin.address() {
+        findings.push(admin(settings, address).await);
     }
     match Acceptor::new(&settings.tls) {
         Ok(None) => {}
@@ -73,6 +77,37 @@ async fn port(settings: &Settings) -> Finding {
             "cannot listen on {listen} (--listen, HEADWATER_LISTEN, listen): {error}"
         )),
     }
+}
+
+/// Where operators look in: a Headwater that is there already is in nobody's way.
+async fn admin(settings: &Settings, address: &str) -> Finding {
+    let name = format!("admin.listen = {address} (--admin-listen, HEADWATER_ADMIN_LISTEN)");
+    match bind(address).await {
+        Ok(()) => Finding::Fine(format!("{name} is free")),
+        Err(_) if is_live(address).await => {
+            Finding::Fine(format!("{name} is taken, by a Headwater as it seems"))
+        }
+        // Without having been asked for, it is done without.
+        Err(error) if settings.admin.listen.is_none() => Finding::Fine(format!(
+            "{name} cannot be opened ({error}): there will be no admin port, unless another address is set"
+        )),
+        Err(error) => Finding::InTheWay(format!(
+            "{name} cannot be opened: {error}. Set another address, or \"\" for none"
+        )),
+    }
+}
+
+/// True if a Headwater answers there.
+async fn is_live(address: &str) -> bool {
+    let asked = async {
+        let mut socket = tokio::net::TcpStream::connect(address).await?;
+        socket.write_all(b"GET /live HTTP/1.0\r\n\r\n").await?;
+        let mut reply = Vec::new();
+        socket.take(1_024).read_to_end(&mut reply).await?;
+        io::Result::Ok(reply)
+    };
+    let reply = tokio::time::timeout(PATIENCE, asked).await;
+    reply.is_ok_and(|reply| reply.is_ok_and(|reply| reply.ends_with(b"\r\n\r\nlive\n")))
 }
 
 async fn socket(settings: &Settings, path: &Path) -> Finding {
