@@ -1,6 +1,6 @@
 //! Pages of rows that show others beside each message, found by their keys: whatever is changed of those is shown at once.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use crate::kit::database::Database;
 use crate::kit::proxy::Proxy;
 use crate::kit::random::Random;
 use crate::kit::servers::{on_each_quiet_server, on_each_server};
+use crate::kit::threads::wait_for;
 use crate::kit::twin::Twin;
 
 /// Joined in each way, with conditions about what is joined or none.
@@ -326,7 +327,7 @@ fn names_beside_writers(database: &Database, proxy: &Proxy) {
     let names: Vec<Name> = (0..PAIRS).map(|_| Name::default()).collect();
     let mut root = database.connect();
     root.ok("UPDATE profiles SET name = '0'");
-    let (checked, done) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (checked, done) = (AtomicU64::new(0), AtomicBool::new(false));
     let most = checks() / 2;
     thread::scope(|scope| {
         for (number, name) in (0..).zip(&names) {
@@ -334,7 +335,7 @@ fn names_beside_writers(database: &Database, proxy: &Proxy) {
             scope.spawn(move || {
                 let mut client = database.connect();
                 let mut turn = 0_u64;
-                while done.load(Ordering::Relaxed) == 0 {
+                while !done.load(Ordering::Relaxed) {
                     turn += 1;
                     name.begun.store(turn, Ordering::SeqCst);
                     client.ok("BEGIN");
@@ -393,11 +394,7 @@ fn names_beside_writers(database: &Database, proxy: &Proxy) {
                 })
             })
             .collect();
-        let ended: Vec<_> = readers.into_iter().map(|reader| reader.join()).collect();
-        done.store(1, Ordering::Relaxed);
-        for reader in ended {
-            reader.unwrap();
-        }
+        wait_for(readers, &done);
     });
     let counts = proxy.counts();
     println!("{counts:?}");

@@ -1,7 +1,7 @@
 //! Pages of readers of whose edges not all count (`accepted = 1`), and who have blocked some: the server is asked for these authors, and
 //! whatever becomes of edges and blocks is seen at once.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use crate::kit::database::Database;
 use crate::kit::proxy::Proxy;
 use crate::kit::random::Random;
 use crate::kit::servers::{on_each_quiet_server, on_each_server};
+use crate::kit::threads::wait_for;
 use crate::kit::twin::Twin;
 
 /// Conditions about edges and blocks in each shape; reader 9 has no edge that counts, or none at all.
@@ -261,12 +262,12 @@ fn edges_beside_a_writer(database: &Database, proxy: &Proxy) {
     root.ok("DELETE FROM blocks WHERE profile_id = 20");
     root.ok("INSERT INTO blocks VALUES (20, 1)");
     let (begun, committed) = (AtomicU64::new(0), AtomicU64::new(0));
-    let (checked, done) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (checked, done) = (AtomicU64::new(0), AtomicBool::new(false));
     let most = checks() / 2;
     thread::scope(|scope| {
         scope.spawn(|| {
             let mut client = database.connect();
-            while done.load(Ordering::Relaxed) == 0 {
+            while !done.load(Ordering::Relaxed) {
                 let turn = begun.fetch_add(1, Ordering::SeqCst) + 1;
                 client.ok("BEGIN");
                 client.ok("UPDATE followers SET accepted = 1 - accepted WHERE profile_id = 20 AND following_id = 1");
@@ -309,11 +310,7 @@ fn edges_beside_a_writer(database: &Database, proxy: &Proxy) {
                 })
             })
             .collect();
-        let ended: Vec<_> = readers.into_iter().map(|reader| reader.join()).collect();
-        done.store(1, Ordering::Relaxed);
-        for reader in ended {
-            reader.unwrap();
-        }
+        wait_for(readers, &done);
     });
     let counts = proxy.counts();
     println!("{counts:?}");

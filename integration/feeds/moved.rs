@@ -16,6 +16,7 @@ use crate::kit::database::Database;
 use crate::kit::proxy::Proxy;
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_quiet_server};
+use crate::kit::threads::wait_for;
 use crate::kit::wire_client::{Answer, Login, WireClient};
 
 const WRITERS: u64 = 3;
@@ -294,11 +295,7 @@ fn story(server: &'static Server, kind: &'static Kind) {
                 scope.spawn(move || read(kind, number * 31, moves, checked, client))
             })
             .collect();
-        let ended: Vec<_> = readers.into_iter().map(|reader| reader.join()).collect();
-        stop.store(true, Ordering::Relaxed);
-        if let Some(failed) = ended.into_iter().find_map(Result::err) {
-            std::panic::resume_unwind(failed);
-        }
+        wait_for(readers, &stop);
     });
     let counts = proxy.counts();
     let done: u64 = moves

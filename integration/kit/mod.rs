@@ -11,6 +11,7 @@ pub(crate) mod relay;
 pub(crate) mod replica;
 pub(crate) mod servers;
 mod stories;
+pub(crate) mod threads;
 pub(crate) mod timeline;
 pub(crate) mod twin;
 pub(crate) mod wire_client;

@@ -19,6 +19,7 @@ use crate::kit::how_many;
 use crate::kit::proxy::{Counts, Proxy, ROOT_SERVICE};
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_quiet_server};
+use crate::kit::threads::wait_for;
 use crate::kit::wire_client::{Login, WireClient};
 
 const MESSAGES: u64 = 20_000;
@@ -150,11 +151,7 @@ fn check(server: &'static Server, story: &str, settings: &str) -> Counts {
                 scope.spawn(move || world.read(number, checked, proxy, login))
             })
             .collect();
-        let ended: Vec<_> = readers.into_iter().map(|reader| reader.join()).collect();
-        world.stop.store(true, Ordering::Relaxed);
-        if let Some(failed) = ended.into_iter().find_map(Result::err) {
-            std::panic::resume_unwind(failed);
-        }
+        wait_for(readers, &world.stop);
     });
     let counts = proxy.counts();
     eprintln!(

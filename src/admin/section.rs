@@ -4,6 +4,8 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 
+use crate::account::host;
+
 /// Where operators look in, and with which token.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -53,8 +55,7 @@ impl std::fmt::Debug for AdminSection {
 /// True for an address of this machine alone.
 #[must_use]
 pub(super) fn is_loopback(address: &str) -> bool {
-    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    let host = host.trim_matches(['[', ']']);
+    let host = host(address);
     let number = host.parse::<IpAddr>().map(|it| it.to_canonical());
     host == "localhost" || number.is_ok_and(|number| number.is_loopback())
 }

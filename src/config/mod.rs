@@ -229,7 +229,7 @@ impl ServiceFlags {
     }
 }
 
-/// What is kept secret: as it was given, or the first line of a file.
+/// What is kept secret: as it was given, or the one line of a file.
 fn secret(
     flag: &'static str,
     given: Option<String>,

@@ -13,6 +13,7 @@ use crate::catalogue::{Catalogue, ServiceError};
 use crate::feed::check;
 use crate::feed::facts::{self, Tables, Told};
 use crate::feed::keep::Keep;
+use crate::feed::lists::MOST_LISTS;
 use crate::feed::parse::parse;
 use crate::feed::propose::{self, Found as Proposed, propose};
 use crate::feed::template::{Named, Tallies};
@@ -258,7 +259,7 @@ impl Worker<'_> {
     /// The places of rows that a template's are made of, and of those that its lists of authors are made of. `None`: not all of them can
     /// be followed.
     fn others(&self, keep: &Keep, tables: &Tables) -> Option<(Vec<PlaceId>, Vec<PlaceId>)> {
-        if keep.refers.len() > MOST_LINKS || keep.lists.len() > MOST_LINKS {
+        if keep.refers.len() > MOST_LINKS || keep.lists.len() > MOST_LISTS {
             return None;
         }
         let place = |table: &str, id: &str| {

@@ -98,6 +98,18 @@ impl Calls {
         }
     }
 
+    /// How many calls of all definitions the server answered for this reason.
+    #[must_use]
+    pub fn relayed_for(&self, reason: Reason) -> u64 {
+        let counters = self
+            .of
+            .iter()
+            .filter_map(|own| own.relayed.get(reason as usize));
+        counters
+            .map(|counter| counter.load(Ordering::Relaxed))
+            .sum()
+    }
+
     fn of(&self, definition: Option<DefinitionId>) -> Option<&OfDefinition> {
         match definition {
             Some(definition) => self.of.get(definition.0),

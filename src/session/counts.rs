@@ -5,8 +5,10 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::calls::{Answer, Calls};
 use super::narrowing::Why;
 use super::reason::Reason;
+use crate::timeline::definition::DefinitionId;
 
 /// What became of a call or a tail that was not relayed for a [`Reason`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,21 +231,27 @@ impl Event {
 #[derive(Debug)]
 pub struct Counts {
     events: [AtomicU64; Event::ALL.len()],
-    relayed: [AtomicU64; Reason::ALL.len()],
+    calls: Calls,
     feeds_relayed: [AtomicU64; Why::COUNT],
 }
 
-impl Default for Counts {
-    fn default() -> Self {
+impl Counts {
+    /// For so many definitions.
+    #[must_use]
+    pub fn new(definitions: usize) -> Counts {
         Counts {
             events: Default::default(),
-            relayed: Default::default(),
+            calls: Calls::new(definitions),
             feeds_relayed: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
-}
 
-impl Counts {
+    /// What became of calls, by definition.
+    #[must_use]
+    pub fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
     /// Counts an event.
     pub fn add(&self, event: Event) {
         if let Some(counter) = self.events.get(event as usize) {
@@ -251,11 +259,20 @@ impl Counts {
         }
     }
 
-    /// Counts a call that the server's procedure answered, by its reason.
-    pub fn relayed(&self, reason: Reason) {
-        if let Some(counter) = self.relayed.get(reason as usize) {
-            counter.fetch_add(1, Ordering::Relaxed);
+    /// Counts a call that Headwater answered.
+    pub fn answered(&self, definition: Option<DefinitionId>, answer: Answer) {
+        self.calls.answered(definition, answer);
+        match answer {
+            Answer::Interrupted => return self.add(Event::CallInterrupted),
+            Answer::Memory => self.add(Event::CallFromMemory),
+            Answer::Lookups | Answer::Procedure => {}
         }
+        self.add(Event::CallOwned);
+    }
+
+    /// Counts a call that the server's procedure answered, by its reason.
+    pub fn relayed(&self, definition: Option<DefinitionId>, reason: Reason) {
+        self.calls.relayed(definition, reason);
     }
 
     /// Counts a feed's statement that went on as it is.
@@ -293,8 +310,8 @@ impl Counts {
                 let _ = write!(line, "{}={value} ", counter.name);
             }
         }
-        for (reason, counter) in Reason::ALL.iter().zip(&self.relayed) {
-            let value = counter.load(Ordering::Relaxed);
+        for reason in Reason::ALL {
+            let value = self.calls.relayed_for(reason);
             if value > 0 {
                 let _ = write!(line, "{}[{}]={value} ", RELAYED.name, reason.label());
             }
@@ -326,9 +343,9 @@ mod tests {
 
     #[test]
     fn the_summary_names_what_was_counted() {
-        let counts = Counts::default();
+        let counts = Counts::new(1);
         counts.add(Event::CallOwned);
-        counts.relayed(Reason::InTransaction);
+        counts.relayed(None, Reason::InTransaction);
         assert_eq!(
             counts.summary(),
             "sessions=0 calls_owned=1 calls_relayed[in_transaction]=1"

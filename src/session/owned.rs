@@ -117,19 +117,13 @@ impl Session {
         begun: Instant,
     ) -> Result<(), Ended> {
         let (asked, payload) = decision.into_asked();
-        self.shared.counts.add(Event::CallOwned);
-        let (watched, answer) = (&self.shared.watched, calls::Answer::from(answered.source));
-        watched
-            .calls
-            .answered(Some(answered.call.definition), answer);
-        watched.call_took(answer, begun.elapsed());
+        let answer = calls::Answer::from(answered.source);
+        let definition = Some(answered.call.definition);
+        self.shared.counts.answered(definition, answer);
+        self.shared.watched.call_took(answer, begun.elapsed());
         self.proved_call = answered.source == Source::Memory;
-        match answered.source {
-            Source::Memory => {
-                self.sent = false;
-                self.shared.counts.add(Event::CallFromMemory);
-            }
-            Source::Procedure | Source::Lookups => {}
+        if self.proved_call {
+            self.sent = false;
         }
         if answered.ran {
             self.shared.counts.add(Event::CallRun);
@@ -169,9 +163,8 @@ impl Session {
 
     async fn relay_call(&mut self, decision: Ownership, reason: Reason) -> Result<(), Ended> {
         let (asked, payload) = decision.into_asked();
-        self.shared.counts.relayed(reason);
         let definition = self.definition_of(&asked);
-        self.shared.watched.calls.relayed(definition, reason);
+        self.shared.counts.relayed(definition, reason);
         log_in!(
             self.span(),
             DEBUG,
@@ -220,10 +213,9 @@ impl Session {
     fn interrupt(&mut self, decision: Ownership, error: &ErrPacket) -> Result<(), Ended> {
         let (asked, _) = decision.into_asked();
         self.client_in.drain(..asked.length);
-        self.shared.counts.add(Event::CallInterrupted);
         let definition = self.definition_of(&asked);
-        let calls = &self.shared.watched.calls;
-        calls.answered(definition, calls::Answer::Interrupted);
+        let counts = &self.shared.counts;
+        counts.answered(definition, calls::Answer::Interrupted);
         let (mut bytes, mut packet) = (Vec::new(), Vec::new());
         error.write(&mut bytes);
         frame::encode(1, &bytes, &mut packet);

@@ -48,7 +48,7 @@ pub struct Shared {
     pub tally: Option<Arc<Mutex<Tally>>>,
     /// Counters.
     pub counts: Counts,
-    /// What else those who watch want to know.
+    /// How long answers took.
     pub watched: Watched,
     /// What was said of accounts.
     pub advice: Advice,

@@ -1,37 +1,23 @@
-//! What those who watch want to know of sessions beside the counters.
+//! How long answers took, for those who watch.
 
 use std::time::Duration;
 
-use super::calls::{Answer, Calls};
+use super::calls::Answer;
 use crate::latency::Histogram;
 
-/// Who answered a call, of those whose time is told.
-pub const CALLS: [&str; 3] = ["memory", "lookups", "procedure"];
 /// How a feed's statement was answered.
 pub const STATEMENTS: [&str; 3] = ["kept", "narrowed", "learned"];
 
-/// Counted by sessions.
-#[derive(Debug)]
+/// Measured by sessions.
+#[derive(Debug, Default)]
 pub struct Watched {
-    /// What became of calls.
-    pub calls: Calls,
-    /// How long they took, in the order of [`CALLS`].
-    pub call_times: [Histogram; CALLS.len()],
-    /// How long feeds' statements took, in the order of [`STATEMENTS`].
+    /// Of calls, in the order of [`Answer::ALL`]: none of those that were interrupted, which are last.
+    pub call_times: [Histogram; Answer::ALL.len() - 1],
+    /// Of feeds' statements, in the order of [`STATEMENTS`].
     pub statement_times: [Histogram; STATEMENTS.len()],
 }
 
 impl Watched {
-    /// For so many definitions.
-    #[must_use]
-    pub fn new(definitions: usize) -> Watched {
-        Watched {
-            calls: Calls::new(definitions),
-            call_times: Default::default(),
-            statement_times: Default::default(),
-        }
-    }
-
     /// A call was answered so, within that time.
     pub fn call_took(&self, answer: Answer, time: Duration) {
         if let Some(times) = self.call_times.get(answer as usize) {

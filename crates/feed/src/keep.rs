@@ -10,10 +10,10 @@ use crate::authors::{Authors, Search};
 use crate::bind::{Statement, Types};
 use crate::bounds::{self, Bound, Ordered};
 use crate::equal::Equal;
-use crate::lists::{AuthorList, Lists, is_of_literals, is_own, owns, value};
-use crate::query::{Column, Condition, Item, Operand, Query, Says};
+use crate::lists::{AuthorList, Lists, is, is_of_literals, is_own, owns, value};
+use crate::query::{Column, Condition, Item, Query, Says};
 use crate::refers::{Refer, Tables};
-use crate::scope::{Of, Scope, Seen};
+use crate::scope::{Scope, Seen};
 use crate::words::{Is, Members, Word};
 
 /// What a row depends on.
@@ -241,10 +241,6 @@ struct Said<'a> {
     /// The other conditions.
     rest: Vec<&'a Condition>,
     lists: Vec<AuthorList>,
-}
-
-fn is(operand: &Operand, of: Of, scope: &Scope<'_>) -> bool {
-    matches!(operand, Operand::Column(column) if scope.resolve(column) == Ok(of))
 }
 
 impl Keep {

@@ -14,6 +14,9 @@ use crate::schema::Class;
 use crate::scope::{Of, Scope, Seen};
 use crate::words::{Is, Members};
 
+/// Rows of a statement with more lists are not kept.
+pub const MOST_LISTS: usize = 4;
+
 /// Authors whom one reader's rows of a table name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorList {
@@ -100,9 +103,15 @@ impl<'a> Lists<'_, 'a> {
     /// Those whom a condition has not pass: it says nothing else.
     pub(crate) fn blocked(&self, condition: &'a Condition) -> Option<AuthorList> {
         let (rows, exists) = match &condition.is {
-            Says::InRows(operand, rows, false) if self.is_author(operand) => (rows, false),
+            Says::InRows(operand, rows, false) if is(operand, self.search.author, self.scope) => {
+                (rows, false)
+            }
             Says::Not(inner) => match &inner.is {
-                Says::InRows(operand, rows, true) if self.is_author(operand) => (rows, false),
+                Says::InRows(operand, rows, true)
+                    if is(operand, self.search.author, self.scope) =>
+                {
+                    (rows, false)
+                }
                 Says::Exists(rows) => (rows, true),
                 _ => return None,
             },
@@ -206,10 +215,6 @@ impl<'a> Lists<'_, 'a> {
             _ => None,
         }
     }
-
-    fn is_author(&self, operand: &Operand) -> bool {
-        matches!(operand, Operand::Column(column) if self.scope.resolve(column) == Ok(self.search.author))
-    }
 }
 
 /// Whom rows name that are told by a number each, such as the reader's.
@@ -272,6 +277,11 @@ fn list<'a>(
         reader: value(reader, scope, whose)?,
         conditions,
     })
+}
+
+/// True for this column.
+pub(crate) fn is(operand: &Operand, of: Of, scope: &Scope<'_>) -> bool {
+    matches!(operand, Operand::Column(column) if scope.resolve(column) == Ok(of))
 }
 
 /// The literal of `column = 7`.

@@ -64,6 +64,9 @@ impl Keeping {
         asked: &Asked,
     ) -> Option<Keeping> {
         let lists = &template.shape.keep.as_ref()?.lists;
+        if lists.is_empty() {
+            return Some(self);
+        }
         if lists.len() != template.lists.len() {
             return None;
         }

@@ -1,6 +1,6 @@
-//! Everything that is counted, as Prometheus reads it: put together when somebody asks.
-//!
-//! [`ALL`] is the one place of names and meanings; `docs/metrics.md` says the same.
+//! Everything that is counted, as Prometheus reads it: put together when somebody asks. `names` says what each means.
+
+mod names;
 
 use std::fmt;
 
@@ -11,373 +11,22 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-use self::Kind::{Counter, Gauge, Info};
-use self::Measure::{Bytes, Seconds};
+pub use self::names::{ALL, Kind, Measure, Metric};
+use self::names::{
+    BEGUN, BINLOG, BUILD, CALL_SECONDS, CALLS_TOTAL, CHANGES, COMPARED, CONTRADICTIONS, CPU,
+    EVICTED, FILES, FILES_LIMIT, INDEX, INDEX_ENTRIES, INDEX_LIMIT, LAG, LOGIN_ERRORS, LOGINS_CUT,
+    PROOF_SECONDS, REDONE, RESIDENT, ROWS, ROWS_EVICTED, ROWS_LIMIT, ROWS_MESSAGES, SESSIONS,
+    SESSIONS_LIMIT, SESSIONS_OPENED, SILENT, STALLED, STATEMENT_SECONDS, STATEMENTS_TOTAL, TABLES,
+    TAILS_RETRIED, TAILS_TOTAL, THREADS, UNREADABLE, UP, VIRTUAL, WAITING,
+};
 use super::process::Process;
 use super::{Seen, State};
 use crate::binlog::REASONS;
 use crate::latency::Measured;
-use crate::session::calls::RELAYED;
+use crate::session::calls::{Answer, RELAYED};
 use crate::session::counts::Event;
 use crate::session::narrowing::Why;
-use crate::session::watched::{CALLS, STATEMENTS};
-
-/// One metric, as it is told and explained.
-#[derive(Clone, Copy, Debug)]
-pub struct Metric {
-    /// Its name, without the unit, and without `_total`.
-    pub name: &'static str,
-    /// Its type.
-    pub kind: Kind,
-    /// What it is told in, where that is part of the name.
-    pub unit: Option<Measure>,
-    /// Its labels.
-    pub labels: &'static [&'static str],
-    /// What it says.
-    pub help: &'static str,
-}
-
-/// Types of metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Kind {
-    Counter,
-    Gauge,
-    Histogram,
-    Info,
-}
-
-/// Units.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Measure {
-    Bytes,
-    Seconds,
-}
-
-impl Metric {
-    /// The name under which it is found.
-    #[must_use]
-    pub fn full_name(&self) -> String {
-        let unit = match self.unit {
-            Some(Measure::Bytes) => "_bytes",
-            Some(Measure::Seconds) => "_seconds",
-            None => "",
-        };
-        let end = match self.kind {
-            Kind::Counter => "_total",
-            Kind::Info => "_info",
-            Kind::Gauge | Kind::Histogram => "",
-        };
-        format!("{}{unit}{end}", self.name)
-    }
-}
-
-const fn metric(
-    name: &'static str,
-    kind: Kind,
-    labels: &'static [&'static str],
-    help: &'static str,
-) -> Metric {
-    Metric {
-        name,
-        kind,
-        unit: None,
-        labels,
-        help,
-    }
-}
-
-const fn measured(
-    name: &'static str,
-    kind: Kind,
-    unit: Measure,
-    labels: &'static [&'static str],
-    help: &'static str,
-) -> Metric {
-    Metric {
-        unit: Some(unit),
-        ..metric(name, kind, labels, help)
-    }
-}
-
-const BUILD: Metric = metric(
-    "headwater_build",
-    Info,
-    &["version"],
-    "The version that runs",
-);
-const CALLS_TOTAL: Metric = metric(
-    "headwater_calls",
-    Counter,
-    &["definition", "answer", "reason"],
-    "Calls by who answered: memory, lookups, procedure (run by Headwater, to prove its definer's rights), interrupted, or relayed to the server for a reason",
-);
-const STATEMENTS_TOTAL: Metric = metric(
-    "headwater_statements",
-    Counter,
-    &["feed", "answer", "reason"],
-    "SELECTs of feeds by answer: kept (from memory), narrowed (candidates from memory), learned, or relayed for a reason. Without a feed: those of forms that were not looked at yet",
-);
-const TAILS_TOTAL: Metric = metric(
-    "headwater_tails",
-    Counter,
-    &["answer"],
-    "SELECTs behind a call by answer: kept (from memory), virtual (ids in the statement), written (the result table)",
-);
-const TAILS_RETRIED: Metric = metric(
-    "headwater_tails_retried",
-    Counter,
-    &[],
-    "SELECTs behind a call whose first answer was put aside",
-);
-const TABLES: Metric = metric(
-    "headwater_tables_written",
-    Counter,
-    &[],
-    "Result tables written before another statement",
-);
-const REDONE: Metric = metric(
-    "headwater_procedures_redone",
-    Counter,
-    &[],
-    "Runs of the real procedure because the result table could not be written",
-);
-const CALL_SECONDS: Metric = measured(
-    "headwater_call",
-    Kind::Histogram,
-    Seconds,
-    &["answer"],
-    "How long calls took that Headwater answered, from the packet to the answer",
-);
-const STATEMENT_SECONDS: Metric = measured(
-    "headwater_statement",
-    Kind::Histogram,
-    Seconds,
-    &["answer"],
-    "How long SELECTs of feeds took that Headwater answered, from the packet to the answer",
-);
-const PROOF_SECONDS: Metric = measured(
-    "headwater_proof",
-    Kind::Histogram,
-    Seconds,
-    &[],
-    "How long proofs of freshness took. One serves all calls that wait for it",
-);
-const BINLOG: Metric = metric(
-    "headwater_binlog_state",
-    Gauge,
-    &["reason"],
-    "1 for the one state that holds: followed, or the reason why the server's log is not followed and nothing is answered from memory",
-);
-const LAG: Metric = measured(
-    "headwater_binlog_lag",
-    Gauge,
-    Bytes,
-    &[],
-    "Bytes of the server's log that are not applied to memory yet, up to the end that the server told last",
-);
-const WAITING: Metric = measured(
-    "headwater_binlog_waiting",
-    Gauge,
-    Seconds,
-    &[],
-    "How long row changes have waited without a break until it is proved that they can be read; 0: none wait",
-);
-const CHANGES: Metric = metric(
-    "headwater_binlog_waiting_changes",
-    Gauge,
-    &[],
-    "How many row changes wait",
-);
-const SILENT: Metric = measured(
-    "headwater_binlog_silent",
-    Gauge,
-    Seconds,
-    &[],
-    "Since when nothing was heard of the server's log. It gives a sign of life every half second",
-);
-const UNREADABLE: Metric = metric(
-    "headwater_binlog_unreadable",
-    Counter,
-    &[],
-    "Statements of the server's log that could not be read for certain, or stand in place of row changes. Each emptied memory",
-);
-const CONTRADICTIONS: Metric = metric(
-    "headwater_memory_contradictions",
-    Counter,
-    &[],
-    "Times rows and log contradicted each other. Each emptied memory: somebody changes rows without logging them",
-);
-const INDEX: Metric = measured(
-    "headwater_index",
-    Gauge,
-    Bytes,
-    &[],
-    "Memory of all timelines and feeds: who follows whom, and ids",
-);
-const INDEX_LIMIT: Metric = measured(
-    "headwater_index_limit",
-    Gauge,
-    Bytes,
-    &[],
-    "What it may grow to with as many timelines as there are now (index.memory_bytes each)",
-);
-const INDEX_ENTRIES: Metric = metric(
-    "headwater_index_entries",
-    Gauge,
-    &["kind"],
-    "What is in it: timelines, follows, authors, messages",
-);
-const EVICTED: Metric = metric(
-    "headwater_index_evicted",
-    Counter,
-    &[],
-    "Authors and readers that made room for others in memory, and have to be loaded anew",
-);
-const ROWS: Metric = measured("headwater_rows", Gauge, Bytes, &[], "Memory of kept rows");
-const ROWS_LIMIT: Metric = measured(
-    "headwater_rows_limit",
-    Gauge,
-    Bytes,
-    &[],
-    "What it may grow to (rows.memory_bytes)",
-);
-const ROWS_MESSAGES: Metric = metric(
-    "headwater_rows_messages",
-    Gauge,
-    &[],
-    "Messages of which rows are kept, and rows beside them",
-);
-const ROWS_EVICTED: Metric = metric(
-    "headwater_rows_evicted",
-    Counter,
-    &[],
-    "Kept rows that made room for others",
-);
-const SESSIONS: Metric = metric(
-    "headwater_sessions",
-    Gauge,
-    &[],
-    "Clients that are connected",
-);
-const SESSIONS_LIMIT: Metric = metric(
-    "headwater_sessions_limit",
-    Gauge,
-    &[],
-    "How many may be (limits.sessions, or what open files allow)",
-);
-const SESSIONS_OPENED: Metric = metric(
-    "headwater_sessions_opened",
-    Counter,
-    &[],
-    "Clients that connected",
-);
-const LOGINS_CUT: Metric = metric(
-    "headwater_logins_cut",
-    Counter,
-    &[],
-    "Logins that did not come to an end: the client left, or was refused",
-);
-const LOGIN_ERRORS: Metric = metric(
-    "headwater_login_errors",
-    Counter,
-    &[],
-    "Of these, logins that the server counts towards max_connect_errors",
-);
-const STALLED: Metric = metric(
-    "headwater_clients_stalled",
-    Counter,
-    &[],
-    "Sessions that ended because their client did not take what waited for it",
-);
-const UP: Metric = metric(
-    "headwater_upstream_up",
-    Gauge,
-    &[],
-    "1 if the server greets who connects, as was tried just now",
-);
-const COMPARED: Metric = metric(
-    "headwater_shadow_compared",
-    Counter,
-    &["result"],
-    "Calls and pages that were compared with the server's (shadow.rate): same, different, unsure",
-);
-const CPU: Metric = measured(
-    "process_cpu",
-    Counter,
-    Seconds,
-    &[],
-    "Processor time of the process",
-);
-const RESIDENT: Metric = measured(
-    "process_resident_memory",
-    Gauge,
-    Bytes,
-    &[],
-    "Memory of the process that is in use",
-);
-const VIRTUAL: Metric = measured(
-    "process_virtual_memory",
-    Gauge,
-    Bytes,
-    &[],
-    "Addresses of the process",
-);
-const FILES: Metric = metric("process_open_fds", Gauge, &[], "Open files and sockets");
-const FILES_LIMIT: Metric = metric("process_max_fds", Gauge, &[], "How many there may be");
-const THREADS: Metric = metric("process_threads", Gauge, &[], "Threads");
-const BEGUN: Metric = measured(
-    "process_start_time",
-    Gauge,
-    Seconds,
-    &[],
-    "When the process began, in seconds since 1970",
-);
-
-/// Every metric, in the order in which they are told.
-pub const ALL: [Metric; 40] = [
-    BUILD,
-    CALLS_TOTAL,
-    CALL_SECONDS,
-    STATEMENTS_TOTAL,
-    STATEMENT_SECONDS,
-    TAILS_TOTAL,
-    TAILS_RETRIED,
-    TABLES,
-    REDONE,
-    PROOF_SECONDS,
-    BINLOG,
-    LAG,
-    WAITING,
-    CHANGES,
-    SILENT,
-    UNREADABLE,
-    CONTRADICTIONS,
-    INDEX,
-    INDEX_LIMIT,
-    INDEX_ENTRIES,
-    EVICTED,
-    ROWS,
-    ROWS_LIMIT,
-    ROWS_MESSAGES,
-    ROWS_EVICTED,
-    SESSIONS,
-    SESSIONS_LIMIT,
-    SESSIONS_OPENED,
-    LOGINS_CUT,
-    LOGIN_ERRORS,
-    STALLED,
-    UP,
-    COMPARED,
-    CPU,
-    RESIDENT,
-    VIRTUAL,
-    FILES,
-    FILES_LIMIT,
-    THREADS,
-    BEGUN,
-];
+use crate::session::watched::STATEMENTS;
 
 /// How a metric is told in one of the forms that Prometheus reads: the form's name, and the page.
 pub(super) async fn page(state: &State, openmetrics: bool) -> (&'static str, String) {
@@ -471,7 +120,7 @@ impl Page {
     fn calls(&mut self, seen: &Seen) {
         let shared = &seen.shared;
         let definitions = shared.catalogue.definitions();
-        let became = shared.watched.calls.became().into_iter().map(|it| {
+        let became = shared.counts.calls().became().into_iter().map(|it| {
             let definition = it.definition.and_then(|number| number.of(definitions));
             let definition = definition.map_or("", |definition| &definition.name);
             let labels = labels([
@@ -488,7 +137,13 @@ impl Page {
                 each.map(|(answer, times)| (labels([("answer", *answer)]), times.measured()));
             told.collect::<Vec<_>>()
         };
-        self.times(CALL_SECONDS, of(&CALLS, &shared.watched.call_times));
+        self.times(
+            CALL_SECONDS,
+            of(
+                &Answer::ALL.map(|(_, name)| name),
+                &shared.watched.call_times,
+            ),
+        );
         self.add(STATEMENTS_TOTAL, statements(seen));
         self.times(
             STATEMENT_SECONDS,
