@@ -1,9 +1,9 @@
 //! Every bound of the process, by the name of its setting.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Bounds, each named where it acts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Client connections at a time; more are refused with error 1040.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use headwater::admin::metrics::{ALL, Kind};
 use headwater::binlog::REASONS;
+use headwater::overview::metrics::{ALL, Kind};
 
 use super::http::Admin;
 use crate::kit::database::Database;

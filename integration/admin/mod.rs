@@ -5,3 +5,4 @@ mod health;
 mod hostile;
 mod http;
 mod metrics;
+mod show;

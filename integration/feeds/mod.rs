@@ -26,5 +26,6 @@ mod settings;
 mod several;
 mod statements;
 mod transactions;
+mod why;
 
 pub(crate) use served::PATIENT;

@@ -64,8 +64,8 @@ pub(super) async fn ready(state: &State) -> Health {
             "Headwater takes no more clients: it is being stopped",
         );
     }
-    if seen.room.available_permits() == 0 {
-        let most = seen.most_sessions;
+    let (room, most) = (&seen.shared.room.0, seen.shared.room.1);
+    if room.available_permits() == 0 {
         return Health::not(
             "full",
             format!(

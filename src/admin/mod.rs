@@ -8,24 +8,21 @@
 //! | `guard` | who may ask |
 //! | `routes` | what is asked for |
 //! | `health` | whether clients can log in, and calls are answered from memory |
-//! | `metrics` | everything that is counted, as Prometheus reads it |
-//! | `process` | what the system says of the process |
+//! | `api` | tables as JSON |
 
+mod api;
 mod guard;
 mod health;
-pub mod metrics;
 mod port;
-mod process;
 mod routes;
 mod section;
 
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::time::Instant;
 
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use self::health::Reachable;
 pub use self::section::{AdminSection, DEFAULT};
@@ -44,14 +41,10 @@ pub(crate) struct Seen {
     pub(crate) shared: Arc<Shared>,
     /// Where the server is.
     pub(crate) upstream: String,
-    /// Room for sessions, and how much of it there is at most.
-    pub(crate) room: Arc<Semaphore>,
-    pub(crate) most_sessions: usize,
     /// True once no more clients are taken.
     pub(crate) draining: watch::Receiver<bool>,
     /// Where proofs are made.
     pub(crate) runtime: Handle,
-    pub(crate) begun: Instant,
 }
 
 impl Admin {

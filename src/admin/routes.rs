@@ -11,10 +11,13 @@ use hyper::{Method, Request, Response, StatusCode};
 
 use super::guard::{May, may};
 use super::health::Health;
-use super::{State, health, metrics};
+use super::{State, api, health};
+use crate::overview::{Tables, metrics};
+use crate::session::own::Overview;
+use crate::statement::OwnTable;
 
 /// The paths, and what each says.
-pub(super) const PATHS: [(&str, &str); 4] = [
+pub(super) const PATHS: [(&str, &str); 5] = [
     ("/live", "200 while the process runs"),
     (
         "/ready",
@@ -25,8 +28,13 @@ pub(super) const PATHS: [(&str, &str); 4] = [
         "200 while calls and feeds are answered from memory",
     ),
     ("/metrics", "what is counted, for Prometheus"),
+    (
+        "/api/...",
+        "status, feeds, statements, sessions, memory, settings: tables as JSON",
+    ),
 ];
 
+const JSON: &str = "application/json";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
 struct Answer {
@@ -101,7 +109,8 @@ async fn of(state: &State, request: &Parts) -> Answer {
             "show admin.token: Authorization: Bearer TOKEN\n",
         ),
         "/metrics" => {
-            let (kind, text) = metrics::page(state, wants_openmetrics(request)).await;
+            let up = state.reachable.fault(&state.seen).await.is_none();
+            let (kind, text) = metrics::page(&state.seen.shared, up, wants_openmetrics(request));
             Answer {
                 status: StatusCode::OK,
                 kind,
@@ -109,8 +118,21 @@ async fn of(state: &State, request: &Parts) -> Answer {
             }
         }
         "/" => Answer::plain(StatusCode::OK, paths()),
+        path if table(path).is_some() => Answer {
+            status: StatusCode::OK,
+            kind: JSON,
+            text: table(path).map_or_else(String::new, |table| {
+                api::json(Tables.table(&state.seen.shared, table))
+            }),
+        },
         _ => Answer::plain(StatusCode::NOT_FOUND, format!("there is:\n{}", paths())),
     }
+}
+
+/// The table that a path asks for.
+fn table(path: &str) -> Option<OwnTable> {
+    let name = path.strip_prefix("/api/")?;
+    OwnTable::ALL.into_iter().find(|table| table.name() == name)
 }
 
 fn paths() -> String {

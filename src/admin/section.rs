@@ -7,13 +7,25 @@ use serde::Deserialize;
 use crate::account::host;
 
 /// Where operators look in, and with which token.
-#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdminSection {
     /// HOST:PORT; empty: nowhere. `None`: at [`DEFAULT`], if nobody else is there.
     pub listen: Option<String>,
     /// What askers have to show; empty: nothing.
     pub token: String,
+    /// Clients whose accounts hold PROCESS may ask `SHOW HEADWATER ...`.
+    pub show: bool,
+}
+
+impl Default for AdminSection {
+    fn default() -> AdminSection {
+        AdminSection {
+            listen: None,
+            token: String::new(),
+            show: true,
+        }
+    }
 }
 
 /// Where operators look in, unless that is set.
@@ -68,6 +80,7 @@ mod tests {
         let section = AdminSection {
             listen: Some(listen.into()),
             token: token.into(),
+            ..AdminSection::default()
         };
         section
             .problem()

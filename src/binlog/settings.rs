@@ -1,12 +1,12 @@
 //! How fresh memory has to be, and how much of it there is.
 
 use clap::ValueEnum;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::log::event::EVENT_BYTES;
 
 /// When memory may answer a call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// With every commit that anyone was told of, or could have read, before the call came.
@@ -19,7 +19,7 @@ pub enum Mode {
 }
 
 /// How fresh memory has to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Freshness {
     /// When memory may answer.
@@ -87,7 +87,7 @@ impl BinlogLimits {
 }
 
 /// The settings file's section `index`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct IndexSection {
     /// As [`BinlogLimits::memory_bytes`].
@@ -109,7 +109,7 @@ impl Default for IndexSection {
 }
 
 /// The settings file's section `rows`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RowsSection {
     /// As [`BinlogLimits::rows_bytes`].
@@ -138,7 +138,7 @@ impl RowsSection {
 }
 
 /// The settings file's section `binlog`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BinlogSection {
     /// As [`BinlogLimits::transaction_rows`].

@@ -126,6 +126,17 @@ impl Service {
         Ok(check::no_functions(&answers))
     }
 
+    /// True where the server may know a statement: it does not call it a mistake.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub async fn knows(&self, statement: &str) -> Result<bool, ServiceError> {
+        const PARSE_ERROR: u16 = 1064;
+        let answers = self.ask(&[statement.to_owned()]).await?;
+        let mistake = |answer: &Answered| matches!(answer, Err(error) if error.code == PARSE_ERROR);
+        Ok(!answers.first().is_some_and(mistake))
+    }
+
     async fn ask(&self, queries: &[String]) -> Result<Vec<Answered>, ServiceError> {
         let lately = |at: Instant| at.elapsed() < ServiceError::RETRY;
         if super::lock(&self.failed).is_some_and(lately) {

@@ -114,6 +114,9 @@ pub struct ServeFlags {
     /// Form of the log
     #[arg(long, env = "HEADWATER_LOG_FORMAT", value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
+    /// Log each command that takes so many milliseconds, with what became of it; 0: none [default: 0]
+    #[arg(long, env = "HEADWATER_LOG_SLOW_MS", value_name = "MS")]
+    pub log_slow_ms: Option<u64>,
 }
 
 /// The service account, wherever one can be named.

@@ -6,6 +6,7 @@ mod error;
 mod file;
 mod flags;
 mod sections;
+mod told;
 
 use std::path::PathBuf;
 
@@ -133,6 +134,7 @@ impl Settings {
         let mut log = file.log;
         log.level = flags.log_level.unwrap_or(log.level);
         log.format = flags.log_format.unwrap_or(log.format);
+        log.slow_ms = flags.log_slow_ms.unwrap_or(log.slow_ms);
         let definitions = if file.definition.is_empty() {
             vec![Definition::classic()]
         } else {
@@ -199,6 +201,7 @@ impl Settings {
             admin: AdminSection {
                 listen: flags.admin_listen.clone().or(file.admin.listen),
                 token: admin_token.unwrap_or(file.admin.token),
+                show: file.admin.show,
             },
         };
         settings.check()?;

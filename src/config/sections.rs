@@ -4,13 +4,13 @@ use std::net::IpAddr;
 
 use clap::ValueEnum;
 use ipnet::IpNet;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::feeds::Auto;
 use crate::link::proxy_header::Send;
 
 /// How much to log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum LogLevel {
@@ -23,7 +23,7 @@ pub enum LogLevel {
 }
 
 /// The form of a log line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// For people.
@@ -34,7 +34,7 @@ pub enum LogFormat {
 }
 
 /// Which calls are compared with the procedure.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ShadowSection {
     /// The share of the calls, from 0 (none) to 1 (all).
@@ -42,7 +42,7 @@ pub struct ShadowSection {
 }
 
 /// Which SELECTs of feeds are narrowed, and of which feeds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FeedsSection {
     /// See [`Narrow`].
@@ -54,7 +54,7 @@ pub struct FeedsSection {
 }
 
 /// Which statements of a feed are narrowed, of those that can be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Narrow {
     /// Those of forms that cost less so.
@@ -65,7 +65,7 @@ pub enum Narrow {
 }
 
 /// How columns of narrowed statements are described, where that follows the server's plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FeedColumns {
     /// As the server has described them for a statement of the same form with about as many authors.
@@ -76,7 +76,7 @@ pub enum FeedColumns {
 }
 
 /// The PROXY protocol on either side.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProxyProtocolSection {
     /// Who connects from these networks says with a header whom it speaks for, and is not served without.
@@ -97,9 +97,15 @@ impl ProxyProtocolSection {
 }
 
 /// An address, or a network of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Network(IpNet);
+
+impl From<Network> for String {
+    fn from(network: Network) -> String {
+        network.0.to_string()
+    }
+}
 
 impl TryFrom<String> for Network {
     type Error = String;
@@ -114,7 +120,7 @@ impl TryFrom<String> for Network {
 }
 
 /// What becomes of a server's `redirect_url`, which has clients log in elsewhere.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Redirects {
     /// Clients do not see it, and stay.
@@ -125,7 +131,7 @@ pub enum Redirects {
 }
 
 /// How long rights are remembered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Privileges {
     /// After so many seconds a session's right to execute the procedure, and its definer's to do what it does, are proved
@@ -157,11 +163,13 @@ impl std::fmt::Debug for Account {
 }
 
 /// The log's settings.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Log {
     /// How much (`log.level`).
     pub level: LogLevel,
     /// In which form (`log.format`).
     pub format: LogFormat,
+    /// A command that takes so many milliseconds is logged; 0: none (`log.slow_ms`).
+    pub slow_ms: u64,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Feed, Feeds, State, table_of};
 use crate::feed::FeedDefinition;
@@ -12,7 +12,7 @@ use crate::feed::propose::Proposal;
 const MOST: usize = 32;
 
 /// What is done about feeds that the settings do not name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Auto {
     /// The log names each once.

@@ -5,6 +5,7 @@
 
 mod database;
 mod found;
+mod seen;
 mod stranger;
 mod tallies;
 mod work;
@@ -30,6 +31,7 @@ pub use database::rows_of;
 use database::{Database, Served};
 pub use found::Auto;
 use found::Found;
+pub use seen::{FeedSeen, TemplateSeen};
 pub use stranger::Met;
 use stranger::Stranger;
 use work::Work;

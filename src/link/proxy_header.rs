@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use ppp::{HeaderResult, PartialResult, v1, v2};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::Link;
 
@@ -12,7 +12,7 @@ use super::Link;
 const MOST: usize = 4 * 1024;
 
 /// Which form of the header a server is sent (`proxy_protocol.send`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Send {
     /// No header: the server sees Headwater's address.

@@ -25,13 +25,16 @@ use crate::feed::tally::Tally;
 use crate::feeds::{self, Auto, Feeds};
 use crate::link::{Link, is_path, proxy_header};
 use crate::listener::{Accepted, Backlog, Listener};
+use crate::overview::Tables;
 use crate::reach::Upstream;
 use crate::room::Room;
 use crate::session::advice::Advice;
 use crate::session::counts::Counts;
 use crate::session::legs::{Legs, ServerLeg};
+use crate::session::listed::Sessions;
 use crate::session::login::Ways;
 use crate::session::login_errors::LoginErrors;
+use crate::session::own::{Overview, Shows};
 use crate::session::peer::OwnUser;
 use crate::session::shared::{Shared, Transport};
 use crate::session::tail::Tails;
@@ -226,6 +229,8 @@ impl Server {
         let shards = Shards::start(settings.worker_threads())
             .map_err(|source| ServeError::Threads { source })?;
         let room = Room::now(settings.limits.sessions.min(MOST_SESSIONS));
+        let sessions = Arc::new(Semaphore::new(room.sessions));
+        let show = settings.admin.show;
         Ok(Server {
             listener,
             upstream: Arc::new(Upstream::new(&settings.upstream)),
@@ -248,12 +253,17 @@ impl Server {
                 shadow,
                 accelerate: settings.accelerate,
                 tally,
+                sessions: Sessions::default(),
+                shows: Shows::new(show.then(|| Box::new(Tables) as Box<dyn Overview>)),
+                settings: settings.told(),
+                room: (Arc::clone(&sessions), room.sessions),
+                begun: Instant::now(),
                 counts: Counts::new(settings.definitions.len()),
                 watched: Watched::default(),
                 advice: Advice::default(),
                 login_errors: LoginErrors::default(),
             }),
-            sessions: Arc::new(Semaphore::new(room.sessions)),
+            sessions,
             room,
             shards,
             proxy_protocol: Arc::new(settings.proxy_protocol.clone()),
@@ -397,11 +407,8 @@ impl Server {
         let seen = Seen {
             shared: self.shared(),
             upstream: self.upstream.address.clone(),
-            room: Arc::clone(&self.sessions),
-            most_sessions: self.room.sessions,
             draining: draining.clone(),
             runtime: tokio::runtime::Handle::current(),
-            begun: Instant::now(),
         };
         let started = self.admin.take().map(|admin| admin.start(seen));
         if let Some(Err(error)) = started {

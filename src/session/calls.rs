@@ -28,6 +28,14 @@ impl Answer {
         (Answer::Procedure, "procedure"),
         (Answer::Interrupted, "interrupted"),
     ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let mut all = Answer::ALL.into_iter();
+        all.find(|(answer, _)| *answer == self)
+            .map_or("", |(_, name)| name)
+    }
 }
 
 impl From<Source> for Answer {

@@ -16,7 +16,7 @@ use std::time::Instant;
 use tokio::sync::watch;
 
 use super::counts::Event;
-use super::machine::{ClientStep, ServerStep};
+use super::machine::{ClientStep, Doing, ServerStep};
 use super::state::{Ended, Inbound, Session};
 use super::who::log_in;
 use crate::link::release;
@@ -155,6 +155,7 @@ impl Session {
                 ClientStep::Named(length, effects, executed) => {
                     self.execution_by_name(length, effects, executed).await?;
                 }
+                ClientStep::Own(length, own) => self.own(length, own).await?,
                 ClientStep::Statement(id) => self.name_statement(id),
                 ClientStep::Settle { diagnostics } => self.settle(diagnostics).await?,
             }
@@ -193,6 +194,7 @@ impl Session {
         if self.client.is_clear() {
             self.stall.taken();
         }
+        self.note_doing();
         // By hand, since this is all that most statements need: a `select!` of futures costs as much as what they lead to.
         match poll_fn(|context| self.poll_ready(alarm, context)).await? {
             Ready::Server => self.read_server(),
@@ -248,6 +250,16 @@ impl Session {
         Poll::Pending
     }
 
+    /// What it does, for those who watch.
+    fn note_doing(&mut self) {
+        let doing = self.machine.doing();
+        if self.listed.doing() == Doing::LoggingIn && doing != Doing::LoggingIn {
+            let (thread, account) = (self.machine.thread_id(), self.machine.account());
+            self.listed.knows(thread, account);
+        }
+        self.listed.is(doing);
+    }
+
     fn read_client(&mut self) -> Result<(), Ended> {
         SCRATCH.with_borrow_mut(|scratch| {
             let read = match self.client.read(scratch) {
@@ -263,6 +275,9 @@ impl Session {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(_) => return Err(Ended::Client),
             };
+            if !self.logs_in {
+                self.listed.is(Doing::Busy);
+            }
             self.backend.link.comes_from(&self.client);
             let bytes = scratch.get(..read).unwrap_or_default();
             if !self.client_in.is_empty() {
@@ -279,6 +294,7 @@ impl Session {
             self.note_opening();
             self.note_sent();
             self.client_in.extend_from_slice(keep);
+            self.listed.to_server(pass.len());
             if let Err(error) = self.backend.link.send(pass) {
                 self.refuse_inbound(&error);
             }
@@ -422,6 +438,7 @@ impl Session {
 
     /// Writes to the client, behind whatever waits for it already.
     pub(super) fn tell_client(&mut self, bytes: &[u8]) -> Result<(), Ended> {
+        self.listed.to_client(bytes.len());
         if self.ahead.is_empty() {
             return self.client.send(bytes).map_err(|_| Ended::Client);
         }
@@ -444,6 +461,7 @@ impl Session {
         self.note_opening();
         self.note_sent();
         let bytes = self.client_in.get(..length).unwrap_or_default();
+        self.listed.to_server(bytes.len());
         if let Err(error) = self.backend.link.send(bytes) {
             self.refuse_inbound(&error);
         } else {

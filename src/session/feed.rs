@@ -55,7 +55,7 @@ impl From<Part> for Waits {
 }
 
 /// What all sessions know of feeds.
-struct SharedFeeds<'a>(&'a Shared);
+pub(super) struct SharedFeeds<'a>(pub(super) &'a Shared);
 
 impl Feeds for SharedFeeds<'_> {
     fn template(&self, database: &[u8], words: &Words, text: &[u8]) -> Known {
@@ -180,7 +180,7 @@ impl Session {
         }
     }
 
-    async fn candidates(&mut self, want: &Want) -> Result<Found, Why> {
+    pub(super) async fn candidates(&mut self, want: &Want) -> Result<Found, Why> {
         self.named_for = None;
         self.named(want).await.ok_or(Why::NotInMemory)?
     }

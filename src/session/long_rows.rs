@@ -24,6 +24,7 @@ impl Session {
         match carry(&mut self.backend.link, &mut self.client, ahead) {
             Ok(moved) => {
                 commands.row_passed(moved);
+                self.listed.to_client(moved);
                 self.long_rows = LongRows::Carried;
             }
             Err(Stopped::Empty) => {}

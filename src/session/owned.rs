@@ -60,13 +60,13 @@ impl Session {
     }
 
     /// What the decision needs next; `None` where there is no session to decide about.
-    fn decide(&mut self, decision: &mut Ownership, input: Input) -> Option<Need> {
+    pub(super) fn decide(&mut self, decision: &mut Ownership, input: Input) -> Option<Need> {
         let commands = self.machine.commands()?;
         let known = SharedKnowledge::new(&self.shared, &self.definer_rights);
         Some(decision.next(input, commands, &known, Instant::now()))
     }
 
-    fn policy(&self) -> Policy {
+    pub(super) fn policy(&self) -> Policy {
         let shared = &self.shared;
         Policy {
             accelerate: shared.accelerate,
@@ -90,7 +90,7 @@ impl Session {
     }
 
     /// Has the service account check a definition, where there is one that can.
-    async fn check(&mut self, definition: DefinitionId, database: &[u8]) -> Checked {
+    pub(super) async fn check(&mut self, definition: DefinitionId, database: &[u8]) -> Checked {
         let catalogue = &self.shared.catalogue;
         if catalogue.service.is_none() {
             return Checked::Nobody;
@@ -191,7 +191,7 @@ impl Session {
     }
 
     /// Whose call it is, as far as that is known.
-    fn definition_of(&mut self, asked: &Asked) -> Option<DefinitionId> {
+    pub(super) fn definition_of(&mut self, asked: &Asked) -> Option<DefinitionId> {
         let database = self.machine.commands()?.standing.database();
         let definitions = self.shared.catalogue.definitions();
         let (definition, ..) = asked.wanted.place(definitions, database)?;

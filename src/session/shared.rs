@@ -1,12 +1,16 @@
 //! What all sessions share.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
 
 use super::advice::Advice;
 use super::counts::{self, Counts};
+use super::listed::Sessions;
 use super::login::Ways;
 use super::login_errors::LoginErrors;
+use super::own::Shows;
 use super::tail::Tails;
 use super::watched::Watched;
 use crate::binlog::Binlog;
@@ -46,6 +50,16 @@ pub struct Shared {
     pub accelerate: bool,
     /// SELECTs are counted here as they go by, where somebody wants to know which there are.
     pub tally: Option<Arc<Mutex<Tally>>>,
+    /// The sessions that there are.
+    pub sessions: Sessions,
+    /// What clients may be told of Headwater.
+    pub shows: Shows,
+    /// Settings as they are in force, by their names; secrets are left out.
+    pub settings: Vec<(String, String)>,
+    /// Room for sessions, and how much of it there is at most.
+    pub room: (Arc<Semaphore>, usize),
+    /// When the process began to serve.
+    pub begun: Instant,
     /// Counters.
     pub counts: Counts,
     /// How long answers took.

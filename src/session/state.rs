@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tracing::Span;
 
 use super::counts::Event;
+use super::listed::Listed;
 use super::machine::{self, Machine};
 use super::ownership::{ProcedurePlace, Want};
 use super::shared::Shared;
@@ -127,6 +128,8 @@ pub struct Session {
     pub(super) holding: bool,
     /// The login has not ended, as far as was looked.
     pub(super) logs_in: bool,
+    /// Where those who watch see it.
+    pub(super) listed: Arc<Listed>,
     pub(super) stall: Stall,
     pub(super) long_rows: LongRows,
     /// The server has been asked for something since the last page from memory.
@@ -160,6 +163,7 @@ impl Session {
         shared: Arc<Shared>,
     ) -> Self {
         shared.counts.add(Event::Session);
+        let listed = shared.sessions.enter(source);
         let limits = machine::Limits {
             statement_bytes: shared.limits.statement_bytes,
             in_flight: shared.limits.in_flight,
@@ -186,6 +190,7 @@ impl Session {
             inbound: Inbound::Open,
             holding: false,
             logs_in: true,
+            listed,
             stall: Stall::default(),
             long_rows: LongRows::Read,
             sent: true,

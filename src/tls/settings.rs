@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// TLS towards clients (`tls`).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TlsSection {
     /// The certificate that clients see, and those between it and its CA behind it (PEM).
@@ -32,7 +32,7 @@ impl TlsSection {
 }
 
 /// TLS towards the server (`upstream_tls`).
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct UpstreamTlsSection {
     /// When there is TLS, and what the server has to prove.
@@ -63,7 +63,7 @@ impl Default for UpstreamTlsSection {
 }
 
 /// When there is TLS to the server, and what it has to prove: as `--ssl-mode` of the `mysql` command line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum TlsMode {
     /// Never.

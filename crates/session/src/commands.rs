@@ -173,6 +173,18 @@ impl Commands {
         self.begin(Command::Query, After::Nothing);
     }
 
+    /// Notes that a SELECT without tables goes to the server in the place of a question to Headwater.
+    pub fn relay_own(&mut self) {
+        self.disturb(Effects::NONE);
+        self.begin(Command::Query, After::Nothing);
+    }
+
+    /// Notes that a question to Headwater goes on to the server as it is.
+    pub fn relay_unknown(&mut self) {
+        self.disturb(Effects::ALL);
+        self.begin(Command::Query, After::Nothing);
+    }
+
     pub(super) fn client(
         &mut self,
         input: &[u8],
@@ -302,6 +314,12 @@ impl Commands {
                 None => ClientStep::Feed(length, effects),
             },
             Class::Batch(batch) => self.batch(length, from, batch, payload),
+            Class::Own(_) if !self.is_idle() => ClientStep::Hold,
+            // It may go on to the server, who says that it does not know it.
+            Class::Own(own) => match self.settle_first(Effects::ALL, Some(payload)) {
+                Some(step) => step,
+                None => ClientStep::Own(length, own),
+            },
             Class::Other(effects) => self.text(length, effects, Some(payload)),
         }
     }

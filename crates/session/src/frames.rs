@@ -5,7 +5,7 @@
 //! So where one leg has frames alone, the numbers that reach the other are made here. Where both have, a command may come in fewer
 //! frames than it goes on in, and the reply's numbers are shifted by the difference.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::legs::told;
 use headwater_wire::capability::Capabilities;
@@ -18,7 +18,7 @@ const UNSUPPORTED: u16 = 1235;
 const OUT_OF_ORDER: u16 = 1156;
 
 /// Which ways to compress clients are offered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClientFrames {
     /// Those that the server has.
@@ -31,7 +31,7 @@ pub enum ClientFrames {
 }
 
 /// When the server's leg is compressed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServerFrames {
     /// As the client's is, where the server can do the same.
@@ -44,7 +44,7 @@ pub enum ServerFrames {
 }
 
 /// Compression on either leg.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Compression {
     /// What clients are offered.

@@ -22,6 +22,7 @@ use super::dump::Dump;
 use super::frames::Frames;
 use super::login::{Cut, LoggingIn, Next, Ways};
 use super::peer::OwnUser;
+use super::standing::Transaction;
 pub use super::step::{ClientStep, Limits, Part, Server, ServerStep};
 use headwater_statement::Class;
 use headwater_wire::command::Command;
@@ -41,6 +42,45 @@ pub struct Machine {
     thread_id: Option<u32>,
     /// Statements are noted.
     watches: bool,
+}
+
+/// What a session does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Doing {
+    /// The client logs in.
+    LoggingIn,
+    /// It waits for the client's next command.
+    Idle,
+    /// The same within a transaction, or what may be one.
+    InTransaction,
+    /// A command has not ended.
+    Busy,
+    /// Its bytes are passed on unseen.
+    Unfollowed,
+}
+
+impl Doing {
+    /// Every one.
+    pub const ALL: [Doing; 5] = [
+        Doing::LoggingIn,
+        Doing::Idle,
+        Doing::InTransaction,
+        Doing::Busy,
+        Doing::Unfollowed,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Doing::LoggingIn => "login",
+            Doing::Idle => "idle",
+            Doing::InTransaction => "in_transaction",
+            Doing::Busy => "busy",
+            Doing::Unfollowed => "unfollowed",
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -91,6 +131,20 @@ impl Machine {
         match &self.phase {
             Phase::Commands(commands) => Some(&commands.account),
             Phase::LoggingIn(_) | Phase::Pump | Phase::Dump(_) => None,
+        }
+    }
+
+    /// What the session does, as far as it is followed.
+    #[must_use]
+    pub fn doing(&self) -> Doing {
+        match &self.phase {
+            Phase::LoggingIn(_) => Doing::LoggingIn,
+            Phase::Commands(commands) if !commands.is_idle() => Doing::Busy,
+            Phase::Commands(commands) => match commands.standing.transaction() {
+                Transaction::None => Doing::Idle,
+                _ => Doing::InTransaction,
+            },
+            Phase::Pump | Phase::Dump(_) => Doing::Unfollowed,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use headwater_statement::{Effects, First, Tail};
+use headwater_statement::{Effects, First, Own, Tail};
 
 use super::asked::Asked;
 use super::prepared::{Executed, ExecutedByName};
@@ -67,6 +67,8 @@ pub enum ClientStep {
     Execution(usize, Effects, Executed),
     /// The same by its name.
     Named(usize, Effects, ExecutedByName),
+    /// A whole packet of so many bytes: a question to Headwater.
+    Own(usize, Own),
     /// The pending ids must be on the server before the next packet may go on.
     Settle {
         /// The command asks for what the real call leaves behind besides its tables (warnings, counts).

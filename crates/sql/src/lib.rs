@@ -4,9 +4,11 @@
 
 pub mod keyword;
 pub mod lexer;
+pub mod like;
 pub mod quoting;
 pub mod variable;
 pub mod words;
 
+pub use like::is_like;
 pub use quoting::{hex, push_list, quoted};
 pub use words::{contains, holds};

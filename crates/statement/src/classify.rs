@@ -6,6 +6,7 @@ use super::batch::Batch;
 use super::call::{Argument, Call, CallStatement};
 use super::dynamic::Dynamic;
 use super::effects::Effects;
+use super::own::Own;
 use super::several::Several;
 use super::tail::Tail;
 use headwater_sql::lexer::Lexer;
@@ -29,6 +30,8 @@ pub enum Class {
     Feed(Effects),
     /// Several statements, of which one may be a feed's.
     Batch(Batch),
+    /// A question to Headwater itself.
+    Own(Own),
     /// Any other text, and what it may do to the session.
     Other(Effects),
 }
@@ -46,10 +49,13 @@ pub fn classify(text: &[u8], definitions: &[Definition], no_functions: bool) -> 
     other(text, definitions, no_functions)
 }
 
-/// The classes of texts that begin with the words of a call, or of dynamic SQL.
+/// The classes of texts that begin with the words of a call, of dynamic SQL, or of a question to Headwater.
 pub(super) fn of_call(text: &[u8], definitions: &[Definition]) -> Option<Class> {
     let verb = Lexer::new(text).next()?;
     if !verb.is_word("CALL") {
+        if verb.is_word("SHOW") {
+            return Own::parse(text).map(Class::Own);
+        }
         let dynamic = DYNAMIC.iter().any(|word| verb.is_word(word));
         return dynamic
             .then(|| Dynamic::parse(text, definitions).map(Class::Dynamic))

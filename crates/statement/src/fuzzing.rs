@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use super::{Class, Classes, Effects, TailForm, classify};
+use super::{Class, Classes, Effects, Own, TailForm, classify};
 use headwater_timeline::Definition;
 
 /// Any text has a class; what is remembered is what is found; a call's reader is of its type.
@@ -89,6 +89,9 @@ fn means_what_it_says(data: &[u8], definitions: &[Definition], no_functions: boo
                 );
             }
         }
-        Class::Dynamic(_) | Class::Other(_) => {}
+        Class::Own(Own::WhyFor(statement)) => {
+            assert!(data.get(statement).is_some_and(|it| !it.is_empty()));
+        }
+        Class::Own(_) | Class::Dynamic(_) | Class::Other(_) => {}
     }
 }

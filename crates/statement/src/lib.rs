@@ -10,6 +10,7 @@ pub mod effects;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod memory;
+pub mod own;
 pub mod rewrite;
 pub mod several;
 pub mod tail;
@@ -23,6 +24,7 @@ pub use classify::{Class, classify};
 pub use dynamic::Dynamic;
 pub use effects::{Effects, Locks};
 pub use memory::Classes;
+pub use own::{Own, OwnTable};
 pub use rewrite::TailForm;
 pub use several::Several;
 pub use tail::Tail;

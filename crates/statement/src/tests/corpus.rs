@@ -94,6 +94,7 @@ fn named(class: &Class, with_effects: bool) -> String {
         }
         Class::Dynamic(Dynamic::Deallocate { .. }) => "deallocate".into(),
         Class::Tail(tail) => format!("tail {}", tail.limit),
+        Class::Own(_) => "own".into(),
         Class::Other(_) if !with_effects => "other".into(),
         Class::Other(Effects::ALL) => "other all".into(),
         Class::Other(Effects::NONE) => "other none".into(),

@@ -15,24 +15,27 @@ pub use self::names::{ALL, Kind, Measure, Metric};
 use self::names::{
     BEGUN, BINLOG, BUILD, CALL_SECONDS, CALLS_TOTAL, CHANGES, COMPARED, CONTRADICTIONS, CPU,
     EVICTED, FILES, FILES_LIMIT, INDEX, INDEX_ENTRIES, INDEX_LIMIT, LAG, LOGIN_ERRORS, LOGINS_CUT,
-    PROOF_SECONDS, REDONE, RESIDENT, ROWS, ROWS_EVICTED, ROWS_LIMIT, ROWS_MESSAGES, SESSIONS,
-    SESSIONS_LIMIT, SESSIONS_OPENED, SILENT, STALLED, STATEMENT_SECONDS, STATEMENTS_TOTAL, TABLES,
-    TAILS_RETRIED, TAILS_TOTAL, THREADS, UNREADABLE, UP, VIRTUAL, WAITING,
+    PROOF_SECONDS, REDONE, RELAYED_BYTES, RESIDENT, ROWS, ROWS_EVICTED, ROWS_LIMIT, ROWS_MESSAGES,
+    SESSIONS, SESSIONS_LIMIT, SESSIONS_OPENED, SESSIONS_STATE, SILENT, STALLED, STATEMENT_SECONDS,
+    STATEMENTS_TOTAL, TABLES, TAILS_RETRIED, TAILS_TOTAL, THREADS, UNREADABLE, UP, VIRTUAL,
+    WAITING,
 };
 use super::process::Process;
-use super::{Seen, State};
 use crate::binlog::REASONS;
 use crate::latency::Measured;
 use crate::session::calls::{Answer, RELAYED};
 use crate::session::counts::Event;
+use crate::session::machine::Doing;
 use crate::session::narrowing::Why;
+use crate::session::shared::Shared;
+use crate::session::table::Cell;
 use crate::session::watched::STATEMENTS;
 
-/// How a metric is told in one of the forms that Prometheus reads: the form's name, and the page.
-pub(super) async fn page(state: &State, openmetrics: bool) -> (&'static str, String) {
-    let up = state.reachable.fault(&state.seen).await.is_none();
+/// How metrics are told in one of the forms that Prometheus reads: the form's name, and the page. `up`: the server answers.
+#[must_use]
+pub fn page(shared: &Shared, up: bool, openmetrics: bool) -> (&'static str, String) {
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Page::of(&state.seen, up)));
+    registry.register_collector(Box::new(Page::of(shared, up)));
     let mut page = String::new();
     // Writing into a text does not fail.
     let (kind, written) = match openmetrics {
@@ -49,6 +52,39 @@ pub(super) async fn page(state: &State, openmetrics: bool) -> (&'static str, Str
         page.clear();
     }
     (kind, page)
+}
+
+/// Each value by its name as Prometheus shows it, labels in braces. Of times their number and their sum are told.
+pub(super) fn flat(shared: &Shared, up: bool) -> Vec<(String, Cell)> {
+    let mut flat = Vec::new();
+    for (metric, samples) in Page::of(shared, up).0 {
+        for sample in samples {
+            let labels: Vec<String> = sample
+                .labels
+                .iter()
+                .map(|(label, value)| format!("{label}={value:?}"))
+                .collect();
+            let mut add = |ending: &str, value: Cell| {
+                let name = metric.full_name();
+                flat.push((
+                    match labels.is_empty() {
+                        true => format!("{name}{ending}"),
+                        false => format!("{name}{ending}{{{}}}", labels.join(",")),
+                    },
+                    value,
+                ));
+            };
+            match sample.value {
+                Value::Whole(value) => add("", value.into()),
+                Value::Fraction(value) => add("", value.into()),
+                Value::Measured(measured) => {
+                    add("_count", measured.count.into());
+                    add("_sum", measured.sum.into());
+                }
+            }
+        }
+    }
+    flat
 }
 
 /// What is told at a moment.
@@ -69,15 +105,15 @@ enum Value {
 }
 
 impl Page {
-    fn of(seen: &Seen, up: bool) -> Page {
+    fn of(shared: &Shared, up: bool) -> Page {
         let mut page = Page(Vec::with_capacity(ALL.len()));
         let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
         page.add(BUILD, [(version, 1)]);
-        page.calls(seen);
-        page.memory(seen);
-        page.sessions(seen);
+        page.calls(shared);
+        page.memory(shared);
+        page.sessions(shared);
         page.one(UP, u64::from(up));
-        let shadow = seen.shared.shadow.as_ref().map(|shadow| shadow.compared());
+        let shadow = shared.shadow.as_ref().map(|shadow| shadow.compared());
         page.add(
             COMPARED,
             shadow
@@ -85,7 +121,7 @@ impl Page {
                 .flatten()
                 .map(|(result, count)| (labels([("result", result)]), count)),
         );
-        page.process(seen);
+        page.process(shared);
         page
     }
 
@@ -117,8 +153,7 @@ impl Page {
         self.0.push((metric, samples.collect()));
     }
 
-    fn calls(&mut self, seen: &Seen) {
-        let shared = &seen.shared;
+    fn calls(&mut self, shared: &Shared) {
         let definitions = shared.catalogue.definitions();
         let became = shared.counts.calls().became().into_iter().map(|it| {
             let definition = it.definition.and_then(|number| number.of(definitions));
@@ -144,7 +179,7 @@ impl Page {
                 &shared.watched.call_times,
             ),
         );
-        self.add(STATEMENTS_TOTAL, statements(seen));
+        self.add(STATEMENTS_TOTAL, statements(shared));
         self.times(
             STATEMENT_SECONDS,
             of(&STATEMENTS, &shared.watched.statement_times),
@@ -164,8 +199,8 @@ impl Page {
         self.one(REDONE, count(Event::ProcedureRedone));
     }
 
-    fn memory(&mut self, seen: &Seen) {
-        let binlog = seen.shared.binlog.as_ref();
+    fn memory(&mut self, shared: &Shared) {
+        let binlog = shared.binlog.as_ref();
         let proofs = binlog.map(|binlog| (Vec::new(), binlog.proofs().measured()));
         self.times(PROOF_SECONDS, proofs);
         let state = binlog.map(|binlog| binlog.aside().map_or("followed", |aside| aside.reason));
@@ -212,20 +247,30 @@ impl Page {
         self.one(ROWS_EVICTED, rows.map(|rows| rows.evicted()));
     }
 
-    fn sessions(&mut self, seen: &Seen) {
-        let most = seen.most_sessions;
-        let now = most.saturating_sub(seen.room.available_permits());
+    fn sessions(&mut self, shared: &Shared) {
+        let (room, most) = (&shared.room.0, shared.room.1);
+        let now = most.saturating_sub(room.available_permits());
         self.one(SESSIONS, now as u64);
+        let all = shared.sessions.all();
+        let states = Doing::ALL.map(|state| {
+            let sessions = all.iter().filter(|listed| listed.doing() == state).count();
+            (labels([("state", state.name())]), sessions as u64)
+        });
+        self.add(SESSIONS_STATE, states);
         self.one(SESSIONS_LIMIT, most as u64);
-        let count = |event| seen.shared.counts.of(event);
+        let count = |event| shared.counts.of(event);
         self.one(SESSIONS_OPENED, count(Event::Session));
+        let [to_server, to_client] = shared.sessions.bytes();
+        let bytes = [("to_server", to_server), ("to_client", to_client)];
+        let bytes = bytes.map(|(direction, bytes)| (labels([("direction", direction)]), bytes));
+        self.add(RELAYED_BYTES, bytes);
         self.one(LOGINS_CUT, count(Event::LoginCut));
         self.one(LOGIN_ERRORS, count(Event::LoginError));
         self.one(STALLED, count(Event::ClientStalled));
     }
 
-    fn process(&mut self, seen: &Seen) {
-        let process = Process::now(seen.begun.elapsed().as_secs_f64());
+    fn process(&mut self, shared: &Shared) {
+        let process = Process::now(shared.begun.elapsed().as_secs_f64());
         self.fraction(CPU, process.cpu);
         self.one(RESIDENT, process.resident_bytes);
         self.one(VIRTUAL, process.virtual_bytes);
@@ -237,8 +282,7 @@ impl Page {
 }
 
 /// What became of feeds' statements: by feed, and of those whose feed is not known, by reason.
-fn statements(seen: &Seen) -> Vec<(Labels, u64)> {
-    let shared = &seen.shared;
+fn statements(shared: &Shared) -> Vec<(Labels, u64)> {
     let feeds = shared.feeds.as_ref().map(|feeds| feeds.counted());
     let mut told = Vec::new();
     let mut of_feeds: Vec<(&str, u64)> = Vec::new();

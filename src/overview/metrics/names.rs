@@ -245,6 +245,19 @@ pub(super) const SESSIONS: Metric = metric(
     &[],
     "Clients that are connected",
 );
+pub(super) const SESSIONS_STATE: Metric = metric(
+    "headwater_sessions_by_state",
+    Gauge,
+    &["state"],
+    "What clients' sessions do: they log in, wait for a command (in a transaction or not), or for its end; or it is not followed",
+);
+pub(super) const RELAYED_BYTES: Metric = measured(
+    "headwater_relayed",
+    Counter,
+    Bytes,
+    &["direction"],
+    "Bytes that went to servers and to clients",
+);
 pub(super) const SESSIONS_LIMIT: Metric = metric(
     "headwater_sessions_limit",
     Gauge,
@@ -321,7 +334,7 @@ pub(super) const BEGUN: Metric = measured(
 );
 
 /// Every metric, in the order in which they are told.
-pub const ALL: [Metric; 40] = [
+pub const ALL: [Metric; 42] = [
     BUILD,
     CALLS_TOTAL,
     CALL_SECONDS,
@@ -348,8 +361,10 @@ pub const ALL: [Metric; 40] = [
     ROWS_MESSAGES,
     ROWS_EVICTED,
     SESSIONS,
+    SESSIONS_STATE,
     SESSIONS_LIMIT,
     SESSIONS_OPENED,
+    RELAYED_BYTES,
     LOGINS_CUT,
     LOGIN_ERRORS,
     STALLED,

@@ -1,0 +1,49 @@
+//! `SHOW HEADWATER WHY FOR` a feed's statement: what it promises is what happens.
+
+use std::time::{Duration, Instant};
+
+use super::kept::kept;
+use super::narrowed::narrowed;
+use super::rules::{LISTED, app};
+use crate::kit::servers::on_each_server;
+use crate::kit::twin::Twin;
+
+#[test]
+fn what_would_become_of_a_feeds_statement_becomes_of_it() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "feedwhy");
+        let mut client = proxy.login(&database.login());
+        let mut why = |statement: &str| {
+            let rows = client.rows(&format!("SHOW HEADWATER WHY FOR {statement}"));
+            [0, 1, 4].map(|cell| rows[0][cell].clone().unwrap_or_default())
+        };
+        // Its form is looked at for the one who asks.
+        let [from, reason, _] = why(LISTED);
+        assert_ne!(reason, "new_template", "{from}");
+        narrowed(&proxy, &mut proxy.login(&database.login()), LISTED);
+        let [from, reason, feed] = why(LISTED);
+        assert!(from.starts_with("memory"), "{from} {reason}");
+        assert_eq!((reason.as_str(), feed.as_str()), ("", "home"));
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while why(LISTED) != ["memory", "", "home"] {
+            assert!(Instant::now() < deadline, "{:?}", why(LISTED));
+            kept(&proxy, &mut twin, LISTED);
+        }
+        for (statement, reason) in [
+            ("SELECT * FROM statuses WHERE id = 7", "no_page"),
+            (
+                "SELECT id FROM profiles ORDER BY id DESC LIMIT 3",
+                "no_feed",
+            ),
+            (
+                "SELECT RAND(), id FROM statuses WHERE profile_id IN (1,2) ORDER BY id DESC LIMIT 3",
+                "",
+            ),
+        ] {
+            let [from, why, _] = why(statement);
+            assert_eq!(from, "server", "{statement}");
+            assert!(reason.is_empty() || why == reason, "{statement}: {why}");
+        }
+    });
+}

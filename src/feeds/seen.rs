@@ -1,0 +1,126 @@
+//! What is known of feeds and templates, for those who watch.
+
+use std::sync::Arc;
+
+use super::database::Served;
+use super::{Entry, Feeds, Is};
+use crate::feed::FeedId;
+use crate::feed::counted::Counted;
+
+/// A feed.
+#[derive(Clone, Debug)]
+pub struct FeedSeen {
+    /// Its name.
+    pub name: String,
+    /// Nobody named it: it was found.
+    pub found: bool,
+    /// Each database that was looked at and has its tables, with what is in the way there; empty: it is served.
+    pub databases: Vec<(String, String)>,
+    /// What became of its statements.
+    pub counted: Vec<(&'static str, u64)>,
+}
+
+/// A template.
+#[derive(Clone, Debug)]
+pub struct TemplateSeen {
+    /// Its first statement, without values.
+    pub shown: String,
+    /// Whose it is, where that is known.
+    pub feed: Option<String>,
+    /// The database that it was sent in.
+    pub database: String,
+    /// What became of its statements.
+    pub counted: Vec<(&'static str, u64)>,
+    /// Microseconds directly and narrowed.
+    pub times: Option<(f64, f64)>,
+}
+
+impl TemplateSeen {
+    /// How often this has become of one.
+    #[must_use]
+    pub fn times(&self, what: &str) -> u64 {
+        let found = self.counted.iter().find(|(name, _)| *name == what);
+        found.map_or(0, |(_, times)| *times)
+    }
+
+    /// How often one came.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.counted.iter().map(|(_, times)| times).sum()
+    }
+}
+
+impl Feeds {
+    /// Every feed.
+    #[must_use]
+    pub fn overview(&self) -> Vec<FeedSeen> {
+        let state = self.state();
+        let feeds = state.feeds.iter().enumerate().map(|(number, feed)| {
+            let databases = state.databases.iter().filter_map(|(name, known)| {
+                let why_not = match known.served(FeedId(number))? {
+                    Served::Yes { place: Some(_), .. } => String::new(),
+                    Served::Yes { place: None, .. } => {
+                        "as many timelines are in memory as can be".to_owned()
+                    }
+                    Served::No(found) => {
+                        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+                        found.join("; ")
+                    }
+                    Served::Elsewhere => return None,
+                };
+                Some((String::from_utf8_lossy(name).into_owned(), why_not))
+            });
+            let mut databases: Vec<_> = databases.collect();
+            databases.sort();
+            FeedSeen {
+                name: feed.definition.name.clone(),
+                found: feed.found,
+                databases,
+                counted: feed.counted.all(),
+            }
+        });
+        feeds.collect()
+    }
+
+    /// A feed's name.
+    #[must_use]
+    pub fn name_of(&self, feed: FeedId) -> Option<String> {
+        let state = self.state();
+        Some(state.feeds.get(feed.0)?.definition.name.clone())
+    }
+
+    /// Every template that is remembered.
+    #[must_use]
+    pub fn templates(&self) -> Vec<TemplateSeen> {
+        // Counters are read once the lock is given back, on which sessions wait.
+        let found: Vec<_> = {
+            let state = self.state();
+            let each = state.templates.iter().map(|(key, entry)| {
+                let Entry { shown, counted, is } = entry;
+                let template = match is {
+                    Is::Known {
+                        is: Ok(template), ..
+                    } => Some(Arc::clone(template)),
+                    Is::Known { .. } | Is::Asked => None,
+                };
+                let feed = template.as_ref().and_then(|it| state.feeds.get(it.feed.0));
+                let feed = feed.map(|feed| feed.definition.name.clone());
+                let database = key.split(|byte| *byte == 0).next().unwrap_or_default();
+                let database = String::from_utf8_lossy(database).into_owned();
+                let counted: Arc<Counted> = Arc::clone(counted);
+                (shown.clone(), feed, database, counted, template)
+            });
+            each.collect()
+        };
+        let seen = found
+            .into_iter()
+            .map(|(shown, feed, database, counted, template)| TemplateSeen {
+                shown,
+                feed,
+                database,
+                counted: counted.all(),
+                times: template.and_then(|template| template.times()),
+            });
+        seen.collect()
+    }
+}

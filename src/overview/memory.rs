@@ -1,0 +1,55 @@
+//! What memory holds, and its bounds.
+
+use crate::session::shared::Shared;
+use crate::session::table::{Cell, Table};
+
+/// One row for each kind of thing that is kept.
+pub(super) fn memory(shared: &Shared) -> Table {
+    let mut table = Table::of(&[
+        "name",
+        "entries",
+        "bytes",
+        "limit_bytes",
+        "evicted",
+        "setting",
+    ]);
+    let Some(binlog) = &shared.binlog else {
+        return table;
+    };
+    let [bytes, follows, authors, messages] = binlog.sizes();
+    let timelines = binlog.timelines();
+    let limit = binlog.limits().memory_bytes.saturating_mul(timelines);
+    table.add([
+        "timelines".into(),
+        timelines.into(),
+        bytes.into(),
+        limit.into(),
+        binlog.evicted().into(),
+        "index.memory_bytes".into(),
+    ]);
+    for (name, entries) in [
+        ("follows", follows),
+        ("authors", authors),
+        ("messages", messages),
+    ] {
+        table.add([
+            name.into(),
+            entries.into(),
+            Cell::Null,
+            Cell::Null,
+            Cell::Null,
+            Cell::Null,
+        ]);
+    }
+    if let Some(rows) = binlog.rows() {
+        table.add([
+            "rows".into(),
+            (rows.messages() as u64).into(),
+            rows.bytes().into(),
+            binlog.limits().rows_bytes.into(),
+            rows.evicted().into(),
+            "rows.memory_bytes".into(),
+        ]);
+    }
+    table
+}
