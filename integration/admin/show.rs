@@ -24,7 +24,9 @@ fn tables_are_those_of_the_admin_port() {
     on_each_server(|server| {
         let database = Database::classic(server, "showtables");
         let name = database.name();
-        let (proxy, admin) = Admin::beside(server.addr(), "", ROOT_SERVICE);
+        // Databases of other stories come and go.
+        let settings = format!("[[definition]]\nname = \"classic\"\ndatabase = \"{name}\"\n");
+        let (proxy, admin) = Admin::beside(server.addr(), &settings, ROOT_SERVICE);
         proxy.wait_for_log(&format!("in database {name}: accelerated"));
         let mut client = proxy.login(&database.login());
         warm(&proxy, &mut client, CALL);
@@ -223,6 +225,9 @@ fn it_leaves_nothing_in_the_session() {
         let database = Database::classic(server, "showleaves");
         let (proxy, _) = Admin::beside(server.addr(), "", ROOT_SERVICE);
         let mut client = proxy.login(&database.login());
+        let mut direct = database.connect();
+        direct.ok("INSERT INTO message (id, user_id, body) VALUES (1999999, 2, 'x')");
+        direct.ok("INSERT INTO follower VALUES (1, 2)");
         warm(&proxy, &mut client, CALL);
         client.ok("CREATE TEMPORARY TABLE kept (id INT AUTO_INCREMENT PRIMARY KEY)");
         client.ok("INSERT INTO kept VALUES (), ()");
@@ -248,7 +253,6 @@ fn it_leaves_nothing_in_the_session() {
             client.rows(&format!("SHOW HEADWATER WHY FOR {statement}"));
         }
         let ids = client.column("SELECT id FROM fetch_timeline_tt ORDER BY id DESC");
-        let mut direct = database.connect();
         direct.ok(CALL);
         assert_eq!(
             ids,

@@ -12,22 +12,23 @@ use crate::kit::twin::Twin;
 fn what_would_become_of_a_feeds_statement_becomes_of_it() {
     on_each_server(|server| {
         let (database, proxy) = app(server, "feedwhy");
-        let mut client = proxy.login(&database.login());
-        let mut why = |statement: &str| {
-            let rows = client.rows(&format!("SHOW HEADWATER WHY FOR {statement}"));
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let why = |twin: &mut Twin, statement: &str| {
+            let rows = twin
+                .proxied
+                .rows(&format!("SHOW HEADWATER WHY FOR {statement}"));
             [0, 1, 4].map(|cell| rows[0][cell].clone().unwrap_or_default())
         };
         // Its form is looked at for the one who asks.
-        let [from, reason, _] = why(LISTED);
+        let [from, reason, _] = why(&mut twin, LISTED);
         assert_ne!(reason, "new_template", "{from}");
         narrowed(&proxy, &mut proxy.login(&database.login()), LISTED);
-        let [from, reason, feed] = why(LISTED);
+        let [from, reason, feed] = why(&mut twin, LISTED);
         assert!(from.starts_with("memory"), "{from} {reason}");
         assert_eq!((reason.as_str(), feed.as_str()), ("", "home"));
-        let mut twin = Twin::new(server, &proxy, &database.login());
         let deadline = Instant::now() + Duration::from_secs(30);
-        while why(LISTED) != ["memory", "", "home"] {
-            assert!(Instant::now() < deadline, "{:?}", why(LISTED));
+        while why(&mut twin, LISTED) != ["memory", "", "home"] {
+            assert!(Instant::now() < deadline, "{:?}", why(&mut twin, LISTED));
             kept(&proxy, &mut twin, LISTED);
         }
         for (statement, reason) in [
@@ -41,9 +42,9 @@ fn what_would_become_of_a_feeds_statement_becomes_of_it() {
                 "",
             ),
         ] {
-            let [from, why, _] = why(statement);
+            let [from, told, _] = why(&mut twin, statement);
             assert_eq!(from, "server", "{statement}");
-            assert!(reason.is_empty() || why == reason, "{statement}: {why}");
+            assert!(reason.is_empty() || told == reason, "{statement}: {told}");
         }
     });
 }

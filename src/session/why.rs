@@ -135,9 +135,7 @@ impl Session {
                 break Verdict::relayed(UNFOLLOWED);
             };
             input = match need {
-                ownership::Need::Ask(ask)
-                    if ask.queries.iter().any(|it| it.starts_with("CALL ")) =>
-                {
+                ownership::Need::Ask(ask) if ask.queries.iter().any(|it| runs(it)) => {
                     break Verdict::well(
                         "memory",
                         "first the server runs the procedure once, which proves what its definer may do; that is done each privileges.ttl_s",
@@ -293,6 +291,11 @@ const UNFOLLOWED: (&str, &str, &str) = (
     "what this session does is not followed",
     "connect anew",
 );
+
+/// It has the procedure run. One without arguments only tells who may execute it.
+fn runs(query: &str) -> bool {
+    query.starts_with("CALL ") && !query.ends_with("()")
+}
 
 /// A line of the documentation without its marks: `[page](link)` is the page's name, back quotes are left out.
 #[must_use]
