@@ -123,6 +123,9 @@ impl Session {
             .calls
             .answered(Some(answered.call.definition), answer);
         watched.call_took(answer, begun.elapsed());
+        watched
+            .hot
+            .add(answered.call.definition, answered.call.reader);
         self.proved_call = answered.source == Source::Memory;
         match answered.source {
             Source::Memory => {

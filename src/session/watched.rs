@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::calls::{Answer, Calls};
+use super::hot::Hot;
 use crate::latency::Histogram;
 
 /// Who answered a call, of those whose time is told.
@@ -15,6 +16,8 @@ pub const STATEMENTS: [&str; 3] = ["kept", "narrowed", "learned"];
 pub struct Watched {
     /// What became of calls.
     pub calls: Calls,
+    /// Whose timelines were asked for lately.
+    pub hot: Hot,
     /// How long they took, in the order of [`CALLS`].
     pub call_times: [Histogram; CALLS.len()],
     /// How long feeds' statements took, in the order of [`STATEMENTS`].
@@ -27,6 +30,7 @@ impl Watched {
     pub fn new(definitions: usize) -> Watched {
         Watched {
             calls: Calls::new(definitions),
+            hot: Hot::default(),
             call_times: Default::default(),
             statement_times: Default::default(),
         }
