@@ -9,15 +9,24 @@
 //! | `routes` | what is asked for |
 //! | `health` | whether clients can log in, and calls are answered from memory |
 //! | `metrics` | everything that is counted, as Prometheus reads it |
+//! | `page` | the page at `/`, which asks `/api` |
+//! | `lamp`, `history`, `hottest`, `difference` | what `/api` tells: who answers, the last fifteen minutes, who is asked for, what shadow found |
+//! | `trial` | a reader's page from memory, beside the server's |
 //! | `process` | what the system says of the process |
 
+mod difference;
 mod guard;
 mod health;
+mod history;
+mod hottest;
+mod lamp;
 pub mod metrics;
+mod page;
 mod port;
 mod process;
 mod routes;
 mod section;
+mod trial;
 
 use std::io;
 use std::net::TcpListener;
@@ -28,6 +37,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 
 use self::health::Reachable;
+use self::history::History;
 pub use self::section::{AdminSection, DEFAULT};
 use crate::session::shared::Shared;
 
@@ -104,11 +114,16 @@ impl Admin {
             reachable: Reachable::default(),
             seen,
             token: self.token,
+            history: History::default(),
+            trials: Semaphore::new(1),
         });
         let listener = self.listener;
         std::thread::Builder::new()
             .name("admin".to_owned())
-            .spawn(move || runtime.block_on(port::serve(listener, state)))?;
+            .spawn(move || {
+                runtime.spawn(history::keep(Arc::clone(&state)));
+                runtime.block_on(port::serve(listener, state));
+            })?;
         Ok(())
     }
 }
@@ -119,4 +134,7 @@ struct State {
     seen: Seen,
     token: String,
     reachable: Reachable,
+    history: History,
+    /// Room for readers that are tried.
+    trials: Semaphore,
 }
