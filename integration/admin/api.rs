@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::health::let_follow;
 use super::http::Admin;
 use super::scene::{NAME, Scene, told};
+use crate::kit::database::Database;
 use crate::kit::proxy::ROOT_SERVICE;
 use crate::kit::servers::{on_each_quiet_server, on_each_server};
 
@@ -185,6 +187,38 @@ fn the_lamp_names_what_cures() {
             "{lamp}"
         );
         root.ok(&cure.replace("HOST", "%"));
+        root.ok(&format!("DROP USER {user}@'%'"));
+    });
+}
+
+#[test]
+fn a_trial_without_the_right_to_compare_shows_memorys_page_and_names_the_right() {
+    on_each_server(|server| {
+        let database = Database::classic(server, "trial");
+        let name = database.name();
+        let mut root = database.connect();
+        root.ok("INSERT INTO follower VALUES (1, 2)");
+        root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+        let user = database.account("SELECT", "").user;
+        let_follow(server, &mut root, &user, name);
+        root.ok(&format!("REVOKE EXECUTE ON {name}.* FROM {user}@'%'"));
+        let (_proxy, admin) = Admin::beside(server.addr(), "", &["--service-user", &user]);
+        admin.wait_for("/accelerating", 200, "accelerating\n");
+        let path = format!("/api/try?definition=classic&database={name}&reader=1");
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let tried = loop {
+            let tried = told(admin, &path);
+            if tried["memory"]["ids"] == Value::from(vec![10]) || Instant::now() > deadline {
+                break tried;
+            }
+        };
+        assert_eq!(tried["memory"]["ids"], Value::from(vec![10]), "{tried}");
+        assert!(
+            tried["server"].is_null() && tried["equal"].is_null(),
+            "{tried}"
+        );
+        let right = format!("EXECUTE ON PROCEDURE `{name}`.`fetch_timeline_ids`");
+        assert!(tried["why"].as_str().unwrap().ends_with(&right), "{tried}");
         root.ok(&format!("DROP USER {user}@'%'"));
     });
 }
