@@ -52,13 +52,27 @@ fn with_a_token_others_learn_no_more_than_whether_it_is_well() {
         let settings = format!("[admin]\ntoken = \"{TOKEN}\"\n");
         let (proxy, admin) = Admin::beside(server.addr(), &settings, &[]);
         let shown = format!("Authorization: Bearer {TOKEN}\r\n");
-        for path in ["/", "/metrics", "/nowhere"] {
+        for path in [
+            "/metrics",
+            "/nowhere",
+            "/api",
+            "/api/health",
+            "/api/try?reader=1",
+        ] {
             let other = admin.get(path);
             assert_eq!(other.status, 401, "{path}: {other:?}");
             assert!(other.head.contains("www-authenticate: Bearer"), "{other:?}");
             let almost = admin.get_with(path, &shown.replace("ef\r", "eg\r"));
             assert_eq!(almost.status, 401, "{path}: {almost:?}");
         }
+        // The page has nothing of anybody's in it.
+        let page = admin.get("/");
+        assert_eq!(page.status, 200);
+        assert!(
+            page.head
+                .contains("content-security-policy: default-src 'none'"),
+            "{page:?}"
+        );
         assert_eq!(admin.get("/live").status, 200);
         assert_eq!(admin.get("/ready").body, "ready\n");
         // The reason's name, and not what names tables and accounts.

@@ -5,8 +5,8 @@ use nix::sys::signal::Signal;
 use super::http::Admin;
 use crate::kit::database::Database;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
-use crate::kit::servers::{on_each_server, on_servers_of_its_own};
-use crate::kit::wire_client::Login;
+use crate::kit::servers::{Server, on_each_server, on_servers_of_its_own};
+use crate::kit::wire_client::{Login, WireClient};
 
 #[test]
 fn ready_is_whether_a_client_can_log_in() {
@@ -90,20 +90,26 @@ fn accelerating_is_whether_memory_answers() {
         let (_proxy, admin) = Admin::beside(server.addr(), "", &flags);
         admin.wait_for("/accelerating", 503, "right: the service account may not ");
         let mut root = server.connect();
-        let (client, slave) = match server.is_mariadb() {
-            true => ("BINLOG MONITOR, REPLICATION SLAVE", "PROCESS"),
-            false => ("REPLICATION CLIENT, REPLICATION SLAVE", "PROCESS"),
-        };
-        root.ok(&format!("GRANT {client}, {slave} ON *.* TO {user}@'%'"));
-        root.ok(&format!("GRANT EXECUTE, SELECT ON {name}.* TO {user}@'%'"));
-        if server.is_mariadb() {
-            root.ok(&format!("GRANT SELECT ON mysql.* TO {user}@'%'"));
-        } else {
-            root.ok(&format!("GRANT SHOW_ROUTINE ON *.* TO {user}@'%'"));
-        }
+        let_follow(server, &mut root, &user, name);
         admin.wait_for("/accelerating", 200, "accelerating\n");
         root.ok(&format!("DROP USER {user}@'%'"));
     });
+}
+
+/// Gives an account what memory needs, and comparisons.
+#[track_caller]
+pub(super) fn let_follow(server: &Server, root: &mut WireClient, user: &str, name: &str) {
+    let (client, slave) = match server.is_mariadb() {
+        true => ("BINLOG MONITOR, REPLICATION SLAVE", "PROCESS"),
+        false => ("REPLICATION CLIENT, REPLICATION SLAVE", "PROCESS"),
+    };
+    root.ok(&format!("GRANT {client}, {slave} ON *.* TO {user}@'%'"));
+    root.ok(&format!("GRANT EXECUTE, SELECT ON {name}.* TO {user}@'%'"));
+    if server.is_mariadb() {
+        root.ok(&format!("GRANT SELECT ON mysql.* TO {user}@'%'"));
+    } else {
+        root.ok(&format!("GRANT SHOW_ROUTINE ON *.* TO {user}@'%'"));
+    }
 }
 
 /// Nobody can be proved to be up to date whose server hangs.

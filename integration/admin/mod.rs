@@ -1,8 +1,11 @@
 //! Where operators look in: what it says is so, and nothing that is done to it is felt by a session.
 
+mod api;
 mod guard;
 mod health;
 mod hostile;
 mod http;
 mod metrics;
+mod page;
+mod scene;
 mod show;

@@ -264,6 +264,12 @@ fn it_leaves_nothing_in_the_session() {
         assert_eq!(client.column("SHOW TABLES LIKE 'never'"), [""; 0]);
         client.rows("SHOW HEADWATER MEMORY");
         assert_eq!(client.rows("SHOW WARNINGS").len(), 0);
+        client.ok("SET autocommit = 0");
+        client.rows("SHOW HEADWATER MEMORY");
+        let id = client.column("SELECT CONNECTION_ID()").remove(0);
+        let open = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id =";
+        assert_eq!(direct.column(&format!("{open} {id}")), ["0"]);
+        client.ok("SET autocommit = 1");
         client.ok("BEGIN");
         client.ok("INSERT INTO message (id, user_id, body) VALUES (2000000, 2, 'x')");
         client.rows("SHOW HEADWATER FEEDS");

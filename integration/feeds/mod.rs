@@ -15,7 +15,7 @@ mod keys;
 mod linear;
 mod moved;
 mod named;
-mod narrowed;
+pub(crate) mod narrowed;
 mod odd;
 mod opened;
 mod pair;

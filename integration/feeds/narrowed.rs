@@ -8,7 +8,7 @@ use crate::kit::wire_client::WireClient;
 
 /// Asks until it is narrowed: what other stories change on this server may have it looked at again any time.
 #[track_caller]
-pub(super) fn narrowed(proxy: &Proxy, client: &mut WireClient, statement: &str) {
+pub(crate) fn narrowed(proxy: &Proxy, client: &mut WireClient, statement: &str) {
     narrowed_where(proxy, statement, |statement| {
         client.query(statement);
     });

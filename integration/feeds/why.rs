@@ -22,6 +22,8 @@ fn what_would_become_of_a_feeds_statement_becomes_of_it() {
         // Its form is looked at for the one who asks.
         let [from, reason, _] = why(&mut twin, LISTED);
         assert_ne!(reason, "new_template", "{from}");
+        // It is only asked about.
+        assert_eq!(proxy.counts().feeds_answered(), 0);
         narrowed(&proxy, &mut proxy.login(&database.login()), LISTED);
         let [from, reason, feed] = why(&mut twin, LISTED);
         assert!(from.starts_with("memory"), "{from} {reason}");

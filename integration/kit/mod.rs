@@ -2,6 +2,7 @@
 // Each story takes the part it needs.
 #![allow(dead_code)]
 
+pub(crate) mod browser;
 pub(crate) mod certificates;
 pub(crate) mod database;
 pub(crate) mod peer;

@@ -65,6 +65,12 @@ impl Account {
         }
     }
 
+    /// Its name.
+    #[must_use]
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
     /// The same with sessions that answer alike whatever the server's defaults: they see what is committed now, and all of it.
     #[must_use]
     pub fn in_own_session(mut self) -> Account {

@@ -26,10 +26,12 @@ pub enum Purpose {
     Transactions,
     /// The procedure beside calls (`shadow.rate`).
     Comparisons,
+    /// A reader that an operator tries.
+    Trials,
 }
 
 /// Connections of each purpose, in the order of [`Purpose`].
-const SEATS: [usize; 7] = [1, 1, 8, 1, 2, 1, 1];
+const SEATS: [usize; 8] = [1, 1, 8, 1, 2, 1, 1, 1];
 /// All of them: the service account never has more.
 pub const MOST_CONNECTIONS: usize = {
     let [
@@ -40,8 +42,9 @@ pub const MOST_CONNECTIONS: usize = {
         loads,
         transactions,
         comparisons,
+        trials,
     ] = SEATS;
-    definitions + log + proofs + settings + loads + transactions + comparisons
+    definitions + log + proofs + settings + loads + transactions + comparisons + trials
 };
 
 /// The places that are taken.
@@ -77,6 +80,7 @@ impl Purpose {
             Purpose::Loads => "rows for memory",
             Purpose::Transactions => "the list of open transactions",
             Purpose::Comparisons => "comparisons",
+            Purpose::Trials => "a reader that is tried",
         }
     }
 }
@@ -94,6 +98,6 @@ mod tests {
         assert!(seats.take(Purpose::Proofs).is_ok());
         drop(taken);
         assert!(seats.take(Purpose::Loads).is_ok());
-        assert_eq!(MOST_CONNECTIONS, 15);
+        assert_eq!(MOST_CONNECTIONS, 16);
     }
 }

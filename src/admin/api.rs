@@ -1,25 +1,37 @@
-//! Tables as JSON: an array with an object for each row, whose keys are the columns.
+//! Tables as JSON: an array with an object for each row, whose keys are the columns in their order.
 
-use serde_json::{Map, Number, Value};
+use serde::{Serialize, Serializer};
 
 use crate::session::table::{Cell, Table};
 
-/// A table as JSON.
-pub(super) fn json(table: Table) -> String {
-    let columns = table.columns;
-    let rows = table.rows.into_iter().map(|row| {
-        let cells = columns.iter().zip(row);
-        let cells = cells.map(|(name, cell)| ((*name).to_owned(), value(cell)));
-        Value::Object(cells.collect::<Map<_, _>>())
-    });
-    Value::Array(rows.collect()).to_string()
+/// A table as JSON, or its first rows.
+pub(super) fn json(table: &Table, most: usize) -> String {
+    let rows = table.rows.iter().take(most);
+    let rows: Vec<_> = rows.map(|row| Row(table.columns, row)).collect();
+    // What holds texts and numbers alone can be written.
+    serde_json::to_string(&rows).unwrap_or_default()
 }
 
-fn value(cell: Cell) -> Value {
-    match cell {
-        Cell::Null => Value::Null,
-        Cell::Number(number) => Value::Number(number.into()),
-        Cell::Fraction(number) => Number::from_f64(number).map_or(Value::Null, Value::Number),
-        Cell::Text(text) => Value::String(text),
+struct Row<'a>(&'a [&'static str], &'a [Cell]);
+
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Row(columns, cells) = self;
+        to.collect_map(columns.iter().zip(cells.iter().map(Value)))
+    }
+}
+
+struct Value<'a>(&'a Cell);
+
+impl Serialize for Value<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Cell::Null => to.serialize_none(),
+            Cell::Number(number) => to.serialize_u64(*number),
+            // JSON has no infinity.
+            Cell::Fraction(number) if !number.is_finite() => to.serialize_none(),
+            Cell::Fraction(number) => to.serialize_f64(*number),
+            Cell::Text(text) => to.serialize_str(text),
+        }
     }
 }

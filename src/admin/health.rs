@@ -7,6 +7,7 @@ use tokio::sync::Mutex;
 
 use super::{Seen, State};
 use crate::server::greet;
+use crate::session::shared::Shared;
 
 /// What of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,6 +126,12 @@ pub(super) async fn accelerating(seen: &Seen) -> Health {
 /// True where a definition is answered in some database, or a feed is served.
 fn serves(seen: &Seen) -> bool {
     let shared = &seen.shared;
+    let feeds = || shared.feeds.as_ref().is_some_and(|feeds| feeds.serve_any());
+    calls_are_answered(shared) || feeds()
+}
+
+/// True where a definition is answered in some database.
+pub(super) fn calls_are_answered(shared: &Shared) -> bool {
     let distrusted = |definition| {
         shared
             .shadow
@@ -132,6 +139,5 @@ fn serves(seen: &Seen) -> bool {
             .is_some_and(|shadow| shadow.distrusts(definition))
     };
     let mut answered = shared.catalogue.accelerated().into_iter();
-    let called = answered.any(|definition| !distrusted(definition));
-    called || shared.feeds.as_ref().is_some_and(|feeds| feeds.serve_any())
+    answered.any(|definition| !distrusted(definition))
 }

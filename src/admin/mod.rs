@@ -9,22 +9,32 @@
 //! | `routes` | what is asked for |
 //! | `health` | whether clients can log in, and calls are answered from memory |
 //! | `api` | tables as JSON |
+//! | `page` | the page at `/`, which asks `/api` |
+//! | `lamp`, `history`, `hottest`, `difference` | what `/api` tells: who answers, the last fifteen minutes, who is asked for, what shadow found |
+//! | `trial` | a reader's page from memory, beside the server's |
 
 mod api;
+mod difference;
 mod guard;
 mod health;
+mod history;
+mod hottest;
+mod lamp;
+mod page;
 mod port;
 mod routes;
 mod section;
+mod trial;
 
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use self::health::Reachable;
+use self::history::History;
 pub use self::section::{AdminSection, DEFAULT};
 use crate::session::shared::Shared;
 
@@ -97,11 +107,16 @@ impl Admin {
             reachable: Reachable::default(),
             seen,
             token: self.token,
+            history: History::default(),
+            trials: Semaphore::new(1),
         });
         let listener = self.listener;
         std::thread::Builder::new()
             .name("admin".to_owned())
-            .spawn(move || runtime.block_on(port::serve(listener, state)))?;
+            .spawn(move || {
+                runtime.spawn(history::keep(Arc::clone(&state)));
+                runtime.block_on(port::serve(listener, state));
+            })?;
         Ok(())
     }
 }
@@ -112,4 +127,7 @@ struct State {
     seen: Seen,
     token: String,
     reachable: Reachable,
+    history: History,
+    /// Room for readers that are tried.
+    trials: Semaphore,
 }

@@ -1,23 +1,27 @@
 //! What is asked for, and the answer.
 
+use std::collections::BTreeMap;
+
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
-    ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE,
-    X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue,
+    REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
+use serde::Serialize;
 
 use super::guard::{May, may};
 use super::health::Health;
-use super::{State, api, health};
+use super::{State, api, difference, health, hottest, lamp, page, trial};
 use crate::overview::{Tables, metrics};
 use crate::session::own::Overview;
 use crate::statement::OwnTable;
 
 /// The paths, and what each says.
-pub(super) const PATHS: [(&str, &str); 5] = [
+pub(super) const PATHS: [(&str, &str); 17] = [
+    ("/", "the page"),
     ("/live", "200 while the process runs"),
     (
         "/ready",
@@ -28,19 +32,39 @@ pub(super) const PATHS: [(&str, &str); 5] = [
         "200 while calls and feeds are answered from memory",
     ),
     ("/metrics", "what is counted, for Prometheus"),
+    ("/api", "these paths"),
+    ("/api/health", "who answers now, why, and what cures it"),
+    ("/api/history", "the last fifteen minutes"),
     (
-        "/api/...",
-        "status, feeds, statements, sessions, memory, settings: tables as JSON",
+        "/api/hottest",
+        "readers and authors who were asked for most lately",
     ),
+    ("/api/shadow", "what shadow found"),
+    (
+        "/api/try",
+        "a reader's page from memory, beside the server's",
+    ),
+    ("/api/status", "what is counted, as SHOW HEADWATER STATUS"),
+    ("/api/feeds", "definitions and feeds, and who answers them"),
+    (
+        "/api/statements",
+        "forms of statements, and why they are not answered from memory",
+    ),
+    ("/api/sessions", "who is connected, and what they are doing"),
+    ("/api/memory", "what takes memory, and what limits it"),
+    ("/api/settings", "settings by their names, without secrets"),
 ];
 
-const JSON: &str = "application/json";
 const PLAIN: &str = "text/plain; charset=utf-8";
+const JSON: &str = "application/json";
+const HTML: &str = "text/html; charset=utf-8";
 
 struct Answer {
     status: StatusCode,
     kind: &'static str,
     text: String,
+    /// What may run in it.
+    policy: Option<String>,
 }
 
 impl Answer {
@@ -49,6 +73,17 @@ impl Answer {
             status,
             kind: PLAIN,
             text: text.into(),
+            policy: None,
+        }
+    }
+
+    fn json(status: StatusCode, value: &impl Serialize) -> Answer {
+        match serde_json::to_string(value) {
+            Ok(text) => Answer {
+                kind: JSON,
+                ..Answer::plain(status, text + "\n")
+            },
+            Err(error) => Answer::plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
         }
     }
 
@@ -66,7 +101,12 @@ impl Answer {
 
 pub(super) async fn answer(state: &State, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let (request, _) = request.into_parts();
-    let Answer { status, kind, text } = of(state, &request).await;
+    let Answer {
+        status,
+        kind,
+        text,
+        policy,
+    } = of(state, &request).await;
     let body = match request.method {
         Method::HEAD => Bytes::new(),
         _ => Bytes::from(text),
@@ -77,6 +117,10 @@ pub(super) async fn answer(state: &State, request: Request<Incoming>) -> Respons
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Some(policy) = policy.and_then(|policy| HeaderValue::try_from(policy).ok()) {
+        headers.insert(CONTENT_SECURITY_POLICY, policy);
+        headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    }
     match status {
         StatusCode::METHOD_NOT_ALLOWED => {
             headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
@@ -104,6 +148,7 @@ async fn of(state: &State, request: &Parts) -> Answer {
         "/live" => Answer::plain(StatusCode::OK, "live\n"),
         "/ready" => Answer::of(health::ready(state).await, may),
         "/accelerating" => Answer::of(health::accelerating(&state.seen).await, may),
+        "/" => page(!state.token.is_empty()),
         _ if may != May::See => Answer::plain(
             StatusCode::UNAUTHORIZED,
             "show admin.token: Authorization: Bearer TOKEN\n",
@@ -112,20 +157,52 @@ async fn of(state: &State, request: &Parts) -> Answer {
             let up = state.reachable.fault(&state.seen).await.is_none();
             let (kind, text) = metrics::page(&state.seen.shared, up, wants_openmetrics(request));
             Answer {
-                status: StatusCode::OK,
                 kind,
-                text,
+                ..Answer::plain(StatusCode::OK, text)
             }
         }
-        "/" => Answer::plain(StatusCode::OK, paths()),
-        path if table(path).is_some() => Answer {
-            status: StatusCode::OK,
-            kind: JSON,
-            text: table(path).map_or_else(String::new, |table| {
-                api::json(Tables.table(&state.seen.shared, table))
-            }),
+        "/api" => Answer::json(StatusCode::OK, &PATHS.map(|(path, _)| path)),
+        "/api/health" => Answer::json(StatusCode::OK, &lamp::lamp(state).await),
+        "/api/history" => Answer::json(StatusCode::OK, &state.history.told()),
+        "/api/hottest" => Answer::json(StatusCode::OK, &hottest::told(&state.seen.shared)),
+        "/api/shadow" => Answer::json(StatusCode::OK, &difference::told(&state.seen.shared)),
+        "/api/try" => tried(state, request).await,
+        path => match table(path) {
+            Some(table) => rows(state, request, table),
+            None => Answer::plain(StatusCode::NOT_FOUND, format!("there is:\n{}", paths())),
         },
-        _ => Answer::plain(StatusCode::NOT_FOUND, format!("there is:\n{}", paths())),
+    }
+}
+
+/// Not at the wish of somebody else's page, and one at a time: the server runs the procedure for it.
+async fn tried(state: &State, request: &Parts) -> Answer {
+    let told = |status, error: String| Answer::json(status, &BTreeMap::from([("error", error)]));
+    let from = request.headers.get("sec-fetch-site");
+    if from.is_some_and(|from| !matches!(from.as_bytes(), b"same-origin" | b"none")) {
+        return told(StatusCode::FORBIDDEN, "another site's page asks".to_owned());
+    }
+    let Ok(_place) = state.trials.try_acquire() else {
+        let busy = "another reader is tried right now: ask again".to_owned();
+        return told(StatusCode::TOO_MANY_REQUESTS, busy);
+    };
+    match trial::Asked::by(request.uri.query().unwrap_or_default()) {
+        Ok(asked) => match trial::tried(&state.seen, asked).await {
+            Ok(tried) => Answer::json(StatusCode::OK, &tried),
+            // It was understood, and there is no answer: the page shows why.
+            Err(error) => told(StatusCode::OK, error),
+        },
+        Err(error) => told(StatusCode::BAD_REQUEST, error),
+    }
+}
+
+fn page(token: bool) -> Answer {
+    let Some(page) = page::page(token) else {
+        return Answer::plain(StatusCode::INTERNAL_SERVER_ERROR, "no random bytes\n");
+    };
+    Answer {
+        kind: HTML,
+        policy: Some(page.policy),
+        ..Answer::plain(StatusCode::OK, page.document)
     }
 }
 
@@ -135,9 +212,28 @@ fn table(path: &str) -> Option<OwnTable> {
     OwnTable::ALL.into_iter().find(|table| table.name() == name)
 }
 
+/// Its rows; `most` tells how many.
+fn rows(state: &State, request: &Parts, table: OwnTable) -> Answer {
+    let query = request.uri.query().unwrap_or_default();
+    let most = match query.split('&').find_map(|pair| pair.strip_prefix("most=")) {
+        Some(most) => most.parse(),
+        None => Ok(usize::MAX),
+    };
+    match most {
+        Ok(most) => Answer {
+            kind: JSON,
+            ..Answer::plain(
+                StatusCode::OK,
+                api::json(&Tables.table(&state.seen.shared, table), most),
+            )
+        },
+        Err(_) => Answer::plain(StatusCode::BAD_REQUEST, "most has to be a whole number\n"),
+    }
+}
+
 fn paths() -> String {
     PATHS
-        .map(|(path, says)| format!("{path:15} {says}\n"))
+        .map(|(path, says)| format!("{path:16} {says}\n"))
         .concat()
 }
 

@@ -133,6 +133,14 @@ impl BinlogError {
         }
     }
 
+    /// The statement that cures it, for the service account of that name.
+    pub(super) fn cure(&self, user: &str) -> Option<String> {
+        match self {
+            BinlogError::Obstacle(obstacle) => obstacle.cure(user),
+            _ => None,
+        }
+    }
+
     /// True where the log was told of it when it happened.
     pub(super) fn was_said(&self) -> bool {
         matches!(self, BinlogError::Server { source, .. } if source.is_refusal())

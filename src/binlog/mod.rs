@@ -124,6 +124,8 @@ pub struct Aside {
     pub reason: &'static str,
     /// For people.
     pub text: String,
+    /// The statement that cures it, where there is one.
+    pub cure: Option<String>,
 }
 
 impl State {
@@ -174,6 +176,7 @@ impl Binlog {
                 aside: Some(Aside {
                     reason: "starting",
                     text: "the server's log is not followed yet".to_owned(),
+                    cure: None,
                 }),
                 noted: lag::Noted::default(),
             }),
@@ -299,6 +302,15 @@ impl Binlog {
     /// The place of a definition's timeline in a database.
     pub fn place_of(&self, definition: &Definition, database: &str) -> Option<Arc<Place>> {
         self.place(Tables::of(PlaceId(0), definition, database))
+    }
+
+    /// Whom a reader of this definition follows, as far as memory has it; in whatever database it has.
+    #[must_use]
+    pub fn follows_of(&self, definition: &Definition, reader: u64) -> Option<Vec<u64>> {
+        let names = Tables::of(PlaceId(0), definition, "").names;
+        let places = self.places().into_iter();
+        let mut own = places.filter(|place| place.tables.names.serve(&names));
+        own.find_map(|place| place.index().follows(reader))
     }
 
     /// Has something loaded that nobody asks for again.

@@ -1,6 +1,7 @@
 //! What may stand in the way of memory: each by its name, with the way out.
 
 use super::right::Right;
+use crate::sql::quoted;
 
 /// A setting or a right without which the log does not tell everything, or not in time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,4 +49,20 @@ pub enum Obstacle {
     /// A log whose files cannot be told apart by number.
     #[error("the server's log file is named {0:?}, which has no number")]
     FileName(String),
+}
+
+impl Obstacle {
+    /// The statement that cures it, where one does and the server need not be started anew. `HOST` stands for what only `headwater check`
+    /// asks the server.
+    pub(super) fn cure(&self, user: &str) -> Option<String> {
+        match self {
+            Obstacle::Variable { variable, .. } => match *variable {
+                "binlog_format" => Some("SET GLOBAL binlog_format = ROW;".to_owned()),
+                "binlog_order_commits" => Some("SET GLOBAL binlog_order_commits = ON;".to_owned()),
+                _ => None,
+            },
+            Obstacle::Right(right) => Some(right.statement(&format!("{}@`HOST`", quoted(user)))),
+            _ => None,
+        }
+    }
 }

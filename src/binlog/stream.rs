@@ -39,6 +39,7 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
         binlog.state().aside = Some(Aside {
             reason: error.reason(),
             text: error.to_string(),
+            cure: error.cure(binlog.account.user()),
         });
         if matches!(error, BinlogError::Late | BinlogError::Asked) {
             continue;

@@ -68,6 +68,12 @@ impl Service {
         }
     }
 
+    /// Who asks.
+    #[must_use]
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
     /// The databases that hold both tables of a definition, at most `limit`.
     ///
     /// # Errors

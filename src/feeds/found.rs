@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Feed, Feeds, State, table_of};
+use super::{Feed, Feeds, State, Suggested, table_of};
 use crate::feed::FeedDefinition;
 use crate::feed::propose::Proposal;
 
@@ -51,12 +51,18 @@ impl Feeds {
             };
         }
         let mut suggested = state.suggested.iter();
-        if !suggested.any(|own| own.serves(definition, database)) {
+        if !suggested.any(|own| own.definition.serves(definition, database)) {
             if state.suggested.len() == MOST {
                 return Found::Nothing;
             }
-            state.suggested.push(definition.clone());
-            suggest(proposal, database, self.auto);
+            let obstacles: Vec<_> = proposal.obstacles.iter().map(ToString::to_string).collect();
+            let obstacles = obstacles.join("; ");
+            suggest(proposal, &obstacles, database, self.auto);
+            state.suggested.push(Suggested {
+                definition: definition.clone(),
+                database: database.to_owned(),
+                obstacles,
+            });
         }
         Found::Suggested
     }
@@ -94,15 +100,13 @@ impl Feeds {
 }
 
 /// Names it in the log, with the section to paste.
-fn suggest(proposal: &Proposal, database: &str, auto: Auto) {
-    let obstacles: Vec<String> = proposal.obstacles.iter().map(ToString::to_string).collect();
+fn suggest(proposal: &Proposal, obstacles: &str, database: &str, auto: Auto) {
     let first = match (obstacles.is_empty(), auto) {
         (true, _) => "feeds.auto = \"on\" has them answered from memory, or this section of the settings file:".to_owned(),
-        (false, Auto::On) => format!("they are relayed, {}. Once that is mended this is served:", obstacles.join("; ")),
-        (false, _) => format!(
-            "what stands in the way: {}. Once that is mended, paste this into the settings file:",
-            obstacles.join("; ")
-        ),
+        (false, Auto::On) => format!("they are relayed, {obstacles}. Once that is mended this is served:"),
+        (false, _) => {
+            format!("what stands in the way: {obstacles}. Once that is mended, paste this into the settings file:")
+        }
     };
     let section = proposal.definition.section();
     tracing::info!(

@@ -64,8 +64,17 @@ struct State {
     /// Texts that name no feed's messages, and look like those of feeds.
     strangers: LruCache<Box<[u8]>, Stranger>,
     /// What was said of feeds that nobody named.
-    suggested: Vec<FeedDefinition>,
+    suggested: Vec<Suggested>,
     databases: HashMap<Vec<u8>, Database>,
+}
+
+/// A feed that nobody named, and that is not served.
+#[derive(Clone, Debug)]
+struct Suggested {
+    definition: FeedDefinition,
+    database: String,
+    /// What has to be mended first.
+    obstacles: String,
 }
 
 /// A feed.
@@ -182,9 +191,16 @@ impl Feeds {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The template of a text that is sent in a database.
+    /// The template of a text that is sent in a database, and counted; or is only asked about.
     #[must_use]
-    pub fn template(&self, database: &[u8], words: &Words, text: &[u8], epoch: Epoch) -> Known {
+    pub fn template(
+        &self,
+        database: &[u8],
+        words: &Words,
+        text: &[u8],
+        epoch: Epoch,
+        came: bool,
+    ) -> Known {
         let mut state = self.state();
         let State {
             templates,
@@ -212,11 +228,13 @@ impl Feeds {
                         None
                     }
                 };
-                counted.add(why.unwrap_or(Why::New).label());
+                if came {
+                    counted.add(why.unwrap_or(Why::New).label());
+                }
                 why
             }
             None => {
-                templates.put(key.clone(), Entry::new(text));
+                templates.put(key.clone(), Entry::new(text, came));
                 None
             }
         };
@@ -274,10 +292,12 @@ impl Feed {
 }
 
 impl Entry {
-    /// Of a text that came first.
-    fn new(text: &[u8]) -> Entry {
+    /// Of a text that was not met before.
+    fn new(text: &[u8], came: bool) -> Entry {
         let counted = Counted::default();
-        counted.add(Why::New.label());
+        if came {
+            counted.add(Why::New.label());
+        }
         Entry {
             shown: shortened(&shown(text)),
             counted: Arc::new(counted),

@@ -18,6 +18,19 @@ pub struct FeedSeen {
     pub databases: Vec<(String, String)>,
     /// What became of its statements.
     pub counted: Vec<(&'static str, u64)>,
+    /// Its section of the settings file.
+    pub section: String,
+}
+
+/// A feed that was found, and that nobody has named.
+#[derive(Clone, Debug)]
+pub struct SuggestedSeen {
+    /// Where its statements were sent.
+    pub database: String,
+    /// What stands in the way of serving it; empty: nothing does.
+    pub obstacles: String,
+    /// The section of the settings file that has it served.
+    pub section: String,
 }
 
 /// A template.
@@ -77,9 +90,22 @@ impl Feeds {
                 found: feed.found,
                 databases,
                 counted: feed.counted.all(),
+                section: feed.definition.section(),
             }
         });
         feeds.collect()
+    }
+
+    /// What was found, and is not served.
+    #[must_use]
+    pub fn suggested(&self) -> Vec<SuggestedSeen> {
+        let state = self.state();
+        let all = state.suggested.iter().map(|own| SuggestedSeen {
+            database: own.database.clone(),
+            obstacles: own.obstacles.clone(),
+            section: own.definition.section(),
+        });
+        all.collect()
     }
 
     /// A feed's name.

@@ -18,6 +18,7 @@ pub(super) fn feeds(shared: &Shared) -> Table {
         "why_not",
         "statements",
         "from_memory",
+        "section",
     ]);
     definitions(shared, &mut table);
     let Some(feeds) = &shared.feeds else {
@@ -31,6 +32,11 @@ pub(super) fn feeds(shared: &Shared) -> Table {
         };
         let all: u64 = feed.counted.iter().map(|(_, times)| times).sum();
         let from_memory = of(&["kept", "narrowed"]);
+        // What the settings name they have.
+        let section = || match feed.found {
+            true => Cell::from(feed.section.as_str()),
+            false => Cell::Null,
+        };
         if feed.databases.is_empty() {
             table.add([
                 feed.name.as_str().into(),
@@ -40,6 +46,7 @@ pub(super) fn feeds(shared: &Shared) -> Table {
                 "no database is known that has its tables: it is looked at once a session asks there".into(),
                 all.into(),
                 from_memory.into(),
+                section(),
             ]);
         }
         for (database, why_not) in feed.databases {
@@ -56,8 +63,25 @@ pub(super) fn feeds(shared: &Shared) -> Table {
                 why_not.into(),
                 all.into(),
                 from_memory.into(),
+                section(),
             ]);
         }
+    }
+    for suggested in feeds.suggested() {
+        let why_not = match suggested.obstacles.is_empty() {
+            true => "nobody has named it: paste the section into the settings file".to_owned(),
+            false => suggested.obstacles,
+        };
+        table.add([
+            Cell::Null,
+            "feed (suggested)".into(),
+            suggested.database.into(),
+            "server".into(),
+            why_not.into(),
+            Cell::Null,
+            0_u64.into(),
+            suggested.section.into(),
+        ]);
     }
     table
 }
@@ -79,6 +103,7 @@ fn definitions(shared: &Shared, table: &mut Table) {
                 why_not.into(),
                 all.into(),
                 memory.into(),
+                Cell::Null,
             ]);
         };
         let databases = catalogue.known().into_iter();
@@ -147,6 +172,7 @@ pub(super) fn statements(shared: &Shared) -> Table {
         "cure",
         "ms_directly",
         "ms_narrowed",
+        "server_seconds",
     ]);
     let Some(feeds) = &shared.feeds else {
         return table;
@@ -154,9 +180,10 @@ pub(super) fn statements(shared: &Shared) -> Table {
     let mut templates = feeds.templates();
     // What the server does for it, as far as that is known: statements that went to it, by their time.
     let weight = |it: &crate::feeds::TemplateSeen| {
-        let kept = it.times("kept");
-        let each = it.times.map_or(1.0, |(directly, _)| directly);
-        (it.total().saturating_sub(kept)) as f64 * each
+        let (kept, narrowed) = (it.times("kept"), it.times("narrowed"));
+        let whole = it.total().saturating_sub(kept.saturating_add(narrowed));
+        let (directly, less) = it.times.unwrap_or((1.0, 1.0));
+        whole as f64 * directly + narrowed as f64 * less
     };
     templates.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
     for seen in templates {
@@ -182,6 +209,7 @@ pub(super) fn statements(shared: &Shared) -> Table {
             cure.into(),
             seen.times.map(|(directly, _)| directly / 1_000.0).into(),
             seen.times.map(|(_, narrowed)| narrowed / 1_000.0).into(),
+            seen.times.map(|_| weight(&seen) / 1_000_000.0).into(),
         ]);
     }
     table

@@ -12,7 +12,7 @@
 mod feeds;
 mod memory;
 pub mod metrics;
-mod process;
+pub(crate) mod process;
 mod sessions;
 
 use crate::session::own::Overview;

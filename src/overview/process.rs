@@ -5,16 +5,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Numbers of this process, as far as the system tells them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Process {
+pub(crate) struct Process {
     /// Processor time, in seconds.
-    pub(super) cpu: Option<f64>,
-    pub(super) resident_bytes: Option<u64>,
-    pub(super) virtual_bytes: Option<u64>,
-    pub(super) open_files: Option<u64>,
-    pub(super) most_files: Option<u64>,
-    pub(super) threads: Option<u64>,
+    pub(crate) cpu: Option<f64>,
+    pub(crate) resident_bytes: Option<u64>,
+    pub(crate) virtual_bytes: Option<u64>,
+    pub(crate) open_files: Option<u64>,
+    pub(crate) most_files: Option<u64>,
+    pub(crate) threads: Option<u64>,
     /// Since 1970, in seconds.
-    pub(super) begun: Option<f64>,
+    pub(crate) begun: Option<f64>,
 }
 
 /// Fields of `/proc/self/stat` behind the name, which ends with the last bracket.
@@ -26,7 +26,7 @@ const RESIDENT_PAGES: usize = 21;
 
 impl Process {
     /// As it is now; it has run for so many seconds.
-    pub(super) fn now(runs: f64) -> Process {
+    pub(crate) fn now(runs: f64) -> Process {
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let behind = stat.rsplit_once(") ").map_or("", |(_, behind)| behind);
         let fields: Vec<u64> = behind

@@ -55,14 +55,19 @@ impl From<Part> for Waits {
 }
 
 /// What all sessions know of feeds.
-pub(super) struct SharedFeeds<'a>(pub(super) &'a Shared);
+pub(super) struct SharedFeeds<'a> {
+    pub(super) shared: &'a Shared,
+    /// A statement came, and is not only asked about.
+    pub(super) came: bool,
+}
 
 impl Feeds for SharedFeeds<'_> {
     fn template(&self, database: &[u8], words: &Words, text: &[u8]) -> Known {
-        let Some(feeds) = &self.0.feeds else {
+        let Some(feeds) = &self.shared.feeds else {
             return Known::Not(Why::Unchecked);
         };
-        feeds.template(database, words, text, self.0.catalogue.epoch())
+        let epoch = self.shared.catalogue.epoch();
+        feeds.template(database, words, text, epoch, self.came)
     }
 }
 
@@ -122,7 +127,11 @@ impl Session {
                 let Some(commands) = self.machine.commands() else {
                     return self.pass_client(waits.length);
                 };
-                decision.next(input, commands, &SharedFeeds(&self.shared), Instant::now())
+                let feeds = SharedFeeds {
+                    shared: &self.shared,
+                    came: true,
+                };
+                decision.next(input, commands, &feeds, Instant::now())
             };
             input = match need {
                 Need::Ask(ask) => Input::Answers(self.ask_aside(&ask).await?),

@@ -8,6 +8,7 @@ mod driver;
 mod execution;
 mod farewell;
 mod feed;
+pub mod hot;
 mod knowledge;
 pub mod listed;
 pub mod login_errors;

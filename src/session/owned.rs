@@ -117,10 +117,12 @@ impl Session {
         begun: Instant,
     ) -> Result<(), Ended> {
         let (asked, payload) = decision.into_asked();
+        let call = &answered.call;
         let answer = calls::Answer::from(answered.source);
-        let definition = Some(answered.call.definition);
-        self.shared.counts.answered(definition, answer);
-        self.shared.watched.call_took(answer, begun.elapsed());
+        let watched = &self.shared.watched;
+        self.shared.counts.answered(Some(call.definition), answer);
+        watched.call_took(answer, begun.elapsed());
+        watched.hot.add(call.definition, call.reader);
         self.proved_call = answered.source == Source::Memory;
         if self.proved_call {
             self.sent = false;

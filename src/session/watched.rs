@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::calls::Answer;
+use super::hot::Hot;
 use crate::latency::Histogram;
 
 /// How a feed's statement was answered.
@@ -11,6 +12,8 @@ pub const STATEMENTS: [&str; 3] = ["kept", "narrowed", "learned"];
 /// Measured by sessions.
 #[derive(Debug, Default)]
 pub struct Watched {
+    /// Whose timelines were asked for lately.
+    pub hot: Hot,
     /// Of calls, in the order of [`Answer::ALL`]: none of those that were interrupted, which are last.
     pub call_times: [Histogram; Answer::ALL.len() - 1],
     /// Of feeds' statements, in the order of [`STATEMENTS`].

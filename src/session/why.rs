@@ -213,7 +213,11 @@ impl Session {
                 let Some(commands) = self.machine.commands() else {
                     break Verdict::relayed(UNFOLLOWED);
                 };
-                decision.next(input, commands, &SharedFeeds(&self.shared), Instant::now())
+                let feeds = SharedFeeds {
+                    shared: &self.shared,
+                    came: false,
+                };
+                decision.next(input, commands, &feeds, Instant::now())
             };
             input = match need {
                 narrowing::Need::Ask(ask) => narrowing::Input::Answers(self.ask_aside(&ask).await?),

@@ -6,10 +6,11 @@
 //! freshness behind that. Where there was one, a new pair is taken. A difference without one is a fault of
 //! Headwater, or a change that no log tells of: it is logged with both answers, and the definition is relayed from then on.
 
-mod real;
+pub(crate) mod real;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use tokio::sync::mpsc;
 
@@ -35,6 +36,25 @@ pub struct Shadow {
     /// A page of kept rows was wrong.
     distrusts_rows: AtomicBool,
     counts: Counts,
+    /// Written with a difference, and read by those who watch.
+    last: Mutex<Option<Difference>>,
+}
+
+/// An answer that differed from the procedure's.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// When it was found.
+    pub at: SystemTime,
+    /// The definition's name.
+    pub definition: String,
+    /// Its database.
+    pub database: String,
+    /// The call.
+    pub call: String,
+    /// What Headwater answered.
+    pub own: Found,
+    /// What the procedure did.
+    pub real: Found,
 }
 
 /// How a comparison went.
@@ -106,6 +126,7 @@ impl Shadow {
             distrusted: (0..definitions).map(|_| AtomicBool::new(false)).collect(),
             distrusts_rows: AtomicBool::new(false),
             counts: Counts::default(),
+            last: Mutex::default(),
         };
         let inbox = Inbox { account, asked };
         (Arc::new(shadow), inbox)
@@ -121,6 +142,13 @@ impl Shadow {
         } = &self.counts;
         [("same", same), ("different", different), ("unsure", unsure)]
             .map(|(name, count)| (name, count.load(Ordering::Relaxed)))
+    }
+
+    /// The last call whose answer differed.
+    #[must_use]
+    pub fn last_difference(&self) -> Option<Difference> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.clone()
     }
 
     /// True if the call that is answered now is one to compare.
@@ -218,14 +246,15 @@ pub async fn run(
         let went = match judged {
             Ok(Judged::Same) => Went::Same,
             Ok(Judged::Unsure) => Went::Unsure,
-            Ok(Judged::Different(difference)) => {
-                tracing::error!("definition {}: {difference}", definition.name);
+            Ok(Judged::Different(text, difference)) => {
+                tracing::error!("definition {}: {text}", definition.name);
                 tracing::error!(
                     "definition {} is relayed from now on. Either rows were changed where the server's log does not tell it (look for \
                      sql_log_bin = 0), or Headwater has a fault (please report the two answers). SIGHUP empties memory and has \
                      calls answered again",
                     definition.name
                 );
+                *shadow.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(*difference);
                 if let Some(flag) = shadow.distrusted.get(number.0) {
                     flag.store(true, Ordering::Relaxed);
                 }
@@ -245,6 +274,7 @@ pub async fn run(
     }
 }
 
+/// The connection on which the procedure runs, made when it is needed and again when it was lost.
 async fn connection<'a>(
     kept: &'a mut Option<Conn>,
     account: &Account,
@@ -253,11 +283,7 @@ async fn connection<'a>(
         *kept = None;
     }
     if kept.is_none() {
-        let mut conn = Conn::open(account, Purpose::Comparisons).await?;
-        // Under REPEATABLE READ the procedure's INSERT ... SELECT locks rows of the tables: writers would wait, and deadlock.
-        conn.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-            .await?;
-        *kept = Some(conn);
+        *kept = Some(real::connect(account, Purpose::Comparisons).await?);
     }
     kept.as_mut().ok_or(AccountError::Unexpected)
 }
@@ -266,7 +292,8 @@ enum Judged {
     Same,
     /// It changed all the time.
     Unsure,
-    Different(String),
+    /// For the log, and for those who watch.
+    Different(String, Box<Difference>),
 }
 
 async fn judge(
@@ -290,14 +317,17 @@ async fn judge(
             return Ok(Judged::Same);
         }
         if binlog.spared(&place, mark, reader).await {
-            return Ok(Judged::Different(real::difference(
-                definition,
-                &place,
-                form,
-                (reader, bound),
-                &answer,
-                &real,
-            )));
+            let asked = (reader, bound);
+            let text = real::difference(definition, &place, form, asked, &answer, &real);
+            let difference = Difference {
+                at: SystemTime::now(),
+                definition: definition.name.clone(),
+                database: place.database().to_owned(),
+                call: real::call(definition, form, reader, bound),
+                own: answer,
+                real,
+            };
+            return Ok(Judged::Different(text, Box::new(difference)));
         }
         let n = usize::try_from(definition.n).unwrap_or(usize::MAX);
         let Some(next) = binlog.mark() else {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::account::{AccountError, Conn};
+use crate::account::{Account, AccountError, Conn, Purpose};
 use crate::binlog::Place;
 use crate::source::lookup::Found;
 use crate::sql::quoted;
@@ -10,8 +10,17 @@ use crate::timeline::Head;
 use crate::timeline::definition::{Definition, Form};
 use crate::wire::resultset::Row;
 
+/// A connection on which procedures run beside the app's.
+pub(crate) async fn connect(account: &Account, purpose: Purpose) -> Result<Conn, AccountError> {
+    let mut conn = Conn::open(account, purpose).await?;
+    // Under REPEATABLE READ the procedure's INSERT ... SELECT locks rows of the tables: writers would wait, and deadlock.
+    conn.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        .await?;
+    Ok(conn)
+}
+
 /// Calls the procedure, and reads what it leaves behind.
-pub(super) async fn answer(
+pub(crate) async fn answer(
     definition: &Definition,
     place: &Place,
     form: Form,
@@ -52,7 +61,8 @@ pub(super) async fn answer(
     Ok(found)
 }
 
-fn call(definition: &Definition, form: Form, reader: u64, bound: Option<u64>) -> String {
+/// The statement that calls it.
+pub(crate) fn call(definition: &Definition, form: Form, reader: u64, bound: Option<u64>) -> String {
     let name = quoted(definition.procedure(form));
     match bound {
         Some(bound) => format!("CALL {name}({reader}, {bound})"),
@@ -61,7 +71,7 @@ fn call(definition: &Definition, form: Form, reader: u64, bound: Option<u64>) ->
 }
 
 /// The same rows in both tables, in whatever order.
-pub(super) fn same(form: Form, own: &Found, real: &Found) -> bool {
+pub(crate) fn same(form: Form, own: &Found, real: &Found) -> bool {
     sorted(&own.ids) == sorted(&real.ids) && (!form.fills_heads() || heads(own) == heads(real))
 }
 

@@ -281,6 +281,21 @@ impl Page {
     }
 }
 
+/// How many of feeds' statements were answered how.
+pub(crate) fn statements_by_answer(shared: &Shared) -> impl Iterator<Item = (&'static str, u64)> {
+    let answers = || STATEMENTS.into_iter().chain([RELAYED]);
+    statements(shared)
+        .into_iter()
+        .filter_map(move |(labels, count)| {
+            let told = |name: &&str| {
+                labels
+                    .iter()
+                    .any(|(label, value)| *label == "answer" && value == name)
+            };
+            Some((answers().find(told)?, count))
+        })
+}
+
 /// What became of feeds' statements: by feed, and of those whose feed is not known, by reason.
 fn statements(shared: &Shared) -> Vec<(Labels, u64)> {
     let feeds = shared.feeds.as_ref().map(|feeds| feeds.counted());

@@ -1,0 +1,102 @@
+//! A Headwater that has something to show: calls from memory, and an answer that differed from the procedure's.
+
+use serde_json::Value;
+
+use super::http::Admin;
+use crate::feeds::narrowed::narrowed;
+use crate::kit::database::Database;
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::servers::Server;
+use crate::kit::wire_client::WireClient;
+use crate::memory::warm;
+
+/// A name that would run, were it ever taken for HTML.
+pub(super) const NAME: &str = "<img src=x onerror=alert(1)>";
+
+pub(super) const STATEMENT: &str =
+    "SELECT id, body FROM message WHERE user_id IN (1, 2) ORDER BY id DESC LIMIT 3";
+const FEED: &str = "[[feed]]
+name = \"<b>home</b>\"
+[feed.message]
+table = \"message\"
+author = \"user_id\"
+[feed.follow]
+table = \"follower\"
+reader = \"user_id\"
+author = \"follower_id\"
+";
+
+pub(super) struct Scene {
+    pub(super) proxy: Proxy,
+    pub(super) admin: Admin,
+    pub(super) database: Database,
+    pub(super) root: WireClient,
+    pub(super) client: WireClient,
+}
+
+impl Scene {
+    /// Reader 1 follows author 2, and has been answered from memory.
+    #[track_caller]
+    pub(super) fn of(server: &'static Server, flags: &[&str]) -> Scene {
+        Scene::with(server, flags, "")
+    }
+
+    /// With a feed as well, one of whose statements was asked.
+    #[track_caller]
+    pub(super) fn with_a_feed(server: &'static Server, flags: &[&str]) -> Scene {
+        let mut scene = Scene::with(server, flags, FEED);
+        narrowed(&scene.proxy, &mut scene.client, STATEMENT);
+        scene
+    }
+
+    #[track_caller]
+    fn with(server: &'static Server, flags: &[&str], feed: &str) -> Scene {
+        let database = Database::classic(server, "page");
+        let mut root = database.connect();
+        root.ok("INSERT INTO follower VALUES (1, 2)");
+        root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+        let settings = format!("[[definition]]\nname = \"{NAME}\"\n{feed}");
+        let flags = [ROOT_SERVICE, flags].concat();
+        let (proxy, admin) = Admin::beside(server.addr(), &settings, &flags);
+        proxy.wait_for_log(&format!("in database {}: accelerated", database.name()));
+        let mut client = proxy.login(&database.login());
+        warm(&proxy, &mut client, "CALL fetch_timeline_ids(1)");
+        Scene {
+            proxy,
+            admin,
+            database,
+            root,
+            client,
+        }
+    }
+
+    /// A change that the log does not tell of makes memory wrong, and shadow finds that.
+    #[track_caller]
+    pub(super) fn differ(&mut self) {
+        self.root.ok("SET sql_log_bin = 0");
+        self.root
+            .ok("INSERT INTO message (id, user_id, body) VALUES (20, 2, 'unseen')");
+        self.root.ok("SET sql_log_bin = 1");
+        self.client.ok("CALL fetch_timeline_ids(1)");
+        self.proxy
+            .wait_for_log("was answered otherwise than by the procedure");
+    }
+
+    /// The path that tries a reader here.
+    pub(super) fn trial(&self, reader: &str) -> String {
+        let name = "%3Cimg+src%3Dx+onerror%3Dalert(1)%3E";
+        let database = self.database.name();
+        format!("/api/try?definition={name}&database={database}&reader={reader}")
+    }
+}
+
+/// What a path of the API says.
+#[track_caller]
+pub(super) fn told(admin: Admin, path: &str) -> Value {
+    let answer = admin.get(path);
+    assert!(
+        answer.head.contains("application/json"),
+        "{path}: {answer:?}"
+    );
+    serde_json::from_str(&answer.body).unwrap()
+}
