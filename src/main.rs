@@ -2,18 +2,22 @@
 
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
-use headwater::config::{ConfigError, Log, LogFormat, LogLevel, ServeFlags, Settings};
+use headwater::config::{Changes, ConfigError, Log, LogFormat, LogLevel, ServeFlags, Settings};
 use headwater::discover::DiscoverFlags;
-use headwater::server::Server;
+use headwater::server::{Reloads, Server, Source};
+use headwater::session::current::Current;
 use headwater::systemd;
-use headwater::tls::Acceptor;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Registry;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// A MySQL proxy that gives pull-model timelines the read speed of push ones.
 ///
@@ -32,9 +36,21 @@ enum Command {
     /// Stand in front of a MySQL or MariaDB server
     ///
     /// Flags, environment (HEADWATER_*) and settings file mean the same, in that order of precedence.
-    /// SIGHUP reads certificate and key again, and has a definition be answered again that is relayed because an answer
-    /// differed (--shadow); SIGUSR1 prints the counters; SIGTERM and Ctrl-C let commands in flight end, a second one does not.
+    /// SIGHUP reads the settings, certificate and key again, as `headwater reload` does, and has a definition be answered again that is
+    /// relayed because an answer differed (--shadow); SIGUSR1 prints the counters; SIGTERM and Ctrl-C let commands in flight end, a second one does not.
     Serve(ServeFlags),
+    /// Have a running Headwater read its settings again
+    ///
+    /// Asks at its admin port (admin.listen, admin.token: taken from the flags, environment and settings file given here, so give those
+    /// of `serve`), and prints each setting that is another one now and each that needs a restart. Settings with a mistake change
+    /// nothing. Clients notice nothing: their sessions go on, and take the new settings between two commands.
+    ///
+    /// SIGHUP does the same, and says in the log what changed. Headwater's flags and environment are those that it was started with: of
+    /// them only the files that they name are read again.
+    ///
+    /// The exit status is for deploy scripts. 0: the settings are in force. 1: they stay as they were, or nobody answers. 3: they are in force,
+    /// but for some that need a restart. 2: the flags or the settings file given here are wrong.
+    Reload(ServeFlags),
     /// What will be answered from memory, and what stands in the way
     ///
     /// Takes the settings of `serve` (flags, environment, file), asks the server as `serve` would, changes nothing, and
@@ -71,6 +87,8 @@ enum Command {
 
 /// As the argument parser ends.
 const BAD_USAGE: u8 = 2;
+/// Some settings need a restart.
+const NEEDS_RESTART: u8 = 3;
 
 fn main() -> ExitCode {
     match run(Arguments::parse()) {
@@ -88,7 +106,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Serve(flags) => {
             let unknown = environment()?;
             let settings = Settings::load(&flags)?;
-            log(settings.log);
+            let level = log(settings.log);
             for warning in unknown {
                 tracing::warn!("{warning}");
             }
@@ -96,8 +114,9 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                 .enable_all()
                 .build()
                 .context("cannot start the runtime")?
-                .block_on(serve(&settings))?;
+                .block_on(serve(&settings, Flags { flags, level }))?;
         }
+        Command::Reload(flags) => return reload(&flags),
         Command::Check(flags) => return check(&flags),
         Command::Discover(flags) => return discover(&flags),
         Command::Lab(command) => {
@@ -138,6 +157,33 @@ fn settings(load: impl FnOnce() -> Result<Settings, ConfigError>) -> Option<Sett
     }
 }
 
+/// Says what changed on the standard output.
+fn reload(flags: &ServeFlags) -> anyhow::Result<ExitCode> {
+    let Some(settings) = settings(|| Settings::load(flags)) else {
+        return Ok(ExitCode::from(BAD_USAGE));
+    };
+    let reloaded = runtime(1)?.block_on(headwater::admin::reload(&settings.admin))?;
+    let Changes {
+        changed,
+        need_restart,
+    } = &reloaded.changes;
+    let mut told = String::new();
+    for change in changed {
+        told += &format!("in force now: {change}\n");
+    }
+    for change in need_restart {
+        told += &format!("needs a restart: {change}\n");
+    }
+    if changed.is_empty() && need_restart.is_empty() {
+        told += "no setting differs; certificates and keys are read again\n";
+    }
+    let _ = std::io::stdout().write_all(told.as_bytes());
+    Ok(match need_restart.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(NEEDS_RESTART),
+    })
+}
+
 /// The report goes to the standard output, also where it ends early.
 fn check(flags: &ServeFlags) -> anyhow::Result<ExitCode> {
     let Some(settings) = settings(|| Settings::load(flags)) else {
@@ -176,19 +222,38 @@ fn runtime(threads: usize) -> anyhow::Result<tokio::runtime::Runtime> {
         .context("cannot start the runtime")
 }
 
-async fn serve(settings: &Settings) -> anyhow::Result<()> {
+/// Reads settings again as they were read at the start.
+#[derive(Debug)]
+struct Flags {
+    flags: ServeFlags,
+    level: Level,
+}
+
+impl Source for Flags {
+    fn read(&self) -> Result<Settings, String> {
+        Settings::load(&self.flags).map_err(|error| format!("{:#}", anyhow::Error::from(error)))
+    }
+
+    fn log_at(&self, level: LogLevel) {
+        if let Err(error) = self.level.reload(filter(level)) {
+            tracing::warn!("log.level stays as it was: {error}");
+        }
+    }
+}
+
+async fn serve(settings: &Settings, flags: Flags) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let usage = signal(SignalKind::user_defined1())?;
     let hangup = signal(SignalKind::hangup())?;
-    let server = Server::bind(settings).await?;
+    let server = Server::reloadable(settings, Box::new(flags)).await?;
     let server = server.with_admin(&settings.admin)?;
-    let shared = server.shared();
+    let current = server.current();
     systemd::ready();
     let guarding = tokio::spawn(systemd::guard(server.pulse()));
     let announcing = tokio::spawn(server.announce());
-    let counts = tokio::spawn(print_counts(usage, server.shared()));
-    let reloads = tokio::spawn(reload(hangup, server.shared()));
+    let counts = tokio::spawn(print_counts(usage, server.current()));
+    let reloads = tokio::spawn(reload_at(hangup, server.reloads()));
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let running = server.run(async {
         let _ = stopped.await;
@@ -214,33 +279,21 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
     announcing.abort();
     counts.abort();
     reloads.abort();
-    print_line(&shared);
+    print_line(&current.shared());
     Ok(())
 }
 
-async fn print_counts(
-    mut usage: Signal,
-    shared: std::sync::Arc<headwater::session::shared::Shared>,
-) {
+async fn print_counts(mut usage: Signal, current: Arc<Current>) {
     while usage.recv().await.is_some() {
-        print_line(&shared);
+        print_line(&current.shared());
     }
 }
 
-/// Shows clients the certificate as the files have it now, and trusts answers again that were found to differ.
-async fn reload(mut hangup: Signal, shared: std::sync::Arc<headwater::session::shared::Shared>) {
+/// Reads settings again at each signal. What becomes of them is in the log.
+async fn reload_at(mut hangup: Signal, reloads: Arc<Reloads>) {
     while hangup.recv().await.is_some() {
         systemd::reloading();
-        match shared.transport.acceptor.as_ref().map(Acceptor::reload) {
-            Some(Ok(())) => tracing::info!("certificate and key (tls) are read again"),
-            Some(Err(error)) => tracing::error!("certificate and key stay as they were: {error}"),
-            None => tracing::info!("SIGHUP: there is no certificate (tls.cert) to read again"),
-        }
-        if shared.trust_again() > 0 {
-            tracing::info!(
-                "memory is emptied; what was relayed or not kept for an answer that differed is answered and kept again"
-            );
-        }
+        let _ = reloads.reload().await;
         systemd::ready();
     }
 }
@@ -256,21 +309,32 @@ fn print_line(shared: &headwater::session::shared::Shared) {
     let _ = writeln!(std::io::stdout(), "{now} counts: {}", shared.summary());
 }
 
-fn log(log: Log) {
-    let level = match log.level {
+/// By which the log is told how much to say.
+type Level = tracing_subscriber::reload::Handle<LevelFilter, Registry>;
+
+fn filter(level: LogLevel) -> LevelFilter {
+    match level {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,
         LogLevel::Info => LevelFilter::INFO,
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
-    };
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(level)
+    }
+}
+
+fn log(log: Log) -> Level {
+    let (level, handle) = tracing_subscriber::reload::Layer::new(filter(log.level));
+    let lines = tracing_subscriber::fmt::layer()
         .with_target(false)
         .with_writer(std::io::stderr);
-    match log.format {
-        LogFormat::Text => subscriber.init(),
+    let lines = match log.format {
+        LogFormat::Text => lines.boxed(),
         // A session is in one span, which is not within another.
-        LogFormat::Json => subscriber.json().with_span_list(false).init(),
-    }
+        LogFormat::Json => lines.json().with_span_list(false).boxed(),
+    };
+    tracing_subscriber::registry()
+        .with(level)
+        .with(lines)
+        .init();
+    handle
 }

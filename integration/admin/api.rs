@@ -60,6 +60,7 @@ fn each_path_and_key_is_documented_and_there() {
             );
             let value = match path {
                 "/api/try" => tried.clone(),
+                "/api/reload" => serde_json::from_str(&admin.post(path, "").body).unwrap(),
                 _ => told(admin, path),
             };
             let mut there = BTreeSet::new();

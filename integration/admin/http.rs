@@ -8,20 +8,20 @@ use crate::kit::proxy::{Proxy, free_addr};
 
 /// An answer.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) head: String,
-    pub(super) body: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 /// The admin port of a Headwater.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Admin(pub(super) SocketAddr);
+pub(crate) struct Admin(pub(crate) SocketAddr);
 
 impl Admin {
     /// A Headwater with one, started with these flags and this settings file.
     #[track_caller]
-    pub(super) fn beside(upstream: SocketAddr, settings: &str, flags: &[&str]) -> (Proxy, Admin) {
+    pub(crate) fn beside(upstream: SocketAddr, settings: &str, flags: &[&str]) -> (Proxy, Admin) {
         let admin = free_addr();
         let listen = admin.to_string();
         let proxy = Proxy::configured(
@@ -39,13 +39,13 @@ impl Admin {
     }
 
     #[track_caller]
-    pub(super) fn get(self, path: &str) -> Answer {
+    pub(crate) fn get(self, path: &str) -> Answer {
         self.get_with(path, "")
     }
 
     /// With these lines in the head as well.
     #[track_caller]
-    pub(super) fn get_with(self, path: &str, lines: &str) -> Answer {
+    pub(crate) fn get_with(self, path: &str, lines: &str) -> Answer {
         let host = if lines.contains("Host:") {
             ""
         } else {
@@ -55,8 +55,17 @@ impl Admin {
         self.send(request.as_bytes()).unwrap()
     }
 
+    /// Asks that something be done, with these lines in the head as well.
+    #[track_caller]
+    pub(crate) fn post(self, path: &str, lines: &str) -> Answer {
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\n{lines}Content-Length: 0\r\nConnection: close\r\n\r\n"
+        );
+        self.send(request.as_bytes()).unwrap()
+    }
+
     /// Sends these bytes, and reads to the end.
-    pub(super) fn send(self, request: &[u8]) -> io::Result<Answer> {
+    pub(crate) fn send(self, request: &[u8]) -> io::Result<Answer> {
         let mut socket = TcpStream::connect(self.0)?;
         socket.set_read_timeout(Some(Duration::from_secs(20)))?;
         socket.write_all(request)?;
@@ -77,7 +86,7 @@ impl Admin {
 
     /// Asks until the answer is this one: status, and how its text begins.
     #[track_caller]
-    pub(super) fn wait_for(self, path: &str, status: u16, text: &str) {
+    pub(crate) fn wait_for(self, path: &str, status: u16, text: &str) {
         let deadline = Instant::now() + Duration::from_secs(30);
         loop {
             let answer = self.get(path);

@@ -4,7 +4,7 @@ mod api;
 mod guard;
 mod health;
 mod hostile;
-mod http;
+pub(crate) mod http;
 mod metrics;
 mod page;
 mod scene;

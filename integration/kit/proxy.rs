@@ -35,6 +35,8 @@ pub(crate) struct Proxy {
     child: Child,
     addr: SocketAddr,
     flags: Vec<String>,
+    /// It may be read again at any time.
+    settings: Option<(tempfile::TempDir, String)>,
     log: Written,
     output: Written,
 }
@@ -97,9 +99,16 @@ impl Proxy {
     /// In front of this server, with this settings file.
     #[track_caller]
     pub(crate) fn configured(upstream: SocketAddr, settings: &str, flags: &[&str]) -> Proxy {
-        // It is read before the process listens, and never again.
-        let (_folder, path) = settings_file(settings);
-        Proxy::start(upstream, &[&["--config", path.as_str()], flags].concat())
+        let (folder, path) = settings_file(settings);
+        let mut proxy = Proxy::start(upstream, &[&["--config", path.as_str()], flags].concat());
+        proxy.settings = Some((folder, path));
+        proxy
+    }
+
+    /// The settings file that it was started with.
+    pub(crate) fn settings(&self) -> &str {
+        let (_, path) = self.settings.as_ref().expect("it has a settings file");
+        path
     }
 
     /// With these flags and environment variables alone; `--listen` is added.
@@ -140,7 +149,8 @@ impl Proxy {
         let _ = self.child.kill();
         let _ = self.child.wait();
         let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
-        let anew = Proxy::launch(self.addr, &flags, &[]);
+        let mut anew = Proxy::launch(self.addr, &flags, &[]);
+        anew.settings = self.settings.take();
         *self = anew;
     }
 
@@ -175,6 +185,7 @@ impl Proxy {
             child,
             addr,
             flags: flags.iter().map(|&flag| flag.to_owned()).collect(),
+            settings: None,
             log,
             output,
         };

@@ -195,9 +195,10 @@ async fn introduce(backend: &mut Backend, account: &Account) -> Result<Capabilit
         return Err(AccountError::Server(refused));
     }
     let greeting = Greeting::parse(&packet)?;
+    let password = account.password();
     let who = Login {
         user: &account.user,
-        password: &account.password,
+        password: &password,
         database: None,
     };
     let (mut response, capabilities) = login::response(&greeting, &who);
@@ -214,7 +215,7 @@ async fn introduce(backend: &mut Backend, account: &Account) -> Result<Capabilit
     }
     say(backend, seq, &response).await?;
     let secure = account.tls.is_some() || backend.link.is_local();
-    let mut dialogue = Dialogue::new(&greeting, &account.password, secure);
+    let mut dialogue = Dialogue::new(&greeting, &password, secure);
     loop {
         let (seq, packet) = read_packet(backend).await?;
         let turn = dialogue.hear(&packet);

@@ -21,6 +21,7 @@ mod seats;
 mod told;
 
 use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
 
 pub use conn::Conn;
 pub use error::AccountError;
@@ -36,7 +37,8 @@ use crate::tls::Connector;
 pub struct Account {
     upstream: String,
     user: String,
-    password: String,
+    /// The same for all that were made of one account.
+    password: Arc<RwLock<String>>,
     tls: Option<Connector>,
     session: Vec<String>,
     told: told::Told,
@@ -57,7 +59,7 @@ impl Account {
         Account {
             upstream: upstream.to_owned(),
             user: user.to_owned(),
-            password: password.to_owned(),
+            password: Arc::new(RwLock::new(password.to_owned())),
             tls: tls.then(|| connector.clone()),
             session: Vec::new(),
             told: told::Told::default(),
@@ -69,6 +71,18 @@ impl Account {
     #[must_use]
     pub fn user(&self) -> &str {
         &self.user
+    }
+
+    /// Its password, as it is now.
+    fn password(&self) -> String {
+        let password = self.password.read();
+        password.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Logs in with another password from now on, wherever this account is used. Connections that there are stay.
+    pub fn set_password(&self, password: &str) {
+        let own = self.password.write();
+        password.clone_into(&mut own.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// The same with sessions that answer alike whatever the server's defaults: they see what is committed now, and all of it.

@@ -48,7 +48,7 @@ impl Reachable {
         {
             return fault.clone();
         }
-        let limit = GREETS.min(Duration::from_millis(seen.shared.limits.connect_ms));
+        let limit = GREETS.min(Duration::from_millis(seen.shared().limits.connect_ms));
         let greeted = greet(&seen.upstream, limit).await;
         let fault = greeted.err().map(|error| error.to_string());
         *last = Some((Instant::now(), fault.clone()));
@@ -65,7 +65,7 @@ pub(super) async fn ready(state: &State) -> Health {
             "Headwater takes no more clients: it is being stopped",
         );
     }
-    let (room, most) = (&seen.shared.room.0, seen.shared.room.1);
+    let (room, most) = seen.shared().room.clone();
     if room.available_permits() == 0 {
         return Health::not(
             "full",
@@ -85,7 +85,7 @@ pub(super) async fn ready(state: &State) -> Health {
 
 /// Whether calls and feeds are answered from memory, by a proof that is begun now.
 pub(super) async fn accelerating(seen: &Seen) -> Health {
-    let shared = &seen.shared;
+    let shared = &seen.shared();
     if !shared.accelerate {
         return Health::not("switched_off", "accelerate = false, or --relay-only");
     }
@@ -125,7 +125,7 @@ pub(super) async fn accelerating(seen: &Seen) -> Health {
 
 /// True where a definition is answered in some database, or a feed is served.
 fn serves(seen: &Seen) -> bool {
-    let shared = &seen.shared;
+    let shared = &seen.shared();
     let feeds = || shared.feeds.as_ref().is_some_and(|feeds| feeds.serve_any());
     calls_are_answered(shared) || feeds()
 }

@@ -93,15 +93,16 @@ struct Counted {
 
 impl Counted {
     fn now(seen: &Seen) -> Counted {
-        let watched = &seen.shared.watched;
+        let shared = seen.shared();
+        let watched = &shared.watched;
         let mut calls: BTreeMap<_, u64> = Answer::ALL.map(|(_, name)| (name, 0)).into();
         calls.insert(RELAYED, 0);
-        for became in seen.shared.counts.calls().became() {
+        for became in shared.counts.calls().became(shared.catalogue.definitions()) {
             *calls.entry(became.answer).or_default() += became.calls;
         }
         let names = STATEMENTS.into_iter().chain([RELAYED]);
         let mut statements: BTreeMap<_, u64> = names.map(|name| (name, 0)).collect();
-        for (answer, count) in metrics::statements_by_answer(&seen.shared) {
+        for (answer, count) in metrics::statements_by_answer(&shared) {
             *statements.entry(answer).or_default() += count;
         }
         let of_calls = Answer::ALL
@@ -135,7 +136,8 @@ fn sample(seen: &Seen, time: Duration, before: &Counted, now: &Counted) -> Sampl
         each.map(|((name, before), (_, now))| (*name, quantile(before, now, share)))
             .collect::<By<f64>>()
     };
-    let binlog = seen.shared.binlog.as_ref();
+    let shared = seen.shared();
+    let binlog = shared.binlog.as_ref();
     let lag = binlog.and_then(|binlog| binlog.lag());
     Sample {
         at: SystemTime::now()

@@ -56,13 +56,13 @@ pub(super) async fn lamp(state: &State) -> Lamp {
         ready: matches!(ready, Health::Well(_)),
         version: env!("CARGO_PKG_VERSION"),
         upstream: seen.upstream.clone(),
-        seconds: seen.shared.begun.elapsed().as_secs(),
+        seconds: seen.shared().begun.elapsed().as_secs(),
     }
 }
 
 /// Lookups answer where a definition was found to be as known, and nothing else does without memory.
 fn without_memory(state: &State) -> &'static str {
-    let shared = &state.seen.shared;
+    let shared = &state.seen.shared();
     match shared.accelerate && health::calls_are_answered(shared) {
         true => "lookups",
         false => "relaying",
@@ -70,7 +70,7 @@ fn without_memory(state: &State) -> &'static str {
 }
 
 fn cure(state: &State, reason: &str) -> Option<String> {
-    let binlog = state.seen.shared.binlog.as_ref();
+    let binlog = state.seen.shared().binlog.clone();
     let told = match reason {
         "switched_off" => "accelerate = true",
         "no_service_account" => "headwater check --upstream HOST:PORT --service-user NAME",

@@ -1,5 +1,5 @@
 //! Where operators look in: HTTP on a port of its own, served by a thread of its own. It reads what sessions have counted and decides
-//! nothing: no session waits for anything here.
+//! nothing but when settings are to be read again: no session waits for anything here.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -9,11 +9,13 @@
 //! | `routes` | what is asked for |
 //! | `health` | whether clients can log in, and calls are answered from memory |
 //! | `api` | tables as JSON |
+//! | `ask` | the other end: `headwater reload` |
 //! | `page` | the page at `/`, which asks `/api` |
 //! | `lamp`, `history`, `hottest`, `difference` | what `/api` tells: who answers, the last fifteen minutes, who is asked for, what shadow found |
 //! | `trial` | a reader's page from memory, beside the server's |
 
 mod api;
+mod ask;
 mod difference;
 mod guard;
 mod health;
@@ -33,9 +35,12 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 
+pub use self::ask::{AskError, reload};
 use self::health::Reachable;
 use self::history::History;
 pub use self::section::{AdminSection, DEFAULT};
+use crate::server::Reloads;
+use crate::session::current::Current;
 use crate::session::shared::Shared;
 
 /// The port, opened.
@@ -48,13 +53,22 @@ pub struct Admin {
 /// What is looked at.
 #[derive(Debug)]
 pub(crate) struct Seen {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) current: Arc<Current>,
+    /// Reads settings again.
+    pub(crate) reloads: Arc<Reloads>,
     /// Where the server is.
     pub(crate) upstream: String,
     /// True once no more clients are taken.
     pub(crate) draining: watch::Receiver<bool>,
     /// Where proofs are made.
     pub(crate) runtime: Handle,
+}
+
+impl Seen {
+    /// What sessions share now.
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        self.current.shared()
+    }
 }
 
 impl Admin {

@@ -1,11 +1,12 @@
 //! What is asked for, and the answer.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
-    ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue,
+    ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderValue, ORIGIN,
     REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::http::request::Parts;
@@ -20,7 +21,7 @@ use crate::session::own::Overview;
 use crate::statement::OwnTable;
 
 /// The paths, and what each says.
-pub(super) const PATHS: [(&str, &str); 17] = [
+pub(super) const PATHS: [(&str, &str); 18] = [
     ("/", "the page"),
     ("/live", "200 while the process runs"),
     (
@@ -53,7 +54,14 @@ pub(super) const PATHS: [(&str, &str); 17] = [
     ("/api/sessions", "who is connected, and what they are doing"),
     ("/api/memory", "what takes memory, and what limits it"),
     ("/api/settings", "settings by their names, without secrets"),
+    (
+        RELOAD,
+        "POST: settings and certificates are read again, as headwater reload has it",
+    ),
 ];
+
+/// The only path where something is done.
+pub(super) const RELOAD: &str = "/api/reload";
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
@@ -123,7 +131,9 @@ pub(super) async fn answer(state: &State, request: Request<Incoming>) -> Respons
     }
     match status {
         StatusCode::METHOD_NOT_ALLOWED => {
-            headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            if let Ok(allowed) = HeaderValue::try_from(methods(allowed(&request))) {
+                headers.insert(ALLOW, allowed);
+            }
         }
         StatusCode::UNAUTHORIZED => {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -134,8 +144,10 @@ pub(super) async fn answer(state: &State, request: Request<Incoming>) -> Respons
 }
 
 async fn of(state: &State, request: &Parts) -> Answer {
-    if !matches!(request.method, Method::GET | Method::HEAD) {
-        return Answer::plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+    let allowed = allowed(request);
+    if !allowed.contains(&request.method) {
+        let allowed = methods(allowed);
+        return Answer::plain(StatusCode::METHOD_NOT_ALLOWED, format!("only {allowed}\n"));
     }
     let may = may(request, &state.token);
     if may == May::Nothing {
@@ -155,7 +167,7 @@ async fn of(state: &State, request: &Parts) -> Answer {
         ),
         "/metrics" => {
             let up = state.reachable.fault(&state.seen).await.is_none();
-            let (kind, text) = metrics::page(&state.seen.shared, up, wants_openmetrics(request));
+            let (kind, text) = metrics::page(&state.seen.shared(), up, wants_openmetrics(request));
             Answer {
                 kind,
                 ..Answer::plain(StatusCode::OK, text)
@@ -164,9 +176,10 @@ async fn of(state: &State, request: &Parts) -> Answer {
         "/api" => Answer::json(StatusCode::OK, &PATHS.map(|(path, _)| path)),
         "/api/health" => Answer::json(StatusCode::OK, &lamp::lamp(state).await),
         "/api/history" => Answer::json(StatusCode::OK, &state.history.told()),
-        "/api/hottest" => Answer::json(StatusCode::OK, &hottest::told(&state.seen.shared)),
-        "/api/shadow" => Answer::json(StatusCode::OK, &difference::told(&state.seen.shared)),
+        "/api/hottest" => Answer::json(StatusCode::OK, &hottest::told(&state.seen.shared())),
+        "/api/shadow" => Answer::json(StatusCode::OK, &difference::told(&state.seen.shared())),
         "/api/try" => tried(state, request).await,
+        RELOAD => reload(state, request).await,
         path => match table(path) {
             Some(table) => rows(state, request, table),
             None => Answer::plain(StatusCode::NOT_FOUND, format!("there is:\n{}", paths())),
@@ -174,11 +187,53 @@ async fn of(state: &State, request: &Parts) -> Answer {
     }
 }
 
+/// By which methods a path is asked for.
+fn allowed(request: &Parts) -> &'static [Method] {
+    match request.uri.path() {
+        RELOAD => &[Method::POST],
+        _ => &[Method::GET, Method::HEAD],
+    }
+}
+
+fn methods(allowed: &[Method]) -> String {
+    let names: Vec<_> = allowed.iter().map(Method::as_str).collect();
+    names.join(", ")
+}
+
+fn told(status: StatusCode, error: String) -> Answer {
+    Answer::json(status, &BTreeMap::from([("error", error)]))
+}
+
+/// True where somebody else's page has a browser ask: not all browsers say it by the first name, and those name the page by the second.
+fn is_foreign(request: &Parts) -> bool {
+    let from = request.headers.get("sec-fetch-site");
+    let from = from.is_some_and(|from| !matches!(from.as_bytes(), b"same-origin" | b"none"));
+    let page = request.headers.get(ORIGIN).map(HeaderValue::as_bytes);
+    let own = request.headers.get(HOST).map(HeaderValue::as_bytes);
+    from || page.is_some_and(|page| page.strip_prefix(b"http://") != own)
+}
+
+/// Not at the wish of somebody else's page.
+async fn reload(state: &State, request: &Parts) -> Answer {
+    if is_foreign(request) {
+        return told(StatusCode::FORBIDDEN, "another site's page asks".to_owned());
+    }
+    let reloads = Arc::clone(&state.seen.reloads);
+    // Where what goes on beside the sessions runs.
+    let reloaded = state
+        .seen
+        .runtime
+        .spawn(async move { reloads.reload().await });
+    match reloaded.await {
+        Ok(Ok(reloaded)) => Answer::json(StatusCode::OK, &reloaded),
+        Ok(Err(error)) => told(StatusCode::UNPROCESSABLE_ENTITY, error),
+        Err(error) => told(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+    }
+}
+
 /// Not at the wish of somebody else's page, and one at a time: the server runs the procedure for it.
 async fn tried(state: &State, request: &Parts) -> Answer {
-    let told = |status, error: String| Answer::json(status, &BTreeMap::from([("error", error)]));
-    let from = request.headers.get("sec-fetch-site");
-    if from.is_some_and(|from| !matches!(from.as_bytes(), b"same-origin" | b"none")) {
+    if is_foreign(request) {
         return told(StatusCode::FORBIDDEN, "another site's page asks".to_owned());
     }
     let Ok(_place) = state.trials.try_acquire() else {
@@ -224,7 +279,7 @@ fn rows(state: &State, request: &Parts, table: OwnTable) -> Answer {
             kind: JSON,
             ..Answer::plain(
                 StatusCode::OK,
-                api::json(&Tables.table(&state.seen.shared, table), most),
+                api::json(&Tables.table(&state.seen.shared(), table), most),
             )
         },
         Err(_) => Answer::plain(StatusCode::BAD_REQUEST, "most has to be a whole number\n"),

@@ -1,6 +1,5 @@
 //! *Try a reader*: a page from memory as a session would get it, beside what the server's procedure says. One at a time.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -13,7 +12,7 @@ use crate::session::shared::Shared;
 use crate::shadow::real;
 use crate::source::lookup::Found;
 use crate::timeline::check::Verdict;
-use crate::timeline::definition::{Definition, DefinitionId, Form};
+use crate::timeline::definition::{Definition, Form};
 
 /// Pairs of answers that are taken until no change fell between them.
 const PAIRS: usize = 10;
@@ -103,7 +102,7 @@ fn decoded(text: &str) -> Option<String> {
 
 /// Tries it on the runtime where proofs are made.
 pub(super) async fn tried(seen: &Seen, asked: Asked) -> Result<Tried, String> {
-    let shared = Arc::clone(&seen.shared);
+    let shared = seen.shared();
     let trial = seen.runtime.spawn(async move {
         tokio::time::timeout(PATIENCE, run(&shared, &asked))
             .await
@@ -113,14 +112,9 @@ pub(super) async fn tried(seen: &Seen, asked: Asked) -> Result<Tried, String> {
 }
 
 async fn run(shared: &Shared, asked: &Asked) -> Result<Tried, String> {
-    let definitions = shared.catalogue.definitions();
-    let number = definitions
-        .iter()
-        .position(|it| it.name == asked.definition);
-    let number = DefinitionId(number.ok_or("there is no definition of that name")?);
-    let definition = number
-        .of(definitions)
-        .ok_or("there is no such definition")?;
+    let mut in_use = shared.catalogue.in_use();
+    let named = in_use.find(|(_, own)| own.name == asked.definition);
+    let (number, definition) = named.ok_or("there is no definition of that name")?;
     let service = shared.catalogue.service.as_ref();
     let account = service
         .ok_or("there is no service account: set service.user")?

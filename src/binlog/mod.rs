@@ -170,7 +170,7 @@ impl Binlog {
             freshness,
             limits,
             state: Mutex::new(State {
-                following: Following::new(limits.keep_recent),
+                following: Following::new(true),
                 server: None,
                 anew: None,
                 aside: Some(Aside {

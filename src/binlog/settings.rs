@@ -59,8 +59,6 @@ pub struct BinlogLimits {
     pub preload: bool,
     /// So many milliseconds a call waits for what it lacks to be loaded; then it is answered by lookups.
     pub wait_ms: u64,
-    /// What was applied lately is remembered, for comparisons.
-    pub keep_recent: bool,
     /// Bytes of memory for rows as the server sent them; 0: none are kept.
     pub rows_bytes: usize,
     /// Row changes that may wait until they can be read, and the most that one transaction may make.

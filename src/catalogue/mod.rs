@@ -1,5 +1,8 @@
 //! The definitions, and what their check against this server said, one verdict a database.
+//!
+//! A catalogue never changes its definitions. Settings that are read again make another one, which knows what the one before found out.
 
+mod numbered;
 mod rights;
 mod service;
 
@@ -10,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
+pub use numbered::{MOST_DEFINITIONS, numbered};
 pub use rights::DefinerRights;
 pub use service::{Service, ServiceError, ask};
 
@@ -24,6 +28,15 @@ use crate::timeline::definition::{Definition, DefinitionId};
 pub struct Catalogue {
     definitions: Arc<[Definition]>,
     classes: Classes,
+    seen: Arc<Seen>,
+    /// The account that checks definitions, if there is one.
+    pub service: Option<Arc<Service>>,
+    lifetime: Duration,
+}
+
+/// What was found out about definitions, by their numbers: a number never comes to mean another definition.
+#[derive(Debug)]
+struct Seen {
     verdicts: Mutex<PerDatabase<Entry>>,
     rights: Mutex<PerDatabase<Arc<DefinerRights>>>,
     hints: Mutex<Hints>,
@@ -31,9 +44,6 @@ pub struct Catalogue {
     no_functions: Mutex<Option<(bool, Instant, Epoch)>>,
     /// Held while a check that is due is made.
     due: tokio::sync::Mutex<()>,
-    /// The account that checks definitions, if there is one.
-    pub service: Option<Service>,
-    lifetime: Duration,
     said_unseen: AtomicBool,
     epoch: AtomicU64,
 }
@@ -71,13 +81,47 @@ impl Catalogue {
     #[must_use]
     pub fn new(
         definitions: Vec<Definition>,
+        messages: (Box<[Box<[u8]>]>, bool),
+        service: Option<Arc<Service>>,
+        limits: &Limits,
+    ) -> Self {
+        let most = databases(limits, definitions.len());
+        let seen = Seen {
+            verdicts: Mutex::new(LruCache::new(most)),
+            rights: Mutex::new(LruCache::new(most)),
+            due: tokio::sync::Mutex::new(()),
+            no_functions: Mutex::new(None),
+            hints: Mutex::new(Hints::new(limits.authors, limits.follow_edges)),
+            said_unseen: AtomicBool::new(false),
+            epoch: AtomicU64::new(0),
+        };
+        Self::knowing(Arc::new(seen), definitions, messages, service, limits)
+    }
+
+    /// The same with what another one has found out, whose definitions have the same numbers here.
+    #[must_use]
+    pub fn after(
+        before: &Catalogue,
+        definitions: Vec<Definition>,
+        messages: (Box<[Box<[u8]>]>, bool),
+        service: Option<Arc<Service>>,
+        limits: &Limits,
+    ) -> Self {
+        let seen = Arc::clone(&before.seen);
+        let most = databases(limits, definitions.len());
+        lock(&seen.verdicts).resize(most);
+        lock(&seen.rights).resize(most);
+        Self::knowing(seen, definitions, messages, service, limits)
+    }
+
+    fn knowing(
+        seen: Arc<Seen>,
+        definitions: Vec<Definition>,
         (messages, any): (Box<[Box<[u8]>]>, bool),
-        service: Option<Service>,
+        service: Option<Arc<Service>>,
         limits: &Limits,
     ) -> Self {
         let definitions: Arc<[Definition]> = definitions.into();
-        let databases = limits.databases.saturating_mul(definitions.len());
-        let databases = NonZeroUsize::new(databases).unwrap_or(NonZeroUsize::MIN);
         // The service account checks again every `recheck_ms`; a verdict may outlive one lost round.
         let rounds = if service.is_some() { 3 } else { 1 };
         Catalogue {
@@ -87,16 +131,10 @@ impl Catalogue {
                 limits.statement_bytes,
             )
             .with_messages(messages, any),
-            verdicts: Mutex::new(LruCache::new(databases)),
-            rights: Mutex::new(LruCache::new(databases)),
-            due: tokio::sync::Mutex::new(()),
-            no_functions: Mutex::new(None),
-            hints: Mutex::new(Hints::new(limits.authors, limits.follow_edges)),
+            seen,
             definitions,
             service,
             lifetime: Duration::from_millis(limits.recheck_ms).saturating_mul(rounds),
-            said_unseen: AtomicBool::new(false),
-            epoch: AtomicU64::new(0),
         }
     }
 
@@ -109,20 +147,20 @@ impl Catalogue {
 
     /// What earlier lookups saw.
     pub fn hints(&self) -> MutexGuard<'_, Hints> {
-        lock(&self.hints)
+        lock(&self.seen.hints)
     }
 
     /// Whether the server surely has no stored functions. `None`: it has to be asked, as a statement since may have made one.
     #[must_use]
     pub fn no_functions(&self) -> Option<bool> {
-        let seen = *lock(&self.no_functions);
+        let seen = *lock(&self.seen.no_functions);
         let (none, ..) = seen.filter(|(_, at, epoch)| self.is_fresh(*at, *epoch))?;
         Some(none)
     }
 
     /// Takes in whether the server surely has no stored functions, as was asked for at an epoch.
     pub fn functions_seen(&self, none: bool, epoch: Epoch) {
-        *lock(&self.no_functions) = Some((none, Instant::now(), epoch));
+        *lock(&self.seen.no_functions) = Some((none, Instant::now(), epoch));
     }
 
     /// True while what was seen then still holds.
@@ -130,7 +168,13 @@ impl Catalogue {
         epoch == self.epoch() && seen.elapsed() < self.lifetime
     }
 
-    /// Every definition.
+    /// Those that the settings name.
+    pub fn in_use(&self) -> impl Iterator<Item = (DefinitionId, &Definition)> {
+        let all = (0..).map(DefinitionId).zip(self.definitions());
+        all.filter(|(_, own)| !own.retired)
+    }
+
+    /// Every definition by its number, those that are retired included.
     #[must_use]
     pub fn definitions(&self) -> &[Definition] {
         &self.definitions
@@ -149,7 +193,7 @@ impl Catalogue {
         number: DefinitionId,
         database: &[u8],
     ) -> Option<(Arc<Verdict>, bool)> {
-        let mut verdicts = lock(&self.verdicts);
+        let mut verdicts = lock(&self.seen.verdicts);
         let entry = verdicts.get(&(number, database.to_vec()))?;
         let fresh = self.is_fresh(entry.checked, entry.epoch);
         Some((Arc::clone(&entry.verdict), fresh))
@@ -158,7 +202,7 @@ impl Catalogue {
     /// What is known of the rights of the definers of a definition's procedures in a database.
     #[must_use]
     pub fn definer_rights(&self, number: DefinitionId, database: &[u8]) -> Arc<DefinerRights> {
-        let mut all = lock(&self.rights);
+        let mut all = lock(&self.seen.rights);
         let new = || Arc::new(DefinerRights::new(number, database));
         Arc::clone(all.get_or_insert((number, database.to_vec()), new))
     }
@@ -167,7 +211,7 @@ impl Catalogue {
     /// whether a definition may have changed since.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
-        Epoch(self.epoch.load(Ordering::Acquire))
+        Epoch(self.seen.epoch.load(Ordering::Acquire))
     }
 
     /// Takes in a verdict, and says so in the log when it is new or another than before.
@@ -187,7 +231,7 @@ impl Catalogue {
         if let Verdict::Accelerate(facts) = &*verdict {
             self.functions_seen(facts.no_functions, epoch);
         }
-        let before = lock(&self.verdicts).put((number, database.to_vec()), entry);
+        let before = lock(&self.seen.verdicts).put((number, database.to_vec()), entry);
         let changed = before.is_none_or(|before| !before.verdict.is_alike(&verdict));
         if let (true, Some(definition)) = (changed, number.of(&self.definitions)) {
             let name = &definition.name;
@@ -213,7 +257,7 @@ impl Catalogue {
 
     /// Says once that a client's account sees too little of a definition to check it.
     pub fn say_unseen(&self, number: DefinitionId, reason: &Reason) {
-        if self.said_unseen.swap(true, Ordering::Relaxed) {
+        if self.seen.said_unseen.swap(true, Ordering::Relaxed) {
             return;
         }
         let name = number
@@ -228,26 +272,32 @@ impl Catalogue {
     /// Makes every check due: a statement has ended that may have changed a definition. That goes
     /// for checks under way as well, which may have asked before it.
     pub fn expire(&self) {
-        self.epoch.fetch_add(1, Ordering::AcqRel);
+        self.seen.epoch.fetch_add(1, Ordering::AcqRel);
     }
 
     /// The definitions and databases that have a verdict.
     #[must_use]
     pub fn known(&self) -> Vec<(DefinitionId, Vec<u8>)> {
-        lock(&self.verdicts)
-            .iter()
-            .map(|(key, _)| key.clone())
+        let verdicts = lock(&self.seen.verdicts);
+        let known = verdicts.iter().map(|(key, _)| key.clone());
+        known
+            .filter(|(number, _)| self.is_in_use(*number))
             .collect()
+    }
+
+    fn is_in_use(&self, number: DefinitionId) -> bool {
+        let own = number.of(&self.definitions);
+        own.is_some_and(|own| !own.retired)
     }
 
     /// Definitions that are answered in some database, as the last checks had it.
     #[must_use]
     pub fn accelerated(&self) -> Vec<DefinitionId> {
-        let verdicts = lock(&self.verdicts);
+        let verdicts = lock(&self.seen.verdicts);
         let answered = verdicts.iter().filter_map(|((definition, _), entry)| {
             matches!(&*entry.verdict, Verdict::Accelerate(_)).then_some(*definition)
         });
-        answered.collect()
+        answered.filter(|number| self.is_in_use(*number)).collect()
     }
 
     /// The verdict that is due, by the service account; who waits for one that another session has
@@ -260,7 +310,7 @@ impl Catalogue {
         number: DefinitionId,
         database: &[u8],
     ) -> Result<Arc<Verdict>, ServiceError> {
-        let _turn = self.due.lock().await;
+        let _turn = self.seen.due.lock().await;
         match self.verdict(number, database) {
             Some(verdict) => Ok(verdict),
             None => self.check(number, database).await,
@@ -282,6 +332,12 @@ impl Catalogue {
         let verdict = service.check(definition, database).await?;
         Ok(self.record(number, database, verdict, epoch))
     }
+}
+
+/// Room for verdicts.
+fn databases(limits: &Limits, definitions: usize) -> NonZeroUsize {
+    let databases = limits.databases.saturating_mul(definitions);
+    NonZeroUsize::new(databases).unwrap_or(NonZeroUsize::MIN)
 }
 
 /// A panic elsewhere leaves a cache whole: every change to it is one call.

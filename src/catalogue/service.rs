@@ -1,5 +1,6 @@
 //! The service account's connection: catalogue checks, never a client's traffic.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
@@ -15,8 +16,8 @@ use crate::wire::resultset::{Answer, Row};
 pub struct Service {
     account: Account,
     connection: Mutex<Option<Conn>>,
-    /// How long a check may take.
-    patience: Duration,
+    /// How many milliseconds a check may take.
+    patience_ms: AtomicU64,
     /// When the account last failed to ask.
     failed: std::sync::Mutex<Option<Instant>>,
 }
@@ -63,9 +64,14 @@ impl Service {
         Service {
             account,
             connection: Mutex::new(None),
-            patience,
+            patience_ms: AtomicU64::new(millis(patience)),
             failed: std::sync::Mutex::new(None),
         }
+    }
+
+    /// Checks may take so long from now on.
+    pub fn set_patience(&self, patience: Duration) {
+        self.patience_ms.store(millis(patience), Ordering::Relaxed);
     }
 
     /// Who asks.
@@ -148,9 +154,10 @@ impl Service {
         if super::lock(&self.failed).is_some_and(lately) {
             return Err(ServiceError::Lately);
         }
-        let answers = match tokio::time::timeout(self.patience, self.ask_all(queries)).await {
+        let patience = Duration::from_millis(self.patience_ms.load(Ordering::Relaxed));
+        let answers = match tokio::time::timeout(patience, self.ask_all(queries)).await {
             Ok(answers) => answers,
-            Err(_) => Err(ServiceError::Slow(self.patience)),
+            Err(_) => Err(ServiceError::Slow(patience)),
         };
         *super::lock(&self.failed) = answers.is_err().then(Instant::now);
         answers
@@ -174,6 +181,10 @@ impl Service {
         *place = Some(connection);
         Ok(answers)
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Sends queries in one write; one that fails does not stop those behind it.

@@ -1,5 +1,6 @@
 //! Settings: flags, environment and file mean the same, in that order of precedence.
 
+mod changes;
 mod check;
 mod environment;
 mod error;
@@ -10,6 +11,7 @@ mod told;
 
 use std::path::PathBuf;
 
+pub use changes::{Change, Changes};
 pub use environment::unknown_variables;
 pub use error::ConfigError;
 use file::File;
@@ -22,14 +24,13 @@ pub use sections::{
 use crate::admin::AdminSection;
 use crate::binlog::{BinlogLimits, Freshness, RowsSection};
 use crate::feed::FeedDefinition;
-use crate::feeds::Auto;
 use crate::limits::Limits;
 use crate::session::frames::Compression;
 use crate::timeline::definition::Definition;
 use crate::tls::{TlsSection, UpstreamTlsSection};
 
 /// Every setting of `headwater serve`, checked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Address on which clients connect (`listen`).
     pub listen: String,
@@ -185,9 +186,6 @@ impl Settings {
                 wait_ms: file.index.wait_ms,
                 transaction_rows: file.binlog.transaction_rows,
                 event_bytes: file.binlog.event_bytes,
-                keep_recent: flags.shadow.unwrap_or(file.shadow.rate) > 0.0
-                    || !feeds.is_empty()
-                    || file.feeds.auto == Auto::On,
                 rows_bytes: file.rows.memory_bytes,
             },
             rows: file.rows,

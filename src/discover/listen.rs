@@ -25,7 +25,7 @@ pub(super) async fn hear(settings: &Settings, seconds: u64) -> Result<Statements
     let tally = Arc::new(Mutex::new(Tally::default()));
     let mut interrupt = signal(SignalKind::interrupt()).map_err(DiscoverError::Signal)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(DiscoverError::Signal)?;
-    let server = Server::counting(&settings, Some(Arc::clone(&tally))).await?;
+    let server = Server::counting(&settings, Arc::clone(&tally)).await?;
     let listen = &settings.listen;
     eprintln!(
         "headwater: relaying on {listen} for {seconds} s, and looking at what goes by: have your app connect there. Ctrl-C ends it earlier"

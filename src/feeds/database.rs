@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use crate::binlog::{Binlog, Place};
 use crate::catalogue::Epoch;
+use crate::feed::FeedDefinition;
 use crate::feed::bind::Types;
 use crate::feed::check::{self, Obstacle};
 use crate::feed::facts::Tables;
-use crate::feed::{FeedDefinition, FeedId};
 use crate::index::PlaceId;
 use crate::log::tables::{self, KeyName, Names};
 use crate::timeline::definition::{FollowerTable, IntType, MessageTable};
@@ -57,8 +57,9 @@ impl Database {
         Arc::clone(&self.tables)
     }
 
-    pub(super) fn served(&self, feed: FeedId) -> Option<&Served> {
-        self.served.get(feed.0)
+    /// By the feed's place among all.
+    pub(super) fn served(&self, feed: usize) -> Option<&Served> {
+        self.served.get(feed)
     }
 
     /// Adds tables that are to be looked at. True if one of them was not before.

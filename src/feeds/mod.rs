@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use lru::LruCache;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use crate::binlog::{Binlog, Place, RowsSection};
 use crate::catalogue::Epoch;
@@ -40,9 +40,14 @@ pub use work::run;
 /// Texts that wait to be looked at; what does not fit is looked at when it comes again.
 const WAITING: usize = 1_000;
 
+/// Feeds that are made when settings are read again have numbers so far behind those of the feeds before.
+const NUMBERS: usize = 1 << 20;
+
 /// Feeds, shared by all sessions.
 #[derive(Debug)]
 pub struct Feeds {
+    /// The number of the first one: a template of other feeds names none of these.
+    first: usize,
     /// What is done about feeds that nobody named.
     auto: Auto,
     /// Of which tables rows are kept.
@@ -52,6 +57,8 @@ pub struct Feeds {
     binlog: Arc<Binlog>,
     state: Mutex<State>,
     work: mpsc::Sender<Work>,
+    /// Told once the databases that hold feeds' messages were looked at.
+    pub looked: Notify,
     /// How long what was seen of tables counts.
     lifetime: Duration,
     most_databases: usize,
@@ -112,31 +119,49 @@ enum Is {
 pub struct Inbox(mpsc::Receiver<Work>);
 
 impl Feeds {
-    /// Feeds that are checked once [`run`] does.
+    /// Feeds that are checked once [`run`] does. They go on counting where feeds of the same names, and templates, of `before` ended.
     #[must_use]
     pub fn new(
         definitions: Vec<FeedDefinition>,
         (auto, rows): (Auto, RowsSection),
         binlog: Arc<Binlog>,
         limits: &Limits,
+        before: Option<&Feeds>,
     ) -> (Arc<Feeds>, Inbox) {
         let (work, inbox) = mpsc::channel(WAITING);
-        let templates = NonZeroUsize::new(limits.templates).unwrap_or(NonZeroUsize::MIN);
+        let most = NonZeroUsize::new(limits.templates).unwrap_or(NonZeroUsize::MIN);
         let messages = definitions.iter().map(table_of).collect();
-        let feeds = definitions.into_iter().map(Feed::named).collect();
+        let mut feeds: Vec<Feed> = definitions.into_iter().map(Feed::named).collect();
+        let mut templates = LruCache::new(most);
+        if let Some(before) = before {
+            let before = before.state();
+            for feed in &mut feeds {
+                let mut known = before.feeds.iter();
+                let known = known.find(|own| own.definition.name == feed.definition.name);
+                if let Some(known) = known {
+                    feed.counted = Arc::clone(&known.counted);
+                }
+            }
+            // The one that was used last comes last.
+            for (key, entry) in before.templates.iter().rev() {
+                templates.put(key.clone(), entry.unjudged());
+            }
+        }
         let feeds = Feeds {
+            first: before.map_or(0, |before| before.first.saturating_add(NUMBERS)),
             auto,
             rows,
             messages: RwLock::new(messages),
             binlog,
             state: Mutex::new(State {
                 feeds,
-                templates: LruCache::new(templates),
-                strangers: LruCache::new(templates),
+                templates,
+                strangers: LruCache::new(most),
                 suggested: Vec::new(),
                 databases: HashMap::new(),
             }),
             work,
+            looked: Notify::new(),
             // A round may be lost.
             lifetime: Duration::from_millis(limits.recheck_ms).saturating_mul(3),
             most_databases: limits.databases,
@@ -163,7 +188,7 @@ impl Feeds {
     pub fn serve_any(&self) -> bool {
         let state = self.state();
         let mut databases = state.databases.values();
-        let feeds = || (0..state.feeds.len()).map(FeedId);
+        let feeds = || 0..state.feeds.len();
         databases
             .any(|known| feeds().any(|feed| matches!(known.served(feed), Some(Served::Yes { .. }))))
     }
@@ -185,6 +210,13 @@ impl Feeds {
         let messages = messages.unwrap_or_else(PoisonError::into_inner);
         let mut tables = messages.iter();
         tables.any(|table| contains(text, table.as_bytes()))
+    }
+
+    /// Forgets the templates, since no more of them come here: whoever still asks is told that they are new.
+    pub fn retire(&self) {
+        let mut state = self.state();
+        state.templates.clear();
+        state.strangers.clear();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -260,6 +292,7 @@ impl Feeds {
     /// Where a feed's messages are kept in memory.
     #[must_use]
     pub fn place(&self, feed: FeedId, database: &str) -> Option<Arc<Place>> {
+        let feed = feed.0.checked_sub(self.first)?;
         let state = self.state();
         match state.databases.get(database.as_bytes())?.served(feed)? {
             Served::Yes { place, .. } => place.clone(),
@@ -280,6 +313,13 @@ impl Feeds {
     }
 }
 
+impl State {
+    /// The feed that has this number, where the first one has that.
+    fn feed(&self, feed: FeedId, first: usize) -> Option<&Feed> {
+        self.feeds.get(feed.0.checked_sub(first)?)
+    }
+}
+
 impl Feed {
     /// One that the settings name.
     fn named(definition: FeedDefinition) -> Feed {
@@ -292,6 +332,19 @@ impl Feed {
 }
 
 impl Entry {
+    /// The same, which is to be looked at again when it comes.
+    fn unjudged(&self) -> Entry {
+        Entry {
+            shown: self.shown.clone(),
+            counted: Arc::clone(&self.counted),
+            is: Is::Known {
+                // No tables have this version.
+                version: u64::MAX,
+                is: Err(Refused::Names),
+            },
+        }
+    }
+
     /// Of a text that was not met before.
     fn new(text: &[u8], came: bool) -> Entry {
         let counted = Counted::default();

@@ -70,7 +70,7 @@ impl Feeds {
         let state = self.state();
         let feeds = state.feeds.iter().enumerate().map(|(number, feed)| {
             let databases = state.databases.iter().filter_map(|(name, known)| {
-                let why_not = match known.served(FeedId(number))? {
+                let why_not = match known.served(number)? {
                     Served::Yes { place: Some(_), .. } => String::new(),
                     Served::Yes { place: None, .. } => {
                         "as many timelines are in memory as can be".to_owned()
@@ -112,7 +112,7 @@ impl Feeds {
     #[must_use]
     pub fn name_of(&self, feed: FeedId) -> Option<String> {
         let state = self.state();
-        Some(state.feeds.get(feed.0)?.definition.name.clone())
+        Some(state.feed(feed, self.first)?.definition.name.clone())
     }
 
     /// Every template that is remembered.
@@ -129,7 +129,8 @@ impl Feeds {
                     } => Some(Arc::clone(template)),
                     Is::Known { .. } | Is::Asked => None,
                 };
-                let feed = template.as_ref().and_then(|it| state.feeds.get(it.feed.0));
+                let feed = template.as_ref();
+                let feed = feed.and_then(|it| state.feed(it.feed, self.first));
                 let feed = feed.map(|feed| feed.definition.name.clone());
                 let database = key.split(|byte| *byte == 0).next().unwrap_or_default();
                 let database = String::from_utf8_lossy(database).into_owned();

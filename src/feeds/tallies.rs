@@ -22,7 +22,7 @@ impl Feeds {
                 is: Ok(template), ..
             } = &entry.is
             {
-                let feed = state.feeds.get(template.feed.0);
+                let feed = state.feed(template.feed, self.first);
                 of = feed.map_or_else(String::new, |feed| format!(" of {}", feed.definition.name));
                 if let Some((directly, narrowed)) = template.times() {
                     times = format!(

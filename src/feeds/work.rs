@@ -50,6 +50,7 @@ pub async fn run(feeds: Arc<Feeds>, catalogue: &Catalogue, inbox: Inbox, every: 
         failing: false,
     };
     worker.discover().await;
+    worker.feeds.looked.notify_one();
     let mut due = Instant::now() + every;
     loop {
         match tokio::time::timeout_at(due.into(), inbox.recv()).await {
@@ -225,8 +226,9 @@ impl Worker<'_> {
         let (version, tables) = (known.version(), known.tables());
         let own = &state.templates.peek(key)?.counted;
         let mut refused = Refused::Names;
-        for (number, feed) in (0..).map(FeedId).zip(&state.feeds) {
-            let Some(Served::Yes { types, .. }) = known.served(number) else {
+        for (at, feed) in state.feeds.iter().enumerate() {
+            let number = FeedId(self.feeds.first + at);
+            let Some(Served::Yes { types, .. }) = known.served(at) else {
                 continue;
             };
             let names = feed.definition.feed(&tables.database);

@@ -88,8 +88,8 @@ pub(super) fn feeds(shared: &Shared) -> Table {
 
 fn definitions(shared: &Shared, table: &mut Table) {
     let catalogue = &shared.catalogue;
-    let became = shared.counts.calls().became();
-    for (number, definition) in (0..).map(DefinitionId).zip(catalogue.definitions()) {
+    let became = shared.counts.calls().became(catalogue.definitions());
+    for (number, definition) in catalogue.in_use() {
         let own = || became.iter().filter(|it| it.definition == Some(number));
         let all: u64 = own().map(|it| it.calls).sum();
         let memory = own().filter(|it| it.answer == Answer::Memory.name());

@@ -6,19 +6,22 @@ use std::time::Duration;
 use crate::binlog::Inbox;
 use crate::catalogue::ServiceError;
 use crate::feeds;
+use crate::session::current::Current;
 use crate::session::shared::Shared;
 use crate::shadow;
 use crate::timeline::check::Verdict;
 use crate::timeline::definition::{Definition, DefinitionId};
 
 /// Keeps memory coherent with the server, where there is any.
-pub(super) async fn follow(shared: Arc<Shared>, inbox: Option<Inbox>) {
-    let (Some(binlog), Some(inbox)) = (&shared.binlog, inbox) else {
+pub(super) async fn follow(current: Arc<Current>, inbox: Option<Inbox>) {
+    let binlog = current.shared().binlog.clone();
+    let (Some(binlog), Some(inbox)) = (binlog, inbox) else {
         return;
     };
     let changes = async {
         loop {
             binlog.changed.notified().await;
+            let shared = current.shared();
             shared.catalogue.expire();
             if let Some(feeds) = &shared.feeds {
                 feeds.refresh();
@@ -29,22 +32,26 @@ pub(super) async fn follow(shared: Arc<Shared>, inbox: Option<Inbox>) {
             }
         }
     };
-    tokio::join!(Arc::clone(binlog).run(inbox), changes);
+    tokio::join!(Arc::clone(&binlog).run(inbox), changes);
 }
 
 /// Looks at the tables and templates of feeds, where there are any.
-pub(super) async fn look(shared: Arc<Shared>, inbox: Option<feeds::Inbox>) {
-    if let (Some(feeds), Some(inbox)) = (&shared.feeds, inbox) {
+pub(super) async fn look(shared: Arc<Shared>, inbox: feeds::Inbox) {
+    if let Some(feeds) = &shared.feeds {
         let every = Duration::from_millis(shared.limits.recheck_ms.max(100));
         feeds::run(Arc::clone(feeds), &shared.catalogue, inbox, every).await;
     }
 }
 
 /// Has the real procedure run beside a share of the calls, where that is wished for.
-pub(super) async fn compare(shared: Arc<Shared>, inbox: Option<shadow::Inbox>) {
-    if let (Some(shadow), Some(binlog), Some(inbox)) = (&shared.shadow, &shared.binlog, inbox) {
-        let definitions = shared.catalogue.definitions();
-        shadow::run(Arc::clone(shadow), Arc::clone(binlog), definitions, inbox).await;
+pub(super) async fn compare(current: Arc<Current>, inbox: Option<shadow::Inbox>) {
+    let binlog = current.shared().binlog.clone();
+    if let (Some(binlog), Some(inbox)) = (binlog, inbox) {
+        let of = |number: DefinitionId| {
+            let shared = current.shared();
+            number.of(shared.catalogue.definitions()).cloned()
+        };
+        shadow::run(binlog, of, inbox).await;
     }
 }
 
@@ -54,7 +61,7 @@ pub(super) async fn discover(shared: &Shared) {
     let Some(service) = &catalogue.service else {
         return;
     };
-    for (number, definition) in (0..).map(DefinitionId).zip(catalogue.definitions()) {
+    for (number, definition) in catalogue.in_use() {
         let databases = match &definition.database {
             Some(database) => Ok(vec![database.clone().into_bytes()]),
             None => service.databases(definition, shared.limits.databases).await,
@@ -109,17 +116,15 @@ fn preload(shared: &Shared, number: DefinitionId, database: &[u8], verdict: &Ver
 }
 
 /// Checks what is in use again, every `limits.recheck_ms`, where there is a service account.
-pub(super) async fn recheck(shared: Arc<Shared>) {
-    if shared.catalogue.service.is_none() || !shared.accelerate {
-        return;
-    }
-    let mut rounds =
-        tokio::time::interval(Duration::from_millis(shared.limits.recheck_ms.max(100)));
-    rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    rounds.tick().await;
+pub(super) async fn recheck(current: Arc<Current>) {
     let mut failing = false;
     loop {
-        rounds.tick().await;
+        let every = current.shared().limits.recheck_ms.max(100);
+        tokio::time::sleep(Duration::from_millis(every)).await;
+        let shared = current.shared();
+        if shared.catalogue.service.is_none() || !shared.accelerate {
+            continue;
+        }
         for (number, database) in shared.catalogue.known() {
             match shared.catalogue.check(number, &database).await {
                 Ok(_) => failing = false,

@@ -1,7 +1,17 @@
 //! The process: accepts clients, gives each a backend connection, and drains at the end.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `build` | settings become what sessions share |
+//! | `reload` | settings are read again |
+//! | `background` | what goes on beside the sessions |
+//! | `greeting` | which server it is |
+//! | `welcome` | one client's arrival |
 
 mod background;
+mod build;
 mod greeting;
+mod reload;
 mod welcome;
 
 use std::io;
@@ -12,37 +22,28 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, watch};
 
-use self::background::{compare, discover, follow, look, recheck};
+use self::background::{compare, discover, follow, recheck};
+use self::build::{Built, Inboxes, Lasting};
 use self::greeting::introduce;
 pub(crate) use self::greeting::{greet, has_tls, named};
+pub use self::reload::{Reloaded, Reloads, Source};
 use self::welcome::{TOO_MANY_CONNECTIONS, ends, refuse, serve, spoken_for};
-use crate::account::{Account, host};
 use crate::admin::{Admin, AdminSection, Seen};
-use crate::binlog::{Binlog, Inbox};
-use crate::catalogue::{Catalogue, Service};
-use crate::config::{FeedColumns, Narrow, ProxyProtocolSection, Redirects, Settings};
+use crate::catalogue::MOST_DEFINITIONS;
+use crate::config::{ProxyProtocolSection, Settings};
 use crate::feed::tally::Tally;
-use crate::feeds::{self, Auto, Feeds};
+use crate::feeds;
 use crate::link::{Link, is_path, proxy_header};
 use crate::listener::{Accepted, Backlog, Listener};
-use crate::overview::Tables;
 use crate::reach::Upstream;
 use crate::room::Room;
-use crate::session::advice::Advice;
-use crate::session::counts::Counts;
+use crate::session::current::Current;
 use crate::session::legs::{Legs, ServerLeg};
-use crate::session::listed::Sessions;
-use crate::session::login::Ways;
-use crate::session::login_errors::LoginErrors;
-use crate::session::own::{Overview, Shows};
 use crate::session::peer::OwnUser;
-use crate::session::shared::{Shared, Transport};
-use crate::session::tail::Tails;
-use crate::session::watched::Watched;
+use crate::session::shared::Shared;
 use crate::session::who::{log_in, span};
-use crate::shadow::{self, Shadow};
 use crate::shards::{Pulse, Shards};
-use crate::tls::{Acceptor, Connector, TlsError, TlsMode};
+use crate::tls::{TlsError, TlsMode};
 
 /// As many as can be counted where all are waited for.
 const MOST_SESSIONS: usize = (u32::MAX >> 4) as usize;
@@ -54,14 +55,14 @@ const COMPLAINT: Duration = Duration::from_secs(60);
 pub struct Server {
     listener: Listener,
     upstream: Arc<Upstream>,
-    shared: Arc<Shared>,
+    current: Arc<Current>,
     sessions: Arc<Semaphore>,
     room: Room,
     shards: Shards,
     proxy_protocol: Arc<ProxyProtocolSection>,
     admin: Option<Admin>,
-    inbox: Option<Inbox>,
-    comparisons: Option<shadow::Inbox>,
+    reloads: Arc<Reloads>,
+    inboxes: Inboxes,
     templates: Option<feeds::Inbox>,
 }
 
@@ -137,6 +138,9 @@ pub enum ServeError {
         /// Why.
         source: io::Error,
     },
+    /// They could not be numbered.
+    #[error("the settings file has more than {MOST_DEFINITIONS} sections [[definition]]")]
+    Definitions,
     /// There can be no TLS as it is set.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -148,7 +152,18 @@ impl Server {
     /// # Errors
     /// When the port cannot be opened.
     pub async fn bind(settings: &Settings) -> Result<Server, ServeError> {
-        Server::counting(settings, None).await
+        Server::made(settings, None, None).await
+    }
+
+    /// The same, where settings can be read again while it runs.
+    ///
+    /// # Errors
+    /// As [`Server::bind`].
+    pub async fn reloadable(
+        settings: &Settings,
+        source: Box<dyn Source>,
+    ) -> Result<Server, ServeError> {
+        Server::made(settings, None, Some(source)).await
     }
 
     /// The same, where SELECTs are counted as they go by.
@@ -157,7 +172,15 @@ impl Server {
     /// As [`Server::bind`].
     pub async fn counting(
         settings: &Settings,
+        tally: Arc<Mutex<Tally>>,
+    ) -> Result<Server, ServeError> {
+        Server::made(settings, Some(tally), None).await
+    }
+
+    async fn made(
+        settings: &Settings,
         tally: Option<Arc<Mutex<Tally>>>,
+        source: Option<Box<dyn Source>>,
     ) -> Result<Server, ServeError> {
         let mut listener = Listener::port(&settings.listen, Backlog::new(settings.listen_backlog))
             .await
@@ -173,103 +196,27 @@ impl Server {
                     source,
                 })?;
         }
-        let host = host(&settings.upstream);
-        let transport = Transport {
-            ways: Ways {
-                legs: legs(settings),
-                redirects: settings.redirect_url == Redirects::Pass,
-                compression: settings.compression,
-                own_user: own_user(&settings.upstream)?,
-            },
-            acceptor: Acceptor::new(&settings.tls)?,
-            connector: Connector::new(&settings.upstream_tls, host)?,
-        };
-        let account = settings
-            .service
-            .as_ref()
-            .map(|named| {
-                let (user, password) = (&named.user, &named.password);
-                Account::new(&settings.upstream, user, password, &transport.connector)
-            })
-            .map(Account::in_own_session);
-        let (binlog, inbox) = account
-            .clone()
-            .filter(|_| settings.accelerate && settings.binlog.memory_bytes > 0)
-            .map(|account| Binlog::new(account, settings.freshness, settings.binlog))
-            .unzip();
-        let (shadow, comparisons) = account
-            .clone()
-            .filter(|_| binlog.is_some() && settings.shadow.rate > 0.0)
-            .map(|account| Shadow::new(settings.shadow.rate, account, settings.definitions.len()))
-            .unzip();
-        let (feeds, templates) = binlog
-            .as_ref()
-            .filter(|_| !settings.feeds.is_empty() || settings.narrow.auto != Auto::Off)
-            .map(|binlog| {
-                let (binlog, auto) = (Arc::clone(binlog), settings.narrow.auto);
-                Feeds::new(
-                    settings.feeds.clone(),
-                    (auto, settings.rows.clone()),
-                    binlog,
-                    &settings.limits,
-                )
-            })
-            .unzip();
-        let rows = binlog.as_ref().and_then(|binlog| binlog.rows());
-        let tails = rows.map(|_| Tails::new(settings.rows.clone()));
-        let messages = match feeds {
-            Some(_) => (
-                Feeds::messages(&settings.feeds),
-                settings.narrow.auto != Auto::Off,
-            ),
-            None => Default::default(),
-        };
-        let patience = Duration::from_millis(settings.limits.check_ms);
-        let service = account.map(|account| Service::new(account, patience));
         let shards = Shards::start(settings.worker_threads())
             .map_err(|source| ServeError::Threads { source })?;
-        let room = Room::now(settings.limits.sessions.min(MOST_SESSIONS));
-        let sessions = Arc::new(Semaphore::new(room.sessions));
-        let show = settings.admin.show;
+        let (lasting, room, inboxes) = Lasting::new(settings, tally)?;
+        let Built { shared, templates } = build::start(&lasting, settings)?;
+        let current = Arc::new(Current::new(shared));
         Ok(Server {
             listener,
             upstream: Arc::new(Upstream::new(&settings.upstream)),
-            shared: Arc::new(Shared {
-                catalogue: Catalogue::new(
-                    settings.definitions.clone(),
-                    messages,
-                    service,
-                    &settings.limits,
-                ),
-                limits: settings.limits,
-                privileges_ttl: Duration::from_secs(settings.privileges.ttl_s),
-                transport,
-                binlog,
-                tails,
-                feeds,
-                classic_by_default: settings.classic_by_default,
-                exact_columns: settings.narrow.columns == FeedColumns::Exact,
-                narrow_always: settings.narrow.narrow == Narrow::Always,
-                shadow,
-                accelerate: settings.accelerate,
-                tally,
-                sessions: Sessions::default(),
-                shows: Shows::new(show.then(|| Box::new(Tables) as Box<dyn Overview>)),
-                settings: settings.told(),
-                room: (Arc::clone(&sessions), room.sessions),
-                begun: Instant::now(),
-                counts: Counts::new(settings.definitions.len()),
-                watched: Watched::default(),
-                advice: Advice::default(),
-                login_errors: LoginErrors::default(),
-            }),
-            sessions,
+            sessions: lasting.room(),
             room,
             shards,
             proxy_protocol: Arc::new(settings.proxy_protocol.clone()),
             admin: None,
-            inbox,
-            comparisons,
+            reloads: Arc::new(Reloads::new(
+                settings,
+                Arc::clone(&current),
+                lasting,
+                source,
+            )),
+            current,
+            inboxes,
             templates,
         })
     }
@@ -292,6 +239,12 @@ impl Server {
         self.shards.pulse()
     }
 
+    /// By which settings are read again.
+    #[must_use]
+    pub fn reloads(&self) -> Arc<Reloads> {
+        Arc::clone(&self.reloads)
+    }
+
     /// The address that clients connect to.
     ///
     /// # Errors
@@ -300,10 +253,16 @@ impl Server {
         self.listener.local_addr()
     }
 
-    /// The counters of this server's sessions.
+    /// What its sessions share now.
     #[must_use]
     pub fn shared(&self) -> Arc<Shared> {
-        Arc::clone(&self.shared)
+        self.current.shared()
+    }
+
+    /// Where that is found as it is later.
+    #[must_use]
+    pub fn current(&self) -> Arc<Current> {
+        Arc::clone(&self.current)
     }
 
     /// Says where it listens, what it stands in front of, and what it accelerates. Clients need not wait for it.
@@ -356,11 +315,10 @@ impl Server {
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
         let (drain, draining) = watch::channel(false);
         self.start_admin(&draining);
-        let rechecks = tokio::spawn(recheck(Arc::clone(&self.shared)));
-        let following = tokio::spawn(follow(Arc::clone(&self.shared), self.inbox.take()));
-        let templates = self.templates.take();
-        let looking = tokio::spawn(look(Arc::clone(&self.shared), templates));
-        let comparing = tokio::spawn(compare(Arc::clone(&self.shared), self.comparisons.take()));
+        let rechecks = tokio::spawn(recheck(self.current()));
+        let following = tokio::spawn(follow(self.current(), self.inboxes.binlog.take()));
+        let comparing = tokio::spawn(compare(self.current(), self.inboxes.shadow.take()));
+        self.reloads.look(self.templates.take()).await;
         tokio::pin!(stop);
         let mut complained: Option<Instant> = None;
         loop {
@@ -384,13 +342,14 @@ impl Server {
         drop(self.listener);
         rechecks.abort();
         following.abort();
-        if let Some(binlog) = &self.shared.binlog {
+        let shared = self.current.shared();
+        if let Some(binlog) = &shared.binlog {
             // Nobody follows the log any more.
             binlog.step_aside();
         }
         comparing.abort();
-        looking.abort();
-        let limit = Duration::from_millis(self.shared.limits.drain_ms);
+        self.reloads.stop().await;
+        let limit = Duration::from_millis(shared.limits.drain_ms);
         let all = u32::try_from(self.room.sessions).unwrap_or(u32::MAX);
         if tokio::time::timeout(limit, self.sessions.acquire_many(all))
             .await
@@ -405,7 +364,8 @@ impl Server {
 
     fn start_admin(&mut self, draining: &watch::Receiver<bool>) {
         let seen = Seen {
-            shared: self.shared(),
+            current: self.current(),
+            reloads: self.reloads(),
             upstream: self.upstream.address.clone(),
             draining: draining.clone(),
             runtime: tokio::runtime::Handle::current(),
@@ -428,13 +388,13 @@ impl Server {
             return;
         };
         let seat = self.shards.seat();
-        let (upstream, shared) = (Arc::clone(&self.upstream), Arc::clone(&self.shared));
+        let (upstream, current) = (Arc::clone(&self.upstream), self.current());
         let proxy_protocol = Arc::clone(&self.proxy_protocol);
         seat.spawn(socket, move |socket| async move {
             let ends = ends(&proxy_protocol, source, &socket);
             let mut client = Link::new(socket);
             let span = || span(source, None, None);
-            let limit = Duration::from_millis(shared.limits.connect_ms);
+            let limit = Duration::from_millis(current.shared().limits.connect_ms);
             let spoken =
                 tokio::time::timeout(limit, spoken_for(&mut client, ends, &proxy_protocol));
             match spoken.await {
@@ -442,7 +402,7 @@ impl Server {
                     let header = proxy_header::header(proxy_protocol.send, ends);
                     let source = ends.map(|(source, _)| source).or(source);
                     let session = (client, source, begun);
-                    serve(session, &header, &upstream, shared, draining).await;
+                    serve(session, &header, &upstream, &current, draining).await;
                 }
                 // A balancer that looks whether somebody is there.
                 Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {}

@@ -12,7 +12,7 @@ use crate::config::ProxyProtocolSection;
 use crate::link::{Link, Socket, proxy_header};
 use crate::reach::Upstream;
 use crate::room::{full_of_files, is_out_of_files};
-use crate::session::shared::Shared;
+use crate::session::current::Current;
 use crate::session::state::Session;
 use crate::wire::frame;
 use crate::wire::response::ErrPacket;
@@ -57,11 +57,11 @@ pub(super) async fn serve(
     (mut client, source, begun): (Link, Option<SocketAddr>, Vec<u8>),
     header: &[u8],
     upstream: &Upstream,
-    shared: Arc<Shared>,
+    current: &Arc<Current>,
     draining: watch::Receiver<bool>,
 ) {
     let address = upstream.address.as_str();
-    let limit = Duration::from_millis(shared.limits.connect_ms);
+    let limit = Duration::from_millis(current.shared().limits.connect_ms);
     let dialled = async {
         let mut backend = Backend::dial(address, limit).await?;
         backend.link.send(header)?;
@@ -70,7 +70,7 @@ pub(super) async fn serve(
     match dialled.await {
         Ok(backend) => {
             upstream.answers();
-            let session = Session::new(client, source, begun, backend, shared);
+            let session = Session::new(client, source, begun, backend, current);
             Box::pin(session.run(draining)).await;
         }
         Err(error) if is_out_of_files(&error) => {

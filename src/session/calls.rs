@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::ownership::Source;
 use super::reason::Reason;
-use crate::timeline::definition::DefinitionId;
+use crate::catalogue::MOST_DEFINITIONS;
+use crate::timeline::definition::{Definition, DefinitionId};
 
 /// Who answered a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,15 +78,17 @@ pub struct Became {
 /// The server answered a call as it came.
 pub const RELAYED: &str = "relayed";
 
-impl Calls {
-    /// Of so many definitions.
-    #[must_use]
-    pub fn new(definitions: usize) -> Calls {
+impl Default for Calls {
+    fn default() -> Calls {
         Calls {
-            of: (0..=definitions).map(|_| OfDefinition::default()).collect(),
+            of: (0..=MOST_DEFINITIONS)
+                .map(|_| OfDefinition::default())
+                .collect(),
         }
     }
+}
 
+impl Calls {
     /// A call was answered by Headwater.
     pub fn answered(&self, definition: Option<DefinitionId>, answer: Answer) {
         let counter = self
@@ -125,34 +128,61 @@ impl Calls {
         }
     }
 
-    /// What became of calls: every answer of every definition, and each reason for which one was relayed.
+    /// What became of calls: every answer of every definition in use, and each reason for which one was relayed. Definitions that are
+    /// retired count with the one of their name that is in use.
     #[must_use]
-    pub fn became(&self) -> Vec<Became> {
+    pub fn became(&self, definitions: &[Definition]) -> Vec<Became> {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let last = self.of.len().saturating_sub(1);
+        let in_use = |number: usize| definitions.get(number).is_some_and(|own| !own.retired);
         let each = self.of.iter().enumerate().flat_map(|(number, own)| {
-            let definition = (number < last).then_some(DefinitionId(number));
+            let definition = (number < last).then(|| of_its_name(number, definitions));
             let answered = Answer::ALL.iter().zip(&own.answered);
             let answered =
                 answered.map(move |((_, answer), counter)| (*answer, "", count(counter)));
             let relayed = Reason::ALL.iter().zip(&own.relayed);
             let relayed = relayed.map(move |(why, counter)| (RELAYED, why.label(), count(counter)));
+            let always = in_use(number);
             answered
                 .chain(relayed)
+                // What cannot be told of a definition that is not known would be zero for ever.
+                .filter(move |(_, reason, calls)| *calls > 0 || always && reason.is_empty())
                 .map(move |(answer, reason, calls)| Became {
-                    definition,
+                    definition: definition.map(DefinitionId),
                     answer,
                     reason,
                     calls,
                 })
         });
-        // What cannot be told of a definition that is not known would be zero for ever.
-        each.filter(|it| it.calls > 0 || it.definition.is_some() && it.reason.is_empty())
-            .collect()
+        let mut all: Vec<Became> = Vec::new();
+        for became in each {
+            let same = |own: &&mut Became| {
+                (own.definition, own.answer, own.reason)
+                    == (became.definition, became.answer, became.reason)
+            };
+            match all.iter_mut().find(same) {
+                Some(own) => own.calls += became.calls,
+                None => all.push(became),
+            }
+        }
+        all
     }
 }
 
+/// The definition of the same name that is in use, or the first one that was.
+fn of_its_name(number: usize, definitions: &[Definition]) -> usize {
+    let Some(own) = definitions.get(number) else {
+        return number;
+    };
+    let named = || definitions.iter().enumerate();
+    let mut named = named().filter(|(_, other)| other.name == own.name);
+    let first = named.clone().next();
+    let used = named.find(|(_, other)| !other.retired);
+    used.or(first).map_or(number, |(at, _)| at)
+}
+
 #[cfg(test)]
+#[allow(clippy::indexing_slicing)]
 mod tests {
     use super::*;
 
@@ -161,11 +191,17 @@ mod tests {
         for (place, (answer, _)) in Answer::ALL.iter().enumerate() {
             assert_eq!(*answer as usize, place);
         }
-        let calls = Calls::new(2);
+        let calls = Calls::default();
         calls.answered(Some(DefinitionId(1)), Answer::Memory);
         calls.relayed(Some(DefinitionId(0)), Reason::InTransaction);
         calls.relayed(None, Reason::Arguments);
-        let became = calls.became();
+        let named = |name: &str, retired| Definition {
+            name: name.to_owned(),
+            retired,
+            ..Definition::classic()
+        };
+        let mut definitions = vec![named("a", false), named("b", false)];
+        let became = calls.became(&definitions);
         let told: Vec<_> = became
             .iter()
             .filter(|it| it.calls > 0)
@@ -179,5 +215,14 @@ mod tests {
         assert_eq!(told, expected);
         // Each answer of each definition is there from the start.
         assert_eq!(became.len(), 2 * Answer::ALL.len() + 2);
+        // One that was changed goes on counting under its name.
+        definitions = vec![named("a", true), named("b", false), named("a", false)];
+        calls.relayed(Some(DefinitionId(2)), Reason::InTransaction);
+        let became = calls.became(&definitions);
+        let changed = |it: &&Became| it.reason == "in_transaction";
+        let changed: Vec<_> = became.iter().filter(changed).collect();
+        assert_eq!(changed.len(), 1);
+        assert_eq!(changed[0].calls, 2);
+        assert_eq!(changed[0].definition, Some(DefinitionId(2)));
     }
 }

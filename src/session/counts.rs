@@ -235,17 +235,17 @@ pub struct Counts {
     feeds_relayed: [AtomicU64; Why::COUNT],
 }
 
-impl Counts {
-    /// For so many definitions.
-    #[must_use]
-    pub fn new(definitions: usize) -> Counts {
+impl Default for Counts {
+    fn default() -> Counts {
         Counts {
             events: Default::default(),
-            calls: Calls::new(definitions),
+            calls: Calls::default(),
             feeds_relayed: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
+}
 
+impl Counts {
     /// What became of calls, by definition.
     #[must_use]
     pub fn calls(&self) -> &Calls {
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn the_summary_names_what_was_counted() {
-        let counts = Counts::new(1);
+        let counts = Counts::default();
         counts.add(Event::CallOwned);
         counts.relayed(None, Reason::InTransaction);
         assert_eq!(

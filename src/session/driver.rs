@@ -120,6 +120,7 @@ impl Session {
                 self.holding = true;
                 break;
             }
+            self.renew();
             match self.next_step() {
                 ClientStep::Need => break,
                 ClientStep::Hold => {
@@ -172,6 +173,17 @@ impl Session {
         release(&mut self.client_in);
         release(&mut self.backend.inbox);
         Ok(())
+    }
+
+    /// Takes settings that were read again, between two commands.
+    fn renew(&mut self) {
+        if self.current.generation() == self.generation {
+            return;
+        }
+        // Who logs in goes on with what its greeting told.
+        if self.machine.commands().is_some() && self.machine.is_at_rest() {
+            (self.shared, self.generation) = self.current.with_generation();
+        }
     }
 
     fn next_step(&mut self) -> ClientStep {
@@ -284,6 +296,7 @@ impl Session {
                 self.client_in.extend_from_slice(bytes);
                 return Ok(());
             }
+            self.renew();
             // The common case: whole commands that go straight on, never copied.
             let catalogue = &self.shared.catalogue;
             let passed = self

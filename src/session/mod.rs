@@ -3,6 +3,7 @@ pub mod advice;
 mod batch;
 pub mod calls;
 pub mod counts;
+pub mod current;
 mod cut;
 mod driver;
 mod execution;

@@ -1,4 +1,4 @@
-//! What all sessions share.
+//! What all sessions share: the settings that are in force, and what is known and counted by all. See [`super::current`].
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ pub struct Shared {
     /// SELECTs are counted here as they go by, where somebody wants to know which there are.
     pub tally: Option<Arc<Mutex<Tally>>>,
     /// The sessions that there are.
-    pub sessions: Sessions,
+    pub sessions: Arc<Sessions>,
     /// What clients may be told of Headwater.
     pub shows: Shows,
     /// Settings as they are in force, by their names; secrets are left out.
@@ -61,13 +61,13 @@ pub struct Shared {
     /// When the process began to serve.
     pub begun: Instant,
     /// Counters.
-    pub counts: Counts,
+    pub counts: Arc<Counts>,
     /// How long answers took.
-    pub watched: Watched,
+    pub watched: Arc<Watched>,
     /// What was said of accounts.
-    pub advice: Advice,
+    pub advice: Arc<Advice>,
     /// What the server holds against this host.
-    pub login_errors: LoginErrors,
+    pub login_errors: Arc<LoginErrors>,
 }
 
 /// What a session's two connections are made of.

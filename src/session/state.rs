@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tracing::Span;
 
 use super::counts::Event;
+use super::current::Current;
 use super::listed::Listed;
 use super::machine::{self, Machine};
 use super::ownership::{ProcedurePlace, Want};
@@ -122,6 +123,9 @@ pub struct Session {
     pub(super) backend: Backend,
     pub(super) machine: Machine,
     pub(super) shared: Arc<Shared>,
+    /// Where a newer generation of it is found, and which one it is.
+    pub(super) current: Arc<Current>,
+    pub(super) generation: u64,
     /// Client bytes that are not passed on yet.
     pub(super) client_in: Vec<u8>,
     pub(super) inbound: Inbound,
@@ -160,8 +164,9 @@ impl Session {
         source: Option<SocketAddr>,
         client_in: Vec<u8>,
         backend: Backend,
-        shared: Arc<Shared>,
+        current: &Arc<Current>,
     ) -> Self {
+        let (shared, generation) = current.with_generation();
         shared.counts.add(Event::Session);
         let listed = shared.sessions.enter(source);
         let limits = machine::Limits {
@@ -186,6 +191,8 @@ impl Session {
             backend,
             machine,
             shared,
+            current: Arc::clone(current),
+            generation,
             client_in,
             inbound: Inbound::Open,
             holding: false,

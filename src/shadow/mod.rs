@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 
 use crate::account::{Account, AccountError, Conn, Purpose};
 use crate::binlog::{Binlog, Likely, Mark, Place};
+use crate::catalogue::MOST_DEFINITIONS;
 use crate::session::counts::COMPARED;
 use crate::source::lookup::Found;
 use crate::timeline::definition::{Definition, DefinitionId, Form};
@@ -28,8 +29,8 @@ const PAIRS: usize = 10;
 /// Decides which calls are compared, and knows how that went.
 #[derive(Debug)]
 pub struct Shadow {
-    /// Of so many calls one million are compared.
-    millionths: u64,
+    /// Of a million calls so many are compared.
+    millionths: AtomicU64,
     calls: AtomicU64,
     asks: mpsc::Sender<Compared>,
     distrusted: Vec<AtomicBool>,
@@ -109,6 +110,7 @@ pub struct Compared {
 /// What compares: given to [`run`].
 #[derive(Debug)]
 pub struct Inbox {
+    shadow: Arc<Shadow>,
     account: Account,
     asked: mpsc::Receiver<Compared>,
 }
@@ -116,20 +118,31 @@ pub struct Inbox {
 impl Shadow {
     /// Compares this share of the calls, as the service account.
     #[must_use]
-    pub fn new(rate: f64, account: Account, definitions: usize) -> (Arc<Shadow>, Inbox) {
+    pub fn new(rate: f64, account: Account) -> (Arc<Shadow>, Inbox) {
         let (asks, asked) = mpsc::channel(WAITING);
         let shadow = Shadow {
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-            millionths: (rate.clamp(0.0, 1.0) * 1e6).round() as u64,
+            millionths: AtomicU64::new(millionths(rate)),
             calls: AtomicU64::new(0),
             asks,
-            distrusted: (0..definitions).map(|_| AtomicBool::new(false)).collect(),
+            distrusted: (0..MOST_DEFINITIONS)
+                .map(|_| AtomicBool::new(false))
+                .collect(),
             distrusts_rows: AtomicBool::new(false),
             counts: Counts::default(),
             last: Mutex::default(),
         };
-        let inbox = Inbox { account, asked };
-        (Arc::new(shadow), inbox)
+        let shadow = Arc::new(shadow);
+        let inbox = Inbox {
+            shadow: Arc::clone(&shadow),
+            account,
+            asked,
+        };
+        (shadow, inbox)
+    }
+
+    /// Compares this share of the calls from now on.
+    pub fn set_rate(&self, rate: f64) {
+        self.millionths.store(millionths(rate), Ordering::Relaxed);
     }
 
     /// How often comparisons went how.
@@ -154,8 +167,9 @@ impl Shadow {
     /// True if the call that is answered now is one to compare.
     #[must_use]
     pub fn chooses(&self) -> bool {
-        let before = self.calls.fetch_add(1, Ordering::Relaxed) * self.millionths;
-        before / 1_000_000 != (before + self.millionths) / 1_000_000
+        let millionths = self.millionths.load(Ordering::Relaxed);
+        let before = self.calls.fetch_add(1, Ordering::Relaxed) * millionths;
+        before / 1_000_000 != (before + millionths) / 1_000_000
     }
 
     /// Has an answer compared.
@@ -222,17 +236,23 @@ impl Shadow {
     }
 }
 
-/// Compares for good.
+/// Of a million calls so many.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn millionths(rate: f64) -> u64 {
+    (rate.clamp(0.0, 1.0) * 1e6).round() as u64
+}
+
+/// Compares for good, by the definitions as they are then.
 pub async fn run(
-    shadow: Arc<Shadow>,
     binlog: Arc<Binlog>,
-    definitions: &[Definition],
+    definition_of: impl Fn(DefinitionId) -> Option<Definition>,
     mut inbox: Inbox,
 ) {
+    let shadow = Arc::clone(&inbox.shadow);
     let mut kept = None;
     let mut said = None;
     while let Some(compared) = inbox.asked.recv().await {
-        let Some(definition) = compared.definition.of(definitions) else {
+        let Some(definition) = definition_of(compared.definition) else {
             continue;
         };
         if shadow.distrusts(compared.definition) {
@@ -240,7 +260,7 @@ pub async fn run(
         }
         let number = compared.definition;
         let judged = match connection(&mut kept, &inbox.account).await {
-            Ok(conn) => judge(&binlog, definition, compared, conn).await,
+            Ok(conn) => judge(&binlog, &definition, compared, conn).await,
             Err(error) => Err(error),
         };
         let went = match judged {

@@ -1,7 +1,7 @@
 //! TLS towards clients.
 
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::ServerConfig;
@@ -16,13 +16,9 @@ const CERT: &str = "tls.cert";
 const KEY: &str = "tls.key";
 const CLIENT_CA: &str = "tls.client_ca";
 
-/// What clients are shown; read anew when that is asked for.
+/// What clients are shown.
 #[derive(Debug)]
-pub struct Acceptor {
-    source: Source,
-    client_ca: Option<PathBuf>,
-    config: RwLock<Arc<ServerConfig>>,
-}
+pub struct Acceptor(Arc<ServerConfig>);
 
 #[derive(Debug)]
 enum Source {
@@ -44,32 +40,14 @@ impl Acceptor {
             _ if settings.self_signed => Source::SelfSigned,
             _ => return Ok(None),
         };
-        let client_ca = settings.client_ca.clone();
-        let config = config(&source, client_ca.as_ref())?;
-        Ok(Some(Acceptor {
-            source,
-            client_ca,
-            config: RwLock::new(config),
-        }))
+        let config = config(&source, settings.client_ca.as_ref())?;
+        Ok(Some(Acceptor(config)))
     }
 
     /// What the next client is shown.
     #[must_use]
     pub fn config(&self) -> Arc<ServerConfig> {
-        let config = self.config.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&config)
-    }
-
-    /// Reads the files again. Whoever is connected keeps what it has.
-    ///
-    /// # Errors
-    /// As [`Acceptor::new`]; then clients are shown what they were shown before.
-    pub fn reload(&self) -> Result<(), TlsError> {
-        if let Source::Files { .. } = self.source {
-            let config = config(&self.source, self.client_ca.as_ref())?;
-            *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
-        }
-        Ok(())
+        Arc::clone(&self.0)
     }
 }
 

@@ -203,7 +203,8 @@ impl CallStatement {
 
     fn names(&self, definition: &Definition, form: Form) -> bool {
         let procedure = definition.procedure(form);
-        procedure.eq_ignore_ascii_case(&self.procedure)
+        !definition.retired
+            && procedure.eq_ignore_ascii_case(&self.procedure)
             && self
                 .database
                 .as_ref()

@@ -44,6 +44,9 @@ pub struct Definition {
     pub result: ResultTable,
     /// The temporary table that the bounded call leaves behind as well.
     pub heads: HeadsTable,
+    /// The settings do not name it any more: no call is one of it, and what its calls have left in a session is still known.
+    #[serde(skip)]
+    pub retired: bool,
 }
 
 /// The table of who follows whom, one row an edge.
@@ -213,6 +216,7 @@ impl Definition {
             procedures: Procedures::default(),
             result: ResultTable::default(),
             heads: HeadsTable::default(),
+            retired: false,
         }
     }
 
@@ -233,9 +237,8 @@ impl Definition {
 
     /// Whether it may be served in this database (names compare byte by byte).
     pub fn serves(&self, database: &[u8]) -> bool {
-        self.database
-            .as_ref()
-            .is_none_or(|own| own.as_bytes() == database)
+        let own = self.database.as_ref();
+        !self.retired && own.is_none_or(|own| own.as_bytes() == database)
     }
 
     /// Checks names and limits.

@@ -155,7 +155,8 @@ impl Page {
 
     fn calls(&mut self, shared: &Shared) {
         let definitions = shared.catalogue.definitions();
-        let became = shared.counts.calls().became().into_iter().map(|it| {
+        let became = shared.counts.calls().became(definitions);
+        let became = became.into_iter().map(|it| {
             let definition = it.definition.and_then(|number| number.of(definitions));
             let definition = definition.map_or("", |definition| &definition.name);
             let labels = labels([

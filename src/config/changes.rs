@@ -1,0 +1,226 @@
+//! What differs between the settings that are in force and those that were read again.
+
+use serde::{Deserialize, Serialize};
+
+use super::Settings;
+
+/// A setting that differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// Its name, as in the settings file.
+    pub name: String,
+    /// What it was; empty: not set. A secret is not told.
+    pub before: String,
+    /// What it is.
+    pub after: String,
+}
+
+/// What became of settings that were read again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    /// These are in force.
+    pub changed: Vec<Change>,
+    /// These differ as well, and are what they were until Headwater is started again.
+    pub need_restart: Vec<Change>,
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shown = |value: &str| match value {
+            "" => "not set".to_owned(),
+            value => value.to_owned(),
+        };
+        let (before, after) = (shown(&self.before), shown(&self.after));
+        write!(f, "{}: {before} -> {after}", self.name)
+    }
+}
+
+impl Settings {
+    /// What can be put in force of settings that were read again while these are, and what differs. `relays_only`: the process was started
+    /// so, and has no memory.
+    #[must_use]
+    pub fn renewed(&self, wished: &Settings, relays_only: bool) -> (Settings, Changes) {
+        let mut next = wished.clone();
+        next.keep(self);
+        // There is nothing to accelerate with.
+        next.accelerate &= !relays_only;
+        let changes = Changes {
+            changed: differences(self, &next),
+            need_restart: differences(&next, wished),
+        };
+        (next, changes)
+    }
+
+    /// Takes from what is in force whatever the process is built upon: ports, threads, connections to the server, and memory.
+    fn keep(&mut self, now: &Settings) {
+        let Settings {
+            listen,
+            socket,
+            listen_backlog,
+            upstream,
+            service,
+            proxy_protocol,
+            upstream_tls,
+            threads,
+            freshness,
+            binlog,
+            ..
+        } = now.clone();
+        self.listen = listen;
+        self.socket = socket;
+        self.listen_backlog = listen_backlog;
+        self.upstream = upstream;
+        self.proxy_protocol = proxy_protocol;
+        self.upstream_tls = upstream_tls;
+        self.threads = threads;
+        self.freshness = freshness;
+        self.binlog = binlog;
+        self.rows.memory_bytes = now.rows.memory_bytes;
+        self.limits.sessions = now.limits.sessions;
+        self.log.format = now.log.format;
+        self.admin.listen.clone_from(&now.admin.listen);
+        self.admin.token.clone_from(&now.admin.token);
+        self.service = match (service, self.service.take()) {
+            // The same account may have another password.
+            (Some(now), Some(wished)) if now.user == wished.user => Some(wished),
+            (now, _) => now,
+        };
+    }
+}
+
+/// Each setting that differs, in the order of names.
+fn differences(before: &Settings, after: &Settings) -> Vec<Change> {
+    let (told_before, told_after) = (before.told(), after.told());
+    let value = |told: &[(String, String)], name: &str| {
+        let found = told.iter().find(|(own, _)| own == name);
+        found.map(|(_, value)| value.clone()).unwrap_or_default()
+    };
+    let mut names: Vec<&String> = told_before
+        .iter()
+        .chain(&told_after)
+        .map(|(name, _)| name)
+        .collect();
+    names.sort();
+    names.dedup();
+    let password = |settings: &Settings| {
+        let service = settings.service.as_ref();
+        service.map(|account| account.password.clone())
+    };
+    // Their values are not among what is told.
+    let secret = |name: &str| match name {
+        "service.password" => password(before) != password(after),
+        "admin.token" => before.admin.token != after.admin.token,
+        _ => false,
+    };
+    let differs = names.into_iter().filter_map(|name| {
+        let (before, after) = (value(&told_before, name), value(&told_after, name));
+        (before != after || secret(name)).then(|| Change {
+            name: name.clone(),
+            before,
+            after: match secret(name) && !after.is_empty() {
+                true => "(another one)".to_owned(),
+                false => after,
+            },
+        })
+    });
+    differs.collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::expect_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+    use crate::config::{Account, ServeFlags};
+    use crate::timeline::definition::Definition;
+
+    fn defaults() -> Settings {
+        Settings::load(&ServeFlags::default()).expect("the defaults are right")
+    }
+
+    fn told(changes: &[Change]) -> Vec<String> {
+        changes.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn settings_that_are_the_same_change_nothing() {
+        let (next, changes) = defaults().renewed(&defaults(), false);
+        assert_eq!(next, defaults());
+        assert_eq!(changes, Changes::default());
+        // Who was started to relay has to be started again.
+        let mut relaying = defaults();
+        relaying.accelerate = false;
+        let (next, changes) = relaying.renewed(&defaults(), true);
+        assert!(!next.accelerate);
+        assert_eq!(told(&changes.need_restart), ["accelerate: false -> true"]);
+    }
+
+    #[test]
+    fn each_change_is_told_by_its_name_and_what_needs_a_restart_stays() {
+        let now = defaults();
+        let mut wished = now.clone();
+        wished.limits.connect_ms = 7;
+        wished.limits.sessions = 11;
+        wished.privileges.ttl_s = 9;
+        wished.listen = "127.0.0.1:1".to_owned();
+        wished.definitions.push(Definition {
+            name: "second".to_owned(),
+            ..Definition::classic()
+        });
+        let (
+            next,
+            Changes {
+                changed,
+                need_restart,
+            },
+        ) = now.renewed(&wished, false);
+        let changed = told(&changed);
+        assert!(
+            changed.contains(&"limits.connect_ms: 10000 -> 7".to_owned()),
+            "{changed:?}"
+        );
+        assert!(
+            changed.contains(&"privileges.ttl_s: 1 -> 9".to_owned()),
+            "{changed:?}"
+        );
+        assert!(
+            changed.contains(&"definition.second.n: not set -> 20".to_owned()),
+            "{changed:?}"
+        );
+        assert_eq!(
+            told(&need_restart),
+            [
+                "limits.sessions: 10000 -> 11",
+                "listen: 127.0.0.1:3307 -> 127.0.0.1:1"
+            ]
+        );
+        assert_eq!((next.limits.sessions, next.limits.connect_ms), (10_000, 7));
+        assert_eq!(next.listen, now.listen);
+    }
+
+    #[test]
+    fn another_password_is_taken_and_not_told_and_another_user_has_to_wait() {
+        let account = |user: &str, password: &str| {
+            let (user, password) = (user.to_owned(), password.to_owned());
+            Some(Account { user, password })
+        };
+        let mut now = defaults();
+        now.service = account("headwater", "first");
+        let mut wished = now.clone();
+        wished.service = account("headwater", "second");
+        let (next, changes) = now.renewed(&wished, false);
+        assert_eq!(next.service, wished.service);
+        assert_eq!(
+            told(&changes.changed),
+            ["service.password: (set) -> (another one)"]
+        );
+        assert_eq!(changes.need_restart, []);
+        wished.service = account("other", "second");
+        let (next, changes) = now.renewed(&wished, false);
+        assert_eq!(next.service, now.service);
+        assert_eq!(changes.changed, []);
+        assert_eq!(
+            told(&changes.need_restart)[1],
+            "service.user: headwater -> other"
+        );
+    }
+}

@@ -1,0 +1,190 @@
+//! Settings are read again while clients are connected: what can be put in force is, what needs a restart is named, and a mistake changes
+//! nothing.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+use tokio::task::AbortHandle;
+
+use super::background::{discover, look};
+use super::build::{BuildError, Lasting};
+use crate::config::{Changes, LogLevel, Settings};
+use crate::feeds;
+use crate::session::current::Current;
+use crate::session::shared::Shared;
+
+/// New definitions and feeds are looked at for so long before they are in force. What is not known by then is found out when it is asked for.
+const FIRST_LOOK: Duration = Duration::from_secs(5);
+
+/// Where settings come from.
+pub trait Source: Debug + Send + Sync {
+    /// Reads them again.
+    ///
+    /// # Errors
+    /// What is wrong with them, for people.
+    fn read(&self) -> Result<Settings, String>;
+
+    /// Has the log say so much from now on.
+    fn log_at(&self, level: LogLevel);
+}
+
+/// What was done about settings that were read again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reloaded {
+    /// What differs.
+    #[serde(flatten)]
+    pub changes: Changes,
+    /// Definitions, and kept rows, that are answered again after an answer had differed.
+    pub trusted_again: usize,
+}
+
+/// Reads settings again.
+#[derive(Debug)]
+pub struct Reloads {
+    source: Option<Box<dyn Source>>,
+    current: Arc<Current>,
+    lasting: Lasting,
+    /// The process was started to relay every call.
+    relays_only: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    settings: Settings,
+    /// Looks at the tables of the feeds that are in force.
+    looking: Option<AbortHandle>,
+}
+
+impl Reloads {
+    pub(super) fn new(
+        settings: &Settings,
+        current: Arc<Current>,
+        lasting: Lasting,
+        source: Option<Box<dyn Source>>,
+    ) -> Reloads {
+        Reloads {
+            source,
+            current,
+            relays_only: lasting.relays_only(settings),
+            lasting,
+            state: Mutex::new(State {
+                settings: settings.clone(),
+                looking: None,
+            }),
+        }
+    }
+
+    /// Looks at the tables of feeds from now on.
+    pub(super) async fn look(&self, templates: Option<feeds::Inbox>) {
+        let looking = spawn_look(self.current.shared(), templates);
+        self.state.lock().await.looking = looking;
+    }
+
+    /// Ends that.
+    pub(super) async fn stop(&self) {
+        if let Some(looking) = self.state.lock().await.looking.take() {
+            looking.abort();
+        }
+    }
+
+    /// Reads the settings, certificates and keys again, and says in the log what became of them.
+    ///
+    /// # Errors
+    /// What is wrong with them. Then nothing has changed.
+    pub async fn reload(&self) -> Result<Reloaded, String> {
+        let reloaded = self.reload_quietly().await;
+        match &reloaded {
+            Ok(reloaded) => tell(reloaded),
+            Err(error) => {
+                tracing::error!("settings stay as they were: {error}");
+            }
+        }
+        reloaded
+    }
+
+    async fn reload_quietly(&self) -> Result<Reloaded, String> {
+        let source = self.source.as_ref();
+        let source = source.ok_or("settings cannot be read again here")?;
+        let mut state = self.state.lock().await;
+        let wished = source.read()?;
+        let (settings, changes) = state.settings.renewed(&wished, self.relays_only);
+        let before = self.current.shared();
+        let built = self
+            .lasting
+            .build(&settings, Some((&before, &state.settings)))
+            .map_err(|error| text(&error))?;
+        let shared = Arc::new(built.shared);
+        self.lasting.obey(&settings);
+        if settings.definitions != state.settings.definitions {
+            let _ = tokio::time::timeout(FIRST_LOOK, discover(&shared)).await;
+        }
+        if built.templates.is_some() || shared.feeds.is_none() {
+            let looking = spawn_look(Arc::clone(&shared), built.templates);
+            if let (Some(feeds), Some(_)) = (&shared.feeds, &looking) {
+                let _ = tokio::time::timeout(FIRST_LOOK, feeds.looked.notified()).await;
+            }
+            if let Some(before) = std::mem::replace(&mut state.looking, looking) {
+                before.abort();
+            }
+        }
+        source.log_at(settings.log.level);
+        self.current.replace(Arc::clone(&shared));
+        let same = |now: &Arc<feeds::Feeds>| {
+            let before = before.feeds.as_ref();
+            before.is_some_and(|before| Arc::ptr_eq(before, now))
+        };
+        if let Some(feeds) = before.feeds.as_ref()
+            && !shared.feeds.as_ref().is_some_and(same)
+        {
+            feeds.retire();
+        }
+        let trusted_again = shared.trust_again();
+        state.settings = settings;
+        Ok(Reloaded {
+            changes,
+            trusted_again,
+        })
+    }
+}
+
+fn spawn_look(shared: Arc<Shared>, templates: Option<feeds::Inbox>) -> Option<AbortHandle> {
+    let templates = templates?;
+    Some(tokio::spawn(look(shared, templates)).abort_handle())
+}
+
+fn text(error: &BuildError) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
+}
+
+fn tell(reloaded: &Reloaded) {
+    let Changes {
+        changed,
+        need_restart,
+    } = &reloaded.changes;
+    for change in changed {
+        tracing::info!("in force now: {change}");
+    }
+    for change in need_restart {
+        tracing::warn!("needs a restart, and is as it was until then: {change}");
+    }
+    if reloaded.trusted_again > 0 {
+        tracing::info!(
+            "memory is emptied; what was relayed or not kept for an answer that differed is answered and kept again"
+        );
+    }
+    tracing::info!(
+        "settings and certificates are read again: {} changed, {} need a restart",
+        changed.len(),
+        need_restart.len()
+    );
+}
