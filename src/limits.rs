@@ -8,6 +8,14 @@ use serde::{Deserialize, Serialize};
 pub struct Limits {
     /// Client connections at a time; more are refused with error 1040.
     pub sessions: usize,
+    /// Sessions of one account at a time; more are refused with error 1203. 0: as many as there are.
+    pub sessions_per_account: usize,
+    /// Sessions from one address at a time; more are refused with error 1040. 0: as many as there are.
+    pub sessions_per_address: usize,
+    /// Connections to the server that may be made at a time; further clients wait to be accepted.
+    pub connecting: usize,
+    /// Time that a client has to log in, in milliseconds; 0: as long as the server lets it.
+    pub login_ms: u64,
     /// Longest statement that is looked at, in bytes; longer ones are relayed unseen.
     pub statement_bytes: usize,
     /// Most ids and heads that an owned call may leave in a session.
@@ -51,6 +59,10 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             sessions: 10_000,
+            sessions_per_account: 0,
+            sessions_per_address: 0,
+            connecting: 256,
+            login_ms: 60_000,
             statement_bytes: 256 * 1024,
             pending_ids: 20_000,
             tail_bytes: 1024 * 1024,

@@ -107,7 +107,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             let unknown = environment()?;
             let settings = Settings::load(&flags)?;
             let level = log(settings.log);
-            for warning in unknown {
+            for warning in unknown.into_iter().chain(settings.memory_shortage()) {
                 tracing::warn!("{warning}");
             }
             tokio::runtime::Builder::new_current_thread()
@@ -145,7 +145,7 @@ fn environment() -> Result<Vec<String>, ConfigError> {
 fn settings(load: impl FnOnce() -> Result<Settings, ConfigError>) -> Option<Settings> {
     match environment().and_then(|unknown| Ok((unknown, load()?))) {
         Ok((unknown, settings)) => {
-            for warning in unknown {
+            for warning in unknown.into_iter().chain(settings.memory_shortage()) {
                 eprintln!("headwater: {warning}");
             }
             Some(settings)

@@ -1,5 +1,7 @@
 //! For how many sessions there is room: by `limits.sessions`, and by the file descriptors that the process may open.
 
+use std::path::Path;
+
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 /// A client's connection, and the server's.
@@ -18,6 +20,34 @@ pub fn raise_open_files() {
         // What cannot be raised is told of as it is.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
+}
+
+/// How many bytes of memory the process's control group may have, and those that it is in; `None`: as many as there are.
+#[must_use]
+pub fn memory_of_group() -> Option<usize> {
+    let told = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let read = |path: &Path, file: &str| {
+        let told = std::fs::read_to_string(path.join(file)).ok()?;
+        // `max`, or a number that no machine has.
+        told.trim().parse().ok().filter(|bytes| *bytes < 1 << 60)
+    };
+    let limits = told.lines().filter_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, group) = (parts.next()?, parts.next()?);
+        let (mounted, file) = match controllers {
+            "" => ("/sys/fs/cgroup", "memory.max"),
+            _ if controllers.split(',').any(|it| it == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => return None,
+        };
+        // In a container the group may be seen as the root of what is mounted.
+        let groups = Path::new(group.trim_start_matches('/')).ancestors();
+        groups
+            .filter_map(|group| read(&Path::new(mounted).join(group), file))
+            .min()
+    });
+    limits.min()
 }
 
 /// How many sessions there may be at a time, and what says so.

@@ -24,11 +24,8 @@ const LIMITS: Limits = Limits {
     max_rows: 1 << 20,
     max_bytes: 16 << 20,
 };
-/// What one may hold that is asked for to be kept in memory: the longest is a follow list of some millions.
-const LOAD_LIMITS: Limits = Limits {
-    max_rows: 8 << 20,
-    max_bytes: 64 << 20,
-};
+/// Rows that one may have that is asked for to be kept in memory.
+const LOAD_ROWS: usize = 8 << 20;
 
 /// A connection. It says good-bye when it is dropped; in the middle of an answer, once the server has given that.
 #[derive(Debug)]
@@ -37,6 +34,7 @@ pub struct Conn {
     backend: Option<Backend>,
     capabilities: Capabilities,
     seat: Option<Seat>,
+    load_bytes: usize,
     /// A question was not answered to its end.
     asked: bool,
 }
@@ -89,6 +87,7 @@ impl Conn {
         let mut conn = Conn {
             backend: Some(backend),
             capabilities: Capabilities::NONE,
+            load_bytes: account.load_bytes,
             seat: Some(seat),
             asked: true,
         };
@@ -163,7 +162,11 @@ impl Conn {
     /// # Errors
     /// As [`Self::rows_of`].
     pub async fn load(&mut self, questions: &[impl AsRef<str>]) -> Result<Vec<Rows>, AccountError> {
-        let answers = self.ask_within(questions, LOAD_LIMITS).await?;
+        let limits = Limits {
+            max_rows: LOAD_ROWS,
+            max_bytes: self.load_bytes,
+        };
+        let answers = self.ask_within(questions, limits).await?;
         answers.into_iter().map(rows).collect()
     }
 

@@ -32,6 +32,9 @@ use self::seats::Seats;
 use crate::link::is_path;
 use crate::tls::Connector;
 
+/// What an answer may hold that is asked for to be kept in memory: the longest is a follow list of some millions.
+const LOAD_BYTES: usize = 64 << 20;
+
 /// Who connects to which server, and what is said first.
 #[derive(Clone)]
 pub struct Account {
@@ -41,6 +44,8 @@ pub struct Account {
     password: Arc<RwLock<String>>,
     tls: Option<Connector>,
     session: Vec<String>,
+    /// The longest answer to a load that is read, in bytes.
+    load_bytes: usize,
     told: told::Told,
     seats: Seats,
 }
@@ -62,6 +67,7 @@ impl Account {
             password: Arc::new(RwLock::new(password.to_owned())),
             tls: tls.then(|| connector.clone()),
             session: Vec::new(),
+            load_bytes: LOAD_BYTES,
             told: told::Told::default(),
             seats: Seats::default(),
         }
@@ -83,6 +89,12 @@ impl Account {
     pub fn set_password(&self, password: &str) {
         let own = self.password.write();
         password.clone_into(&mut own.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// The same, which reads no longer answers to loads than this.
+    #[must_use]
+    pub fn loading(self, load_bytes: usize) -> Account {
+        Account { load_bytes, ..self }
     }
 
     /// The same with sessions that answer alike whatever the server's defaults: they see what is committed now, and all of it.

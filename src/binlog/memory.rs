@@ -41,6 +41,10 @@ impl Memory {
         }
     }
 
+    pub(super) fn set_budget(&mut self, memory_bytes: usize) {
+        of_each!(self, index => index.set_budget(memory_bytes));
+    }
+
     pub(super) fn position(&self) -> Position {
         of_each!(self, index => index.position())
     }

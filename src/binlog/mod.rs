@@ -251,7 +251,11 @@ impl Binlog {
             place: PlaceId(places.len()),
             ..tables
         };
-        let place = Arc::new(Place::new(tables, self.limits.memory_bytes));
+        let budget = self.budget(places.len() + 1);
+        for place in places.iter() {
+            place.set_budget(budget);
+        }
+        let place = Arc::new(Place::new(tables, budget));
         places.push(Arc::clone(&place));
         let number = place.number();
         let routes = place.tables.blind_routes();
@@ -262,6 +266,19 @@ impl Binlog {
         self.routes_changed();
         self.load(Load::Schema(place.number()));
         Some(place)
+    }
+
+    /// What each of so many timelines may take.
+    fn budget(&self, places: usize) -> usize {
+        let share = self.limits.index_bytes / places.max(1);
+        self.limits.memory_bytes.min(share)
+    }
+
+    /// What all timelines that there are may take together.
+    #[must_use]
+    pub fn most_bytes(&self) -> usize {
+        let places = self.timelines();
+        self.budget(places).saturating_mul(places)
     }
 
     /// Listens to a table that messages refer to, whatever number it bears, and tells its number. `None` beyond the most that are

@@ -1,6 +1,7 @@
 //! One timeline in one database: its index, and what is known about filling it.
 
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ pub struct Place {
     index: RwLock<Memory>,
     spans: Mutex<Spans>,
     /// So many follows are kept of a reader at most.
-    most_follows: usize,
+    most_follows: AtomicUsize,
     /// Readers who were found to have more, and when.
     long: Mutex<LruCache<u64, Instant>>,
 }
@@ -38,9 +39,16 @@ impl Place {
             index: RwLock::new(Memory::new(tables.names.key.is_some(), memory_bytes)),
             tables,
             spans: Mutex::default(),
-            most_follows: memory_bytes / FOLLOW_BYTES,
+            most_follows: AtomicUsize::new(memory_bytes / FOLLOW_BYTES),
             long: Mutex::new(LruCache::new(LONG_LISTS)),
         }
+    }
+
+    /// It takes so much memory at most from now on.
+    pub(super) fn set_budget(&self, memory_bytes: usize) {
+        let most = memory_bytes / FOLLOW_BYTES;
+        self.most_follows.store(most, Ordering::Relaxed);
+        self.index_mut().set_budget(memory_bytes);
     }
 
     /// Its number among the places.
@@ -76,7 +84,7 @@ impl Place {
 
     /// So many follows are kept of a reader at most.
     pub(super) fn most_follows(&self) -> usize {
-        self.most_follows
+        self.most_follows.load(Ordering::Relaxed)
     }
 
     /// A reader was found to follow more.

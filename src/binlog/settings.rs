@@ -55,12 +55,16 @@ impl std::fmt::Display for Freshness {
 pub struct BinlogLimits {
     /// Bytes of memory for each timeline in each database; 0: nothing is kept in memory.
     pub memory_bytes: usize,
+    /// The same for all of them together, which share it evenly.
+    pub index_bytes: usize,
     /// Everything is loaded at the start, as far as it fits.
     pub preload: bool,
     /// So many milliseconds a call waits for what it lacks to be loaded; then it is answered by lookups.
     pub wait_ms: u64,
     /// Bytes of memory for rows as the server sent them; 0: none are kept.
     pub rows_bytes: usize,
+    /// The longest answer to a load that is read, in bytes.
+    pub load_bytes: usize,
     /// Row changes that may wait until they can be read, and the most that one transaction may make.
     pub transaction_rows: usize,
     /// The longest row event of the timelines' tables that is read, in bytes: as long as a row, and as long unpacked.

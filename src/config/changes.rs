@@ -64,6 +64,8 @@ impl Settings {
             threads,
             freshness,
             binlog,
+            wished,
+            memory,
             ..
         } = now.clone();
         self.listen = listen;
@@ -75,8 +77,11 @@ impl Settings {
         self.threads = threads;
         self.freshness = freshness;
         self.binlog = binlog;
+        self.wished = wished;
+        self.memory = memory;
         self.rows.memory_bytes = now.rows.memory_bytes;
         self.limits.sessions = now.limits.sessions;
+        self.limits.connecting = now.limits.connecting;
         self.log.format = now.log.format;
         self.admin.listen.clone_from(&now.admin.listen);
         self.admin.token.clone_from(&now.admin.token);

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use super::Settings;
 use super::error::ConfigError;
+use super::memory::LEAST;
 use crate::feeds::Auto;
 use crate::link::is_path;
 use crate::session::frames::{ClientFrames, Compression};
@@ -57,9 +58,16 @@ impl Settings {
                 "memory (index.memory_bytes above 0)",
             ));
         }
+        if self.memory.limit < LEAST {
+            return Err(ConfigError::MemoryLimit {
+                value: self.memory.limit,
+                least: LEAST,
+            });
+        }
         let limits = &self.limits;
         for (limit, value, least) in [
             ("sessions", limits.sessions, 1),
+            ("connecting", limits.connecting, 1),
             (
                 "connect_ms",
                 usize::try_from(limits.connect_ms).unwrap_or(usize::MAX),

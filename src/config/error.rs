@@ -7,6 +7,17 @@ use crate::timeline::definition::DefinitionError;
 /// What is wrong with the settings, and where.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
+    /// Bytes are meant.
+    #[error(
+        "memory.limit = {value} (--memory-limit, HEADWATER_MEMORY_LIMIT) is too little: it is in bytes, and has to be {least} or more, or 0 for \
+         the lesser of 1 GiB and a quarter of the machine's memory"
+    )]
+    MemoryLimit {
+        /// What is set.
+        value: usize,
+        /// What would do.
+        least: usize,
+    },
     /// The file cannot be read.
     #[error("cannot read the settings file {path} (--config names it)")]
     Read {

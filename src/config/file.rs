@@ -7,6 +7,7 @@ use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::error::ConfigError;
+use super::memory::MemorySection;
 use super::sections::{
     Account, FeedsSection, Log, Privileges, ProxyProtocolSection, Redirects, ShadowSection,
 };
@@ -35,6 +36,7 @@ pub(super) struct File {
     pub(super) redirect_url: Redirects,
     pub(super) compression: Compression,
     pub(super) limits: Limits,
+    pub(super) memory: MemorySection,
     pub(super) index: IndexSection,
     pub(super) rows: RowsSection,
     pub(super) freshness: Freshness,

@@ -29,6 +29,10 @@ pub struct ServeFlags {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub service: ServiceFlags,
+    /// Memory for all of Headwater, in bytes; 0: the lesser of 1 GiB and a quarter of what the machine, or its control group,
+    /// has [default: 0]
+    #[arg(long, env = "HEADWATER_MEMORY_LIMIT", value_name = "BYTES")]
+    pub memory_limit: Option<usize>,
     /// Memory for each timeline in each database, in bytes; 0: none, every call is answered by lookups.
     /// Needs the service account [default: 268435456]
     #[arg(long, env = "HEADWATER_INDEX_MEMORY_BYTES", value_name = "BYTES")]

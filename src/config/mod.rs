@@ -6,6 +6,7 @@ mod environment;
 mod error;
 mod file;
 mod flags;
+pub mod memory;
 mod sections;
 mod told;
 
@@ -16,6 +17,7 @@ pub use environment::unknown_variables;
 pub use error::ConfigError;
 use file::File;
 pub use flags::{ServeFlags, ServiceFlags};
+pub use memory::MemorySection;
 pub use sections::{
     Account, FeedColumns, FeedsSection, Log, LogFormat, LogLevel, Narrow, Network, Privileges,
     ProxyProtocolSection, Redirects, ShadowSection,
@@ -68,11 +70,15 @@ pub struct Settings {
     pub log: Log,
     /// Bounds on everything that could grow (`limits`).
     pub limits: Limits,
+    /// One cap for the memory of the process (`memory.limit`), as it is in force.
+    pub memory: MemorySection,
+    /// Bounds of memory as they were wished for.
+    pub wished: BinlogLimits,
     /// When memory may answer (`freshness`).
     pub freshness: Freshness,
     /// Of which tables rows are kept (`rows`).
     pub rows: RowsSection,
-    /// Bounds of memory and of what fills it (`index`, `binlog`).
+    /// Bounds of memory and of what fills it (`index`, `binlog`), within `memory.limit`.
     pub binlog: BinlogLimits,
     /// How long a right that was seen is taken to be there (`privileges.ttl_s`).
     pub privileges: Privileges,
@@ -143,6 +149,21 @@ impl Settings {
         };
         let classic_by_default = definitions == [Definition::classic()];
         let feeds = file.feed.0;
+        let index_bytes = flags.index_memory_bytes.unwrap_or(file.index.memory_bytes);
+        let wished = BinlogLimits {
+            memory_bytes: index_bytes,
+            index_bytes,
+            preload: flags.preload || file.index.preload,
+            wait_ms: file.index.wait_ms,
+            transaction_rows: file.binlog.transaction_rows,
+            event_bytes: file.binlog.event_bytes,
+            rows_bytes: file.rows.memory_bytes,
+            load_bytes: usize::MAX,
+        };
+        let limit = match flags.memory_limit.unwrap_or(file.memory.limit) {
+            0 => memory::usual(),
+            limit => limit,
+        };
         let settings = Settings {
             listen: flags
                 .listen
@@ -180,14 +201,9 @@ impl Settings {
                 mode: flags.freshness.unwrap_or(file.freshness.mode),
                 ..file.freshness
             },
-            binlog: BinlogLimits {
-                memory_bytes: flags.index_memory_bytes.unwrap_or(file.index.memory_bytes),
-                preload: flags.preload || file.index.preload,
-                wait_ms: file.index.wait_ms,
-                transaction_rows: file.binlog.transaction_rows,
-                event_bytes: file.binlog.event_bytes,
-                rows_bytes: file.rows.memory_bytes,
-            },
+            memory: MemorySection { limit },
+            binlog: memory::within(limit, wished),
+            wished,
             rows: file.rows,
             classic_by_default,
             feeds,

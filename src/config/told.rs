@@ -34,7 +34,7 @@ impl Settings {
         let definitions = self.definitions.iter();
         let definitions = definitions.map(|it| named(&it.name, json!(it)));
         let feeds = self.feeds.iter().map(|it| named(&it.name, json!(it)));
-        let binlog = &self.binlog;
+        let binlog = &self.wished;
         json!({
             "listen": self.listen,
             "socket": self.socket,
@@ -49,6 +49,7 @@ impl Settings {
             "redirect_url": self.redirect_url,
             "compression": self.compression,
             "limits": self.limits,
+            "memory": self.memory,
             "index": {
                 "memory_bytes": binlog.memory_bytes,
                 "preload": binlog.preload,

@@ -1,5 +1,6 @@
 //! What memory holds, and its bounds.
 
+use super::process::Process;
 use crate::session::shared::Shared;
 use crate::session::table::{Cell, Table};
 
@@ -13,12 +14,21 @@ pub(super) fn memory(shared: &Shared) -> Table {
         "evicted",
         "setting",
     ]);
+    let process = Process::now(0.0);
+    table.add([
+        "process".into(),
+        Cell::Null,
+        process.resident_bytes.map_or(Cell::Null, Cell::Number),
+        shared.memory_limit.into(),
+        Cell::Null,
+        "memory.limit".into(),
+    ]);
     let Some(binlog) = &shared.binlog else {
         return table;
     };
     let [bytes, follows, authors, messages] = binlog.sizes();
     let timelines = binlog.timelines();
-    let limit = binlog.limits().memory_bytes.saturating_mul(timelines);
+    let limit = binlog.most_bytes();
     table.add([
         "timelines".into(),
         timelines.into(),

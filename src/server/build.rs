@@ -1,5 +1,6 @@
 //! Settings become what sessions share: at the start, and each time they are read again.
 
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,7 @@ use crate::session::listed::Sessions;
 use crate::session::login::Ways;
 use crate::session::login_errors::LoginErrors;
 use crate::session::own::{Overview, Shows};
+use crate::session::quota::Quota;
 use crate::session::shared::{Shared, Transport};
 use crate::session::tail::Tails;
 use crate::session::watched::Watched;
@@ -38,6 +40,8 @@ pub(super) struct Lasting {
     room: (Arc<Semaphore>, usize),
     begun: Instant,
     sessions: Arc<Sessions>,
+    accounts: Arc<Quota<Box<[u8]>>>,
+    addresses: Arc<Quota<IpAddr>>,
     counts: Arc<Counts>,
     watched: Arc<Watched>,
     advice: Arc<Advice>,
@@ -83,7 +87,7 @@ impl Lasting {
                 let (user, password) = (&named.user, &named.password);
                 Account::new(&settings.upstream, user, password, &connector)
             })
-            .map(Account::in_own_session);
+            .map(|account| account.in_own_session().loading(settings.binlog.load_bytes));
         let (binlog, changes) = account
             .clone()
             .filter(|_| settings.accelerate && settings.binlog.memory_bytes > 0)
@@ -108,6 +112,8 @@ impl Lasting {
             room: (Arc::new(Semaphore::new(room.sessions)), room.sessions),
             begun: Instant::now(),
             sessions: Arc::default(),
+            accounts: Arc::default(),
+            addresses: Arc::default(),
             counts: Arc::default(),
             watched: Arc::default(),
             advice: Arc::default(),
@@ -181,9 +187,12 @@ impl Lasting {
             accelerate: settings.accelerate,
             tally: self.tally.clone(),
             sessions: Arc::clone(&self.sessions),
+            accounts: Arc::clone(&self.accounts),
+            addresses: Arc::clone(&self.addresses),
             shows: Shows::new(show.then(|| Box::new(Tables) as Box<dyn Overview>)),
             settings: settings.told(),
             room: self.room.clone(),
+            memory_limit: settings.memory.limit,
             begun: self.begun,
             counts: Arc::clone(&self.counts),
             watched: Arc::clone(&self.watched),

@@ -27,7 +27,7 @@ use self::build::{Built, Inboxes, Lasting};
 use self::greeting::introduce;
 pub(crate) use self::greeting::{greet, has_tls, named};
 pub use self::reload::{Reloaded, Reloads, Source};
-use self::welcome::{TOO_MANY_CONNECTIONS, ends, refuse, serve, spoken_for};
+use self::welcome::{TOO_MANY_CONNECTIONS, Turn, ends, is_announced, refuse, serve, spoken_for};
 use crate::admin::{Admin, AdminSection, Seen};
 use crate::catalogue::MOST_DEFINITIONS;
 use crate::config::{ProxyProtocolSection, Settings};
@@ -320,12 +320,15 @@ impl Server {
         let comparing = tokio::spawn(compare(self.current(), self.inboxes.shadow.take()));
         self.reloads.look(self.templates.take()).await;
         tokio::pin!(stop);
+        let connecting = Arc::new(Semaphore::new(
+            self.shared().limits.connecting.min(MOST_SESSIONS),
+        ));
         let mut complained: Option<Instant> = None;
         loop {
             tokio::select! {
                 () = &mut stop => break,
-                accepted = self.listener.accept() => match accepted {
-                    Ok(client) => self.admit(client, draining.clone()),
+                (accepted, turn) = self.next(&connecting) => match accepted {
+                    Ok(client) => self.admit(client, turn, draining.clone()),
                     Err(error) => {
                         // Out of descriptors, most likely: sessions that end will free some.
                         if complained.is_none_or(|at| at.elapsed() > COMPLAINT) {
@@ -376,7 +379,13 @@ impl Server {
         }
     }
 
-    fn admit(&self, accepted: Accepted, draining: watch::Receiver<bool>) {
+    /// The next client, once there is a turn to connect to the server for it.
+    async fn next(&self, connecting: &Arc<Semaphore>) -> (io::Result<Accepted>, Turn) {
+        let turn = Turn::take(connecting).await;
+        (self.listener.accept().await, turn)
+    }
+
+    fn admit(&self, accepted: Accepted, mut turn: Turn, draining: watch::Receiver<bool>) {
         let Accepted { socket, source } = accepted;
         let Ok(permit) = Arc::clone(&self.sessions).try_acquire_owned() else {
             let message = self.room.refusal();
@@ -395,6 +404,10 @@ impl Server {
             let mut client = Link::new(socket);
             let span = || span(source, None, None);
             let limit = Duration::from_millis(current.shared().limits.connect_ms);
+            if is_announced(ends, &proxy_protocol) {
+                // It has a time of its own for what it says first.
+                turn.give_back();
+            }
             let spoken =
                 tokio::time::timeout(limit, spoken_for(&mut client, ends, &proxy_protocol));
             match spoken.await {
@@ -402,7 +415,8 @@ impl Server {
                     let header = proxy_header::header(proxy_protocol.send, ends);
                     let source = ends.map(|(source, _)| source).or(source);
                     let session = (client, source, begun);
-                    serve(session, &header, &upstream, &current, draining).await;
+                    let server = (&*upstream, &*header, turn.again().await);
+                    serve(session, server, &current, draining).await;
                 }
                 // A balancer that looks whether somebody is there.
                 Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {}

@@ -1,11 +1,11 @@
 //! One client that has come: whom it speaks for, its connection to the server, or why it has none.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::backend::Backend;
 use crate::config::ProxyProtocolSection;
@@ -13,6 +13,7 @@ use crate::link::{Link, Socket, proxy_header};
 use crate::reach::Upstream;
 use crate::room::{full_of_files, is_out_of_files};
 use crate::session::current::Current;
+use crate::session::quota::Taken;
 use crate::session::state::Session;
 use crate::wire::frame;
 use crate::wire::response::ErrPacket;
@@ -22,6 +23,36 @@ use crate::wire::response::ErrPacket;
 const CANNOT_CONNECT: u16 = 1429;
 /// ER_CON_COUNT_ERROR.
 pub(super) const TOO_MANY_CONNECTIONS: u16 = 1040;
+
+/// A turn to connect to the server: so many connections are made at a time.
+pub(super) struct Turn {
+    turns: Arc<Semaphore>,
+    taken: Option<OwnedSemaphorePermit>,
+}
+
+impl Turn {
+    /// Waits for one.
+    pub(super) async fn take(turns: &Arc<Semaphore>) -> Turn {
+        let turns = Arc::clone(turns);
+        let turn = Turn { turns, taken: None };
+        turn.again().await
+    }
+
+    pub(super) fn give_back(&mut self) {
+        self.taken = None;
+    }
+
+    /// Waits for one, where it was given back.
+    pub(super) async fn again(self) -> Turn {
+        let Turn { turns, taken } = self;
+        let taken = match taken {
+            Some(taken) => Some(taken),
+            // They are never closed.
+            None => Arc::clone(&turns).acquire_owned().await.ok(),
+        };
+        Turn { turns, taken }
+    }
+}
 
 pub(super) type Ends = Option<(SocketAddr, SocketAddr)>;
 
@@ -37,6 +68,11 @@ pub(super) fn ends(
     Some((source?, socket.local_addr().ok()??))
 }
 
+/// True where a connection begins with whom it speaks for.
+pub(super) fn is_announced(ends: Ends, settings: &ProxyProtocolSection) -> bool {
+    ends.is_some_and(|(source, _)| settings.trusts(source.ip()))
+}
+
 /// Whom a connection speaks for, and what it has said behind that: who is trusted with it says so first.
 pub(super) async fn spoken_for(
     client: &mut Link,
@@ -44,7 +80,7 @@ pub(super) async fn spoken_for(
     settings: &ProxyProtocolSection,
 ) -> io::Result<(Ends, Vec<u8>)> {
     match ends {
-        Some((source, destination)) if settings.trusts(source.ip()) => {
+        Some((source, destination)) if is_announced(ends, settings) => {
             let (told, begun) = proxy_header::read(client).await?;
             Ok((Some((told.unwrap_or(source), destination)), begun))
         }
@@ -55,11 +91,14 @@ pub(super) async fn spoken_for(
 /// Gives a client a connection to the server, and moves its bytes until either ends.
 pub(super) async fn serve(
     (mut client, source, begun): (Link, Option<SocketAddr>, Vec<u8>),
-    header: &[u8],
-    upstream: &Upstream,
+    (upstream, header, turn): (&Upstream, &[u8], Turn),
     current: &Arc<Current>,
     draining: watch::Receiver<bool>,
 ) {
+    let from = match place_of(source, current) {
+        Ok(from) => from,
+        Err(message) => return refuse(&mut client, TOO_MANY_CONNECTIONS, &message).await,
+    };
     let address = upstream.address.as_str();
     let limit = Duration::from_millis(current.shared().limits.connect_ms);
     let dialled = async {
@@ -67,10 +106,12 @@ pub(super) async fn serve(
         backend.link.send(header)?;
         Ok::<_, io::Error>(backend)
     };
-    match dialled.await {
+    let dialled = dialled.await;
+    drop(turn);
+    match dialled {
         Ok(backend) => {
             upstream.answers();
-            let session = Session::new(client, source, begun, backend, current);
+            let session = Session::new(client, source, begun, backend, current, from);
             Box::pin(session.run(draining)).await;
         }
         Err(error) if is_out_of_files(&error) => {
@@ -84,6 +125,25 @@ pub(super) async fn serve(
             refuse(&mut client, CANNOT_CONNECT, &message).await;
         }
     }
+}
+
+/// A place among those of an address, where these are limited; or what is said where there is none.
+fn place_of(
+    source: Option<SocketAddr>,
+    current: &Current,
+) -> Result<Option<Taken<IpAddr>>, String> {
+    let shared = current.shared();
+    let most = shared.limits.sessions_per_address;
+    let Some(source) = source.filter(|_| most > 0) else {
+        return Ok(None);
+    };
+    let address = source.ip().to_canonical();
+    let place = shared.addresses.take(address, most);
+    place.map(Some).ok_or_else(|| {
+        format!(
+            "Too many connections: {address} already has {most} in Headwater (limits.sessions_per_address = {most})"
+        )
+    })
 }
 
 /// An ERR in place of the greeting. Servers send no SQLSTATE there, since nothing is agreed on yet.

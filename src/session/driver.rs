@@ -20,8 +20,12 @@ use super::machine::{ClientStep, Doing, ServerStep};
 use super::state::{Ended, Inbound, Session};
 use super::who::log_in;
 use crate::link::release;
-use crate::wire::frame::HEADER_BYTES;
+use crate::wire::command::Command;
+use crate::wire::frame::{self, HEADER_BYTES};
+use crate::wire::response::ErrPacket;
 
+/// ER_TOO_MANY_USER_CONNECTIONS.
+const TOO_MANY_USER_CONNECTIONS: u16 = 1203;
 /// Bytes read at a time; one buffer a thread, shared by its sessions.
 const SCRATCH_BYTES: usize = 64 * 1024;
 
@@ -36,6 +40,7 @@ enum Ready {
     ClientRoom,
     ServerRoom,
     Stalled,
+    Unknown,
     Alarm,
 }
 
@@ -219,6 +224,7 @@ impl Session {
                 Ok(())
             }
             Ready::Stalled => self.look_at_stalled(),
+            Ready::Unknown => self.login_took_too_long(),
             Ready::Alarm => Ok(()),
         }
     }
@@ -234,6 +240,11 @@ impl Session {
         // First, so that no command is begun behind it.
         if alarm.poll(context).is_ready() {
             return Poll::Ready(Ok(Ready::Alarm));
+        }
+        if let Some(until) = &mut self.login_until
+            && until.as_mut().poll(context).is_ready()
+        {
+            return Poll::Ready(Ok(Ready::Unknown));
         }
         let (client, server) = (&self.client, &self.backend.link);
         let read_client = match self.inbound {
@@ -368,6 +379,9 @@ impl Session {
         while let Some(rest) = bytes.get(passed..).filter(|rest| !rest.is_empty()) {
             self.count_as_directly(rest);
             let step = self.machine.server(rest);
+            if self.logs_in && self.machine.commands().is_some() {
+                self.take_place_of_account(rest)?;
+            }
             self.spread();
             self.note_ended();
             match step {
@@ -437,6 +451,47 @@ impl Session {
             let rights = catalogue.definer_rights(place.definition, &place.database);
             rights.run_was_denied(place.form);
         }
+    }
+
+    /// Its login has ended well, unless there are as many sessions of this account as there may be.
+    fn take_place_of_account(&mut self, end: &[u8]) -> Result<(), Ended> {
+        self.login_until = None;
+        let most = self.shared.limits.sessions_per_account;
+        let Some(account) = self.machine.account().filter(|_| most > 0) else {
+            return Ok(());
+        };
+        let place = self.shared.accounts.take(account.into(), most);
+        if place.is_some() {
+            self.of_account = place;
+            return Ok(());
+        }
+        let name = String::from_utf8_lossy(account).into_owned();
+        let error = ErrPacket {
+            code: TOO_MANY_USER_CONNECTIONS,
+            sqlstate: Some(*b"42000"),
+            message: format!(
+                "User {name} already has {most} sessions in Headwater (limits.sessions_per_account = {most})"
+            )
+            .into_bytes(),
+        };
+        let (mut payload, mut packet) = (Vec::new(), Vec::new());
+        error.write(&mut payload);
+        let seq = end.get(HEADER_BYTES - 1).copied().unwrap_or_default();
+        frame::encode(seq, &payload, &mut packet);
+        self.tell_client(&packet)?;
+        // The server has let it in, and shall not take this for a connection that broke.
+        let quit = frame::opening(&[Command::Quit.byte()]);
+        let _ = self.backend.link.send(&quit);
+        Err(Ended::Refused)
+    }
+
+    /// The client has had its time.
+    fn login_took_too_long(&mut self) -> Result<(), Ended> {
+        self.login_until = None;
+        let limit_ms = self.shared.limits.login_ms;
+        let ended = Ended::Unknown { limit_ms };
+        log_in!(self.span(), INFO, "a session ended: {ended}");
+        Err(ended)
     }
 
     /// Looks how a login has ended.

@@ -35,7 +35,7 @@ impl Session {
             Ended::Refused => return self.last_words(false).await,
             // It had its time.
             Ended::Stalled { .. } => return,
-            Ended::Client | Ended::Drained => {}
+            Ended::Client | Ended::Drained | Ended::Unknown { .. } => {}
         }
         let rest = async {
             let _ = self.client.cleared().await;

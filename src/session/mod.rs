@@ -18,6 +18,7 @@ mod memory;
 mod overlooked;
 pub mod own;
 mod owned;
+pub mod quota;
 mod secure;
 mod settle;
 pub mod shared;

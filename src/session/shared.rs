@@ -1,5 +1,6 @@
 //! What all sessions share: the settings that are in force, and what is known and counted by all. See [`super::current`].
 
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use super::listed::Sessions;
 use super::login::Ways;
 use super::login_errors::LoginErrors;
 use super::own::Shows;
+use super::quota::Quota;
 use super::tail::Tails;
 use super::watched::Watched;
 use crate::binlog::Binlog;
@@ -56,8 +58,14 @@ pub struct Shared {
     pub shows: Shows,
     /// Settings as they are in force, by their names; secrets are left out.
     pub settings: Vec<(String, String)>,
+    /// Sessions by the account that logged in, where that is limited.
+    pub accounts: Arc<Quota<Box<[u8]>>>,
+    /// Sessions by the address that they come from, where that is limited.
+    pub addresses: Arc<Quota<IpAddr>>,
     /// Room for sessions, and how much of it there is at most.
     pub room: (Arc<Semaphore>, usize),
+    /// What all memory of the process is held to, in bytes.
+    pub memory_limit: usize,
     /// When the process began to serve.
     pub begun: Instant,
     /// Counters.

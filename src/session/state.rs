@@ -2,9 +2,12 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::time::{Sleep, sleep};
 use tracing::Span;
 
 use super::counts::Event;
@@ -12,6 +15,7 @@ use super::current::Current;
 use super::listed::Listed;
 use super::machine::{self, Machine};
 use super::ownership::{ProcedurePlace, Want};
+use super::quota::Taken;
 use super::shared::Shared;
 use super::stall::Stall;
 use super::who;
@@ -39,6 +43,12 @@ pub enum Ended {
     /// The client was told why it cannot go on.
     #[error("the client was refused")]
     Refused,
+    /// The client did not log in.
+    #[error("its client did not log in within limits.login_ms = {limit_ms}")]
+    Unknown {
+        /// In milliseconds.
+        limit_ms: u64,
+    },
     /// The client did not take what waited for it.
     #[error("its client did not take what waited for it within limits.{limit} = {limit_ms}")]
     Stalled {
@@ -132,6 +142,13 @@ pub struct Session {
     pub(super) holding: bool,
     /// The login has not ended, as far as was looked.
     pub(super) logs_in: bool,
+    /// By when its client has to have logged in, until it has.
+    pub(super) login_until: Option<Pin<Box<Sleep>>>,
+    /// Its place among those of its account, where these are limited.
+    pub(super) of_account: Option<Taken<Box<[u8]>>>,
+    /// The same of its address.
+    #[expect(dead_code, reason = "it is held")]
+    of_address: Option<Taken<IpAddr>>,
     /// Where those who watch see it.
     pub(super) listed: Arc<Listed>,
     pub(super) stall: Stall,
@@ -157,7 +174,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session whose two connections stand. Its client has that address, if not the socket, and has said `client_in` already.
+    /// A session whose two connections stand. Its client has that address, if not the socket, and has said `client_in` already; `from`: its
+    /// place among those of the address.
     #[must_use]
     pub fn new(
         client: Link,
@@ -165,8 +183,10 @@ impl Session {
         client_in: Vec<u8>,
         backend: Backend,
         current: &Arc<Current>,
+        from: Option<Taken<IpAddr>>,
     ) -> Self {
         let (shared, generation) = current.with_generation();
+        let login_ms = shared.limits.login_ms;
         shared.counts.add(Event::Session);
         let listed = shared.sessions.enter(source);
         let limits = machine::Limits {
@@ -197,6 +217,9 @@ impl Session {
             inbound: Inbound::Open,
             holding: false,
             logs_in: true,
+            login_until: (login_ms > 0).then(|| Box::pin(sleep(Duration::from_millis(login_ms)))),
+            of_account: None,
+            of_address: from,
             listed,
             stall: Stall::default(),
             long_rows: LongRows::Read,

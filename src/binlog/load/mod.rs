@@ -371,7 +371,7 @@ impl Loader {
                 .add_readers(place.number(), pages, full, Instant::now());
             if let Some(progress) = progress {
                 let full = full && !readers.is_empty();
-                let memory_bytes = self.binlog.limits.memory_bytes;
+                let memory_bytes = self.binlog.budget(self.binlog.timelines());
                 say(place, progress, full.then_some(memory_bytes));
             }
         }
@@ -456,7 +456,7 @@ fn say(place: &Place, progress: Progress, full: Option<usize>) {
     };
     let [bytes, follows, authors, ids] = place.index().sizes();
     let end = full.map_or_else(String::new, |bytes| {
-        format!("; then memory was full (index.memory_bytes = {bytes}), of {of} readers")
+        format!("; then its memory was full ({bytes} bytes, by index.memory_bytes and memory.limit), of {of} readers")
     });
     tracing::info!(
         "preload of {database}: {done} readers, {follows} follows, {authors} authors, {ids} ids, {:.0} MiB in {:.1} s{end}",

@@ -221,10 +221,7 @@ impl Page {
         self.one(CONTRADICTIONS, binlog.map(|binlog| binlog.contradictions()));
         let sizes = binlog.map(|binlog| (binlog.timelines(), binlog.sizes()));
         self.one(INDEX, sizes.map(|(_, [bytes, ..])| bytes as u64));
-        let limit = binlog.zip(sizes).map(|(binlog, (timelines, _))| {
-            (binlog.limits().memory_bytes as u64).saturating_mul(timelines as u64)
-        });
-        self.one(INDEX_LIMIT, limit);
+        self.one(INDEX_LIMIT, binlog.map(|binlog| binlog.most_bytes() as u64));
         let entries = sizes
             .into_iter()
             .flat_map(|(timelines, [_, follows, authors, messages])| {

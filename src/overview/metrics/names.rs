@@ -204,7 +204,7 @@ pub(super) const INDEX_LIMIT: Metric = measured(
     Gauge,
     Bytes,
     &[],
-    "What it may grow to with as many timelines as there are now (index.memory_bytes each)",
+    "What it may grow to with as many timelines as there are now (index.memory_bytes each, within memory.limit)",
 );
 pub(super) const INDEX_ENTRIES: Metric = metric(
     "headwater_index_entries",
@@ -225,7 +225,7 @@ pub(super) const ROWS_LIMIT: Metric = measured(
     Gauge,
     Bytes,
     &[],
-    "What it may grow to (rows.memory_bytes)",
+    "What it may grow to (rows.memory_bytes, within memory.limit)",
 );
 pub(super) const ROWS_MESSAGES: Metric = metric(
     "headwater_rows_messages",

@@ -155,6 +155,12 @@ impl<I: Item> Index<I> {
         }
     }
 
+    /// From now on it holds about so many bytes at most.
+    pub fn set_budget(&mut self, memory_bytes: usize) {
+        self.budget = memory_bytes;
+        self.shrink();
+    }
+
     /// What is known is the server's state here.
     #[must_use]
     pub fn position(&self) -> Position {

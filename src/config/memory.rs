@@ -1,0 +1,152 @@
+//! One cap for the memory of the process (`memory.limit`), divided by use.
+
+use serde::{Deserialize, Serialize};
+
+use super::Settings;
+use crate::binlog::BinlogLimits;
+
+/// The settings file's section `memory`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MemorySection {
+    /// Bytes for all of Headwater; 0: [`usual`].
+    pub limit: usize,
+}
+
+/// Less holds nothing of any use, and is a slip of the pen: bytes are meant, not mebibytes.
+pub(super) const LEAST: usize = 32 << 20;
+/// However large the machine is.
+const USUAL: usize = 1 << 30;
+/// The longest answer to a load that is read.
+const LOAD_BYTES: usize = 64 << 20;
+
+/// What is taken where the settings name no limit: the lesser of 1 GiB and a quarter of what the machine, or the control group, has.
+#[must_use]
+pub fn usual() -> usize {
+    let all = [machine(), crate::room::memory_of_group()];
+    let all = all.into_iter().flatten().min();
+    all.map_or(USUAL, |all| (all / 4).clamp(LEAST, USUAL))
+}
+
+fn machine() -> Option<usize> {
+    let told = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = told
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: usize = line.split_whitespace().next()?.parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// Bounds as they were wished for, made to fit: a quarter is for sessions and what is held for a moment, the rest for the index and for kept
+/// rows, which share it as they were wished to where both do not fit.
+#[must_use]
+pub fn within(limit: usize, wished: BinlogLimits) -> BinlogLimits {
+    let kept = limit - limit / 4;
+    let both = wished.memory_bytes.saturating_add(wished.rows_bytes);
+    let rows_bytes = match both <= kept {
+        true => wished.rows_bytes,
+        false => share(kept, wished.rows_bytes, both),
+    };
+    let index_bytes = kept - rows_bytes;
+    BinlogLimits {
+        memory_bytes: wished.memory_bytes.min(index_bytes),
+        index_bytes,
+        rows_bytes,
+        // Two loads go on at a time.
+        load_bytes: LOAD_BYTES.min(limit / 16),
+        event_bytes: wished.event_bytes.min(limit / 8),
+        ..wished
+    }
+}
+
+/// Of `all` what `part` is of `both`.
+fn share(all: usize, part: usize, both: usize) -> usize {
+    let share = (all as u128) * (part as u128) / (both.max(1) as u128);
+    usize::try_from(share).unwrap_or(all).min(all)
+}
+
+impl Settings {
+    /// What does not fit into `memory.limit`, and the way out.
+    #[must_use]
+    pub fn memory_shortage(&self) -> Option<String> {
+        shortage(self.memory.limit, &self.wished, &self.binlog)
+    }
+}
+
+fn shortage(limit: usize, wished: &BinlogLimits, got: &BinlogLimits) -> Option<String> {
+    let cut: Vec<String> = [
+        ("index.memory_bytes", wished.memory_bytes, got.memory_bytes),
+        ("rows.memory_bytes", wished.rows_bytes, got.rows_bytes),
+        ("binlog.event_bytes", wished.event_bytes, got.event_bytes),
+    ]
+    .into_iter()
+    .filter(|(_, wished, got)| got < wished)
+    .map(|(name, wished, got)| format!("{name} = {wished} is held to {got}"))
+    .collect();
+    (!cut.is_empty()).then(|| {
+        format!(
+            "memory.limit = {limit} (--memory-limit, HEADWATER_MEMORY_LIMIT) leaves less than these ask for: {}. Raise it, or lower them",
+            cut.join(", ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    fn wished(index: usize, rows: usize) -> BinlogLimits {
+        BinlogLimits {
+            memory_bytes: index,
+            index_bytes: index,
+            preload: false,
+            wait_ms: 1_000,
+            rows_bytes: rows,
+            load_bytes: 64 * MIB,
+            transaction_rows: 200_000,
+            event_bytes: 65 * MIB,
+        }
+    }
+
+    #[test]
+    fn what_is_usual_fits_a_gibibyte_and_shares_less() {
+        let usual = wished(256 * MIB, 256 * MIB);
+        let got = within(1 << 30, usual);
+        assert_eq!((got.memory_bytes, got.rows_bytes), (256 * MIB, 256 * MIB));
+        assert_eq!((got.event_bytes, got.load_bytes), (65 * MIB, 64 * MIB));
+        // More timelines share the rest.
+        assert_eq!(got.index_bytes, 512 * MIB);
+        assert_eq!(shortage(1 << 30, &usual, &got), None);
+        let got = within(256 * MIB, usual);
+        assert_eq!((got.memory_bytes, got.rows_bytes), (96 * MIB, 96 * MIB));
+        let told = shortage(256 * MIB, &usual, &got).unwrap_or_default();
+        assert!(
+            told.contains("index.memory_bytes = 268435456 is held to 100663296"),
+            "{told}"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn all_uses_together_fit(
+            limit in LEAST..1 << 40,
+            index in 0_usize..1 << 42,
+            rows in 0_usize..1 << 42,
+        ) {
+            let wished = wished(index, rows);
+            let got = within(limit, wished);
+            let moment = 2 * got.load_bytes + got.event_bytes;
+            prop_assert!(got.index_bytes + got.rows_bytes + moment <= limit);
+            prop_assert!(got.memory_bytes <= index && got.rows_bytes <= rows);
+            prop_assert!(got.memory_bytes <= got.index_bytes);
+            // What fits is had.
+            if index + rows <= limit - limit / 4 {
+                prop_assert_eq!((got.memory_bytes, got.rows_bytes), (index, rows));
+            }
+        }
+    }
+}
