@@ -13,6 +13,9 @@ pub const INDEX_CONNECTIONS: usize = 8;
 /// Resident memory of an idle session, in KiB.
 pub const IDLE_KIB: f64 = 24.0;
 
+/// Timelines a second while somebody looks in at the admin port, by those while nobody does.
+pub const SCRAPED: f64 = 0.99;
+
 /// Resident memory of everything that is kept in memory, for each id and each follow, in bytes.
 pub const INDEX_BYTES: f64 = 16.0;
 

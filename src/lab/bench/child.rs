@@ -58,7 +58,9 @@ impl Proxy {
         command.args(["--log-level", "info", "--log-format", "text"]);
         // What the bench was told must not turn one of its two kinds into the other.
         command.env_remove("HEADWATER_RELAY_ONLY");
-        command.args(["--admin-listen", ""]);
+        if !more.contains(&"--admin-listen") {
+            command.args(["--admin-listen", ""]);
+        }
         command.env_remove("HEADWATER_SERVICE_PASSWORD_FILE");
         command.args(more);
         if let Some(user) = &flags.service.service_user {

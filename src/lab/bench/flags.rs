@@ -103,6 +103,10 @@ pub struct BenchFlags {
     #[arg(long, value_name = "USERS", num_args = 0..=1, default_missing_value = "400",
           value_parser = clap::value_parser!(u32).range(50..=10_000))]
     pub push: Option<u32>,
+    /// Measure what it costs that somebody looks in: timelines from memory while the admin port is asked for /metrics ten times a second, and
+    /// for what the page shows, by timelines while it is not. Needs a service account
+    #[arg(long, requires = "service_user", conflicts_with = "proxy")]
+    pub admin: bool,
     /// The server's process, where it runs on this machine: what it spends on each answer is measured too
     #[arg(long, value_name = "PID")]
     pub server_pid: Option<u32>,

@@ -110,8 +110,9 @@ pub fn full(flags: &BenchFlags) -> Result<Option<Full>, BenchError> {
     let none = Proxy::start(flags, &["--index-memory-bytes", "0"])?;
     let before = resident_bytes(none.pid())?;
     drop(none);
-    let most = MEMORY.to_string();
-    let proxy = Proxy::start(flags, &["--preload", "--index-memory-bytes", &most])?;
+    let (most, limit) = (MEMORY.to_string(), (2 * MEMORY).to_string());
+    let all = ["--index-memory-bytes", &most, "--memory-limit", &limit];
+    let proxy = Proxy::start(flags, &[&["--preload"], &all[..]].concat())?;
     // "preload of <database>: <n> readers, <n> follows, <n> authors, <n> ids, ..."
     let done = format!("preload of {}: ", flags.database);
     let begun = Instant::now();

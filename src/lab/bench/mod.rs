@@ -24,6 +24,7 @@ pub mod own_database;
 pub mod push;
 pub mod report;
 pub mod run;
+pub mod scraped;
 pub mod shapes;
 pub mod slice;
 pub mod spent;

@@ -12,6 +12,7 @@ use super::data::{Data, Page, Server};
 use super::flags::BenchFlags;
 use super::memory::{Full, Idle};
 use super::push::Push;
+use super::scraped::Scraped;
 use super::shapes::Shapes;
 use super::targets::{Measured, Target, targets};
 use super::writes::Writes;
@@ -57,6 +58,8 @@ pub struct Extras {
     pub full: Option<Full>,
     /// Readers and writers together: `--writes`.
     pub writes: Option<Writes>,
+    /// What it costs that somebody looks in: `--admin`.
+    pub scraped: Option<Scraped>,
     /// The push model beside the pull model: `--push`.
     pub push: Option<Push>,
     /// SELECTs of feeds in every shape: `--shapes`.
@@ -138,6 +141,7 @@ impl Report {
             idle: extras.idle.as_ref(),
             full: extras.full.as_ref(),
             writes: extras.writes.as_ref(),
+            scraped: extras.scraped.as_ref(),
             push: extras.push.as_ref(),
         };
         Report {

@@ -7,7 +7,7 @@ use super::flags::BenchFlags;
 use super::login::Account;
 use super::report::{Extras, Machine, Report};
 use super::way::Route;
-use super::{BenchError, Stop, memory, push, shapes, writes};
+use super::{BenchError, Stop, memory, push, scraped, shapes, writes};
 use crate::lab::feed::FEED;
 
 /// Measures everything; blocks.
@@ -75,6 +75,10 @@ pub fn run(flags: &BenchFlags, data: Data, stop: &Stop) -> Result<Report, BenchE
         _ => None,
     };
     let said = crew.dismiss();
+    let scraped = match pages.first() {
+        Some(page) if flags.admin => Some(scraped::measure(flags, &account, &page.tasks, stop)?),
+        _ => None,
+    };
     let push = match flags.push {
         Some(users) => {
             let (push, found) = push::measure(flags, users, &account, stop)?;
@@ -102,6 +106,7 @@ pub fn run(flags: &BenchFlags, data: Data, stop: &Stop) -> Result<Report, BenchE
             idle,
             full,
             writes,
+            scraped,
             push,
             shapes,
         },

@@ -5,6 +5,7 @@ use std::fmt::{self, Write};
 use super::aims::Source;
 use super::push::{Model, Push};
 use super::report::Report;
+use super::scraped::{CONNECTIONS, Scraped};
 use super::shapes::Shapes;
 use super::targets::{Aim, Bound};
 use super::writes::{PER_SECOND, Writes};
@@ -53,6 +54,9 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
     cells(report, out)?;
     if let Some(writes) = &report.extras.writes {
         together(writes, out)?;
+    }
+    if let Some(looked) = &report.extras.scraped {
+        scraped(looked, out)?;
     }
     if let Some(shapes) = &report.extras.shapes {
         feeds(shapes, out)?;
@@ -164,6 +168,32 @@ fn together(writes: &Writes, out: &mut String) -> fmt::Result {
         writes.database,
         writes.compared
     )
+}
+
+fn scraped(looked: &Scraped, out: &mut String) -> fmt::Result {
+    writeln!(
+        out,
+        "\n{CONNECTIONS} connections ask for timelines from memory, and {} answers at the admin port meanwhile\n{:<33}{:>9}{:>10}{:>10}{:>14}",
+        looked.scrapes, "", "rate/s", "p50 us", "p99 us", "processor us"
+    )?;
+    for (what, figures, spent) in [
+        ("nobody looks in", looked.alone, looked.alone_us),
+        (
+            "/metrics 10 times a second",
+            looked.scraped,
+            looked.scraped_us,
+        ),
+    ] {
+        writeln!(
+            out,
+            "{what:<33}{:>9}{:>10}{:>10}{:>14}",
+            thousands(figures.rate),
+            thousands(figures.p50_us as f64),
+            thousands(figures.p99_us as f64),
+            spent.map_or("-".to_owned(), |us| format!("{us:.2}")),
+        )?;
+    }
+    Ok(())
 }
 
 fn feeds(shapes: &Shapes, out: &mut String) -> fmt::Result {

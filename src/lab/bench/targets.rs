@@ -2,12 +2,13 @@
 
 use serde::Serialize;
 
-use super::aims::{Aims, CONNECTIONS, IDLE_KIB, INDEX_BYTES, RELAY, Source};
+use super::aims::{Aims, CONNECTIONS, IDLE_KIB, INDEX_BYTES, RELAY, SCRAPED, Source};
 use super::cell::{Cell, quotient};
 use super::data::Page;
 use super::depth::Depth;
 use super::memory::{Full, Idle};
 use super::push::Push;
+use super::scraped::Scraped;
 use super::way::{Form, Route, Way};
 use super::writes::{PER_SECOND, READERS, Writes};
 
@@ -59,6 +60,8 @@ pub struct Measured<'a> {
     pub full: Option<&'a Full>,
     /// Readers and writers together.
     pub writes: Option<&'a Writes>,
+    /// What it costs that somebody looks in.
+    pub scraped: Option<&'a Scraped>,
     /// The push model beside the pull model.
     pub push: Option<&'a Push>,
 }
@@ -84,6 +87,7 @@ pub fn targets(measured: &Measured<'_>, source: Source, mariadb: bool) -> Vec<Ta
     targets.extend(push(measured.push, &aims));
     targets.extend(server(measured.cells, &aims));
     targets.extend(writes(measured.writes, &aims));
+    targets.extend(measured.scraped.map(scraped));
     targets.extend(idle(measured.idle));
     if source == Source::Index {
         targets.push(full(measured.full));
@@ -233,6 +237,18 @@ fn writes(writes: Option<&Writes>, aims: &Aims) -> Vec<Target> {
     vec![inserts, late]
 }
 
+fn scraped(scraped: &Scraped) -> Target {
+    Target {
+        figure: "CALL + tail, while the admin port is asked / while not".to_owned(),
+        unit: "",
+        measured: Some(scraped.ratio()),
+        aim: Some(Aim {
+            bound: Bound::AtLeast,
+            target: SCRAPED,
+        }),
+    }
+}
+
 fn idle(idle: Option<&Idle>) -> Vec<Target> {
     [
         (
@@ -325,6 +341,7 @@ mod tests {
                 bytes_each: 16.0,
             }),
             writes: None,
+            scraped: None,
             push: None,
         };
         let rest = [None, Some(true), Some(false)];
@@ -361,6 +378,7 @@ mod tests {
             idle: None,
             full: None,
             writes: None,
+            scraped: None,
             push: None,
         };
         let shown: Vec<_> = targets(&measured, Source::Index, false)
