@@ -2,11 +2,13 @@
 
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
 use headwater::config::{ConfigError, Log, LogFormat, LogLevel, ServeFlags, Settings};
 use headwater::discover::DiscoverFlags;
+use headwater::logging::{Messages, Throttle};
 use headwater::server::Server;
 use headwater::systemd;
 use headwater::tls::Acceptor;
@@ -14,6 +16,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// A MySQL proxy that gives pull-model timelines the read speed of push ones.
 ///
@@ -88,7 +92,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Serve(flags) => {
             let unknown = environment()?;
             let settings = Settings::load(&flags)?;
-            log(settings.log);
+            let messages = log(settings.log);
             for warning in unknown {
                 tracing::warn!("{warning}");
             }
@@ -96,16 +100,18 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                 .enable_all()
                 .build()
                 .context("cannot start the runtime")?
-                .block_on(serve(&settings))?;
+                .block_on(serve(&settings, &messages))?;
+            messages.say_rest();
         }
         Command::Check(flags) => return check(&flags),
         Command::Discover(flags) => return discover(&flags),
         Command::Lab(command) => {
-            log(Log {
+            let messages = log(Log {
                 level: LogLevel::Warn,
                 ..Log::default()
             });
-            runtime(1)?.block_on(headwater::lab::run(command))?;
+            let ended = runtime(1)?.block_on(said(&messages, headwater::lab::run(command)));
+            ended?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -159,10 +165,10 @@ fn discover(flags: &DiscoverFlags) -> anyhow::Result<ExitCode> {
     let Some(settings) = settings(|| flags.settings()) else {
         return Ok(ExitCode::from(BAD_USAGE));
     };
-    log(settings.log);
+    let messages = log(settings.log);
     let mut report = String::new();
     let found = headwater::discover::run(&settings, flags.source(), &mut report);
-    let found = runtime(1)?.block_on(found);
+    let found = runtime(1)?.block_on(said(&messages, found));
     let _ = std::io::stdout().write_all(report.as_bytes());
     found?;
     Ok(ExitCode::SUCCESS)
@@ -176,17 +182,23 @@ fn runtime(threads: usize) -> anyhow::Result<tokio::runtime::Runtime> {
         .context("cannot start the runtime")
 }
 
-async fn serve(settings: &Settings) -> anyhow::Result<()> {
+async fn serve(settings: &Settings, messages: &Arc<Messages>) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let usage = signal(SignalKind::user_defined1())?;
     let hangup = signal(SignalKind::hangup())?;
     let server = Server::bind(settings).await?;
-    let server = server.with_admin(&settings.admin)?;
+    let server = server
+        .with_admin(&settings.admin)?
+        .with_messages(Arc::clone(messages));
     let shared = server.shared();
     systemd::ready();
     let guarding = tokio::spawn(systemd::guard(server.pulse()));
     let announcing = tokio::spawn(server.announce());
+    let saying = tokio::spawn({
+        let messages = Arc::clone(messages);
+        async move { messages.say().await }
+    });
     let counts = tokio::spawn(print_counts(usage, server.shared()));
     let reloads = tokio::spawn(reload(hangup, server.shared()));
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -212,6 +224,7 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
     }
     guarding.abort();
     announcing.abort();
+    saying.abort();
     counts.abort();
     reloads.abort();
     print_line(&shared);
@@ -256,7 +269,17 @@ fn print_line(shared: &headwater::session::shared::Shared) {
     let _ = writeln!(std::io::stdout(), "{now} counts: {}", shared.summary());
 }
 
-fn log(log: Log) {
+/// Says meanwhile, and behind it, what the log leaves out.
+async fn said<F: Future>(messages: &Messages, work: F) -> F::Output {
+    let ended = tokio::select! {
+        ended = work => ended,
+        never = messages.say() => match never {},
+    };
+    messages.say_rest();
+    ended
+}
+
+fn log(log: Log) -> Arc<Messages> {
     let level = match log.level {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,
@@ -264,13 +287,19 @@ fn log(log: Log) {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
+    let messages = Arc::new(Messages::new(level));
+    let throttle = Throttle(Arc::clone(&messages));
     let subscriber = tracing_subscriber::fmt()
-        .with_max_level(level)
+        .with_max_level(messages.wants())
         .with_target(false)
         .with_writer(std::io::stderr);
     match log.format {
-        LogFormat::Text => subscriber.init(),
-        // A session is in one span, which is not within another.
-        LogFormat::Json => subscriber.json().with_span_list(false).init(),
+        LogFormat::Text => subscriber.finish().with(throttle).init(),
+        LogFormat::Json => {
+            // A session is in one span, which is not within another.
+            let subscriber = subscriber.json().with_span_list(false);
+            subscriber.finish().with(throttle).init();
+        }
     }
+    messages
 }

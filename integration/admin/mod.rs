@@ -5,6 +5,7 @@ mod guard;
 mod health;
 mod hostile;
 mod http;
+mod messages;
 mod metrics;
 mod page;
 mod scene;

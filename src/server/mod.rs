@@ -7,7 +7,7 @@ mod welcome;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, watch};
@@ -25,6 +25,7 @@ use crate::feed::tally::Tally;
 use crate::feeds::{self, Auto, Feeds};
 use crate::link::{Link, is_path, proxy_header};
 use crate::listener::{Accepted, Backlog, Listener};
+use crate::logging::Messages;
 use crate::overview::Tables;
 use crate::reach::Upstream;
 use crate::room::Room;
@@ -258,6 +259,11 @@ impl Server {
                 settings: settings.told(),
                 room: (Arc::clone(&sessions), room.sessions),
                 begun: Instant::now(),
+                slow: match settings.log.slow_ms {
+                    0 => None,
+                    milliseconds => Some(Duration::from_millis(milliseconds)),
+                },
+                messages: OnceLock::new(),
                 counts: Counts::new(settings.definitions.len()),
                 watched: Watched::default(),
                 advice: Advice::default(),
@@ -284,6 +290,13 @@ impl Server {
             source,
         })?;
         Ok(Server { admin, ..self })
+    }
+
+    /// The same, whose metrics tell of this log.
+    #[must_use]
+    pub fn with_messages(self, messages: Arc<Messages>) -> Server {
+        let _ = self.shared.messages.set(messages);
+        self
     }
 
     /// By which it can be felt that all threads run.

@@ -1,6 +1,6 @@
 //! What all sessions share.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
@@ -18,6 +18,7 @@ use crate::catalogue::Catalogue;
 use crate::feed::tally::Tally;
 use crate::feeds::Feeds;
 use crate::limits::Limits;
+use crate::logging::Messages;
 use crate::shadow::Shadow;
 use crate::tls::{Acceptor, Connector};
 
@@ -60,6 +61,10 @@ pub struct Shared {
     pub room: (Arc<Semaphore>, usize),
     /// When the process began to serve.
     pub begun: Instant,
+    /// Statements that take so long are told of in the log.
+    pub slow: Option<Duration>,
+    /// What the process's log was told, where it is followed.
+    pub messages: OnceLock<Arc<Messages>>,
     /// Counters.
     pub counts: Counts,
     /// How long answers took.
