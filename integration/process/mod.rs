@@ -7,5 +7,6 @@ mod limits;
 mod log;
 mod settings;
 mod signals;
+mod slow;
 mod start;
 mod systemd;

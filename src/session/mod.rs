@@ -20,6 +20,7 @@ mod owned;
 mod secure;
 mod settle;
 pub mod shared;
+mod slow;
 mod stall;
 pub mod state;
 pub mod table;
