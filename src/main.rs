@@ -249,6 +249,9 @@ async fn reload(mut hangup: Signal, shared: std::sync::Arc<headwater::session::s
             Some(Err(error)) => tracing::error!("certificate and key stay as they were: {error}"),
             None => tracing::info!("SIGHUP: there is no certificate (tls.cert) to read again"),
         }
+        if let Some(shadow) = &shared.shadow {
+            shadow.spare_none();
+        }
         if shared.trust_again() > 0 {
             tracing::info!(
                 "memory is emptied; what was relayed or not kept for an answer that differed is answered and kept again"

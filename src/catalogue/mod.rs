@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use lru::LruCache;
 
 pub use rights::DefinerRights;
-pub use service::{Service, ServiceError, ask};
+pub use service::{Service, ServiceError, ask, denied, runs};
 
 use crate::limits::Limits;
 use crate::source::hints::Hints;

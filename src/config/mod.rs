@@ -15,8 +15,8 @@ pub use error::ConfigError;
 use file::File;
 pub use flags::{ServeFlags, ServiceFlags};
 pub use sections::{
-    Account, FeedColumns, FeedsSection, Log, LogFormat, LogLevel, Narrow, Network, Privileges,
-    ProxyProtocolSection, Redirects, ShadowSection,
+    Account, Comparisons, FeedColumns, FeedsSection, Log, LogFormat, LogLevel, Narrow, Network,
+    Privileges, ProxyProtocolSection, Redirects, ShadowSection,
 };
 
 use crate::admin::AdminSection;
@@ -76,7 +76,7 @@ pub struct Settings {
     /// How long a right that was seen is taken to be there (`privileges.ttl_s`).
     pub privileges: Privileges,
     /// Which calls are compared with the procedure (`shadow`).
-    pub shadow: ShadowSection,
+    pub shadow: Comparisons,
     /// Where operators look in (`admin`).
     pub admin: AdminSection,
 }
@@ -142,6 +142,10 @@ impl Settings {
         };
         let classic_by_default = definitions == [Definition::classic()];
         let feeds = file.feed.0;
+        let accelerate = !flags.relay_only && file.accelerate.unwrap_or(true);
+        let memory_bytes = flags.index_memory_bytes.unwrap_or(file.index.memory_bytes);
+        let can_compare = accelerate && service.is_some() && memory_bytes > 0;
+        let shadow = Comparisons::new(flags.shadow.or(file.shadow.rate), can_compare);
         let settings = Settings {
             listen: flags
                 .listen
@@ -170,7 +174,7 @@ impl Settings {
             },
             redirect_url: file.redirect_url,
             compression: file.compression,
-            accelerate: !flags.relay_only && file.accelerate.unwrap_or(true),
+            accelerate,
             threads: flags.threads.or(file.threads).unwrap_or(0),
             definitions,
             log,
@@ -180,14 +184,12 @@ impl Settings {
                 ..file.freshness
             },
             binlog: BinlogLimits {
-                memory_bytes: flags.index_memory_bytes.unwrap_or(file.index.memory_bytes),
+                memory_bytes,
                 preload: flags.preload || file.index.preload,
                 wait_ms: file.index.wait_ms,
                 transaction_rows: file.binlog.transaction_rows,
                 event_bytes: file.binlog.event_bytes,
-                keep_recent: flags.shadow.unwrap_or(file.shadow.rate) > 0.0
-                    || !feeds.is_empty()
-                    || file.feeds.auto == Auto::On,
+                keep_recent: shadow.rate > 0.0 || !feeds.is_empty() || file.feeds.auto == Auto::On,
                 rows_bytes: file.rows.memory_bytes,
             },
             rows: file.rows,
@@ -195,9 +197,7 @@ impl Settings {
             feeds,
             narrow: file.feeds,
             privileges: file.privileges,
-            shadow: ShadowSection {
-                rate: flags.shadow.unwrap_or(file.shadow.rate),
-            },
+            shadow,
             admin: AdminSection {
                 listen: flags.admin_listen.clone().or(file.admin.listen),
                 token: admin_token.unwrap_or(file.admin.token),

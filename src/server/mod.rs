@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, watch};
 
-use self::background::{compare, discover, follow, look, recheck};
+use self::background::{compare, discover, follow, look, recheck, uncompared};
 use self::greeting::introduce;
 pub(crate) use self::greeting::{greet, has_tls, named};
 use self::welcome::{TOO_MANY_CONNECTIONS, ends, refuse, serve, spoken_for};
@@ -20,7 +20,7 @@ use crate::account::{Account, host};
 use crate::admin::{Admin, AdminSection, Seen};
 use crate::binlog::{Binlog, Inbox};
 use crate::catalogue::{Catalogue, Service};
-use crate::config::{FeedColumns, Narrow, ProxyProtocolSection, Redirects, Settings};
+use crate::config::{Comparisons, FeedColumns, Narrow, ProxyProtocolSection, Redirects, Settings};
 use crate::feed::tally::Tally;
 use crate::feeds::{self, Auto, Feeds};
 use crate::link::{Link, is_path, proxy_header};
@@ -201,7 +201,10 @@ impl Server {
         let (shadow, comparisons) = account
             .clone()
             .filter(|_| binlog.is_some() && settings.shadow.rate > 0.0)
-            .map(|account| Shadow::new(settings.shadow.rate, account, settings.definitions.len()))
+            .map(|account| {
+                let Comparisons { rate, unasked } = settings.shadow;
+                Shadow::new((rate, unasked), account, settings.definitions.len())
+            })
             .unzip();
         let (feeds, templates) = binlog
             .as_ref()
@@ -360,6 +363,7 @@ impl Server {
                 );
             } else {
                 discover(&shared).await;
+                uncompared(&shared).await;
             }
         }
     }

@@ -69,10 +69,7 @@ impl Session {
         };
         let memory = self.memory_of_tail();
         if let Some(memory) = &memory {
-            let looks = self.shared.shadow.is_some();
-            let statement = looks.then(|| self.statement_of(&own, length, tail));
-            let payload = statement.flatten().map(|(payload, _)| payload);
-            let made = self.tails_page(&own, memory, payload.as_deref()).await?;
+            let made = self.tails_page(&own, memory, (length, tail)).await?;
             if let Some(Made { paged, frame }) = made {
                 let rows = paged.rows;
                 let (mut bytes, outcome) = paged.reply(&frame);
@@ -255,7 +252,7 @@ impl Session {
     }
 
     /// The statement of ours in the place of the tail that waits.
-    fn statement_of(
+    pub(super) fn statement_of(
         &mut self,
         own: &OwnTail,
         length: usize,

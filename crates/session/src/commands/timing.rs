@@ -52,6 +52,15 @@ impl Commands {
     /// Bytes of the client came now: from here on it is noted how long commands take.
     pub fn came(&mut self, now: Instant) {
         self.came = Some(now);
+        // More of a long command, or of a file that the server has asked for.
+        let passing = self.passing.is_some();
+        let longer = match passing {
+            true => self.in_flight.back_mut(),
+            false => self.in_flight.front_mut().filter(|own| own.wants_a_file()),
+        };
+        if let Some(timing) = longer.and_then(|own| own.timing.as_mut()) {
+            (timing.came, timing.sent) = (now, None);
+        }
     }
 
     /// Says what the command is that was begun last.
@@ -98,6 +107,12 @@ impl Commands {
 }
 
 impl InFlight {
+    /// The client is sending a file for it.
+    fn wants_a_file(&self) -> bool {
+        let data = self.client_data.as_ref();
+        data.is_some_and(|data| !data.is_done())
+    }
+
     /// It has gone to the server by now.
     pub(super) fn has_gone(&mut self, now: Instant) {
         if let Some(timing) = &mut self.timing {
@@ -110,7 +125,7 @@ impl InFlight {
 #[allow(clippy::unwrap_used, clippy::disallowed_methods)]
 mod tests {
     use super::*;
-    use crate::commands::in_flight::After;
+    use crate::commands::in_flight::{After, Passing};
     use crate::idle;
 
     #[test]
@@ -143,5 +158,30 @@ mod tests {
         assert_eq!(took.sent, Some(came + Duration::from_millis(2)));
         assert_eq!(took.about.as_ref().unwrap().reason, "in_transaction");
         assert!(session.take_took().is_empty());
+    }
+
+    #[test]
+    fn a_command_that_comes_in_pieces_is_timed_from_the_last_one() {
+        let mut session = idle::session(true);
+        let came = Instant::now();
+        session.came(came);
+        session.begin(Command::Query, After::Nothing);
+        session.passing = Some(Passing {
+            left: 3,
+            continued: false,
+            answered: true,
+            renumber: None,
+        });
+        session.sent(came);
+        let last = came + Duration::from_secs(3);
+        session.came(last);
+        session.passing = None;
+        session.sent(last);
+        // What comes behind it is another command.
+        session.came(last + Duration::from_secs(1));
+        let mut ended = session.in_flight.pop_front().unwrap();
+        session.note_took(&mut ended, &Outcome::Silent);
+        let took = session.take_took().pop().unwrap();
+        assert_eq!((took.came, took.sent), (last, Some(last)));
     }
 }
