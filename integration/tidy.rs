@@ -63,6 +63,7 @@ const RINGS: &[(&str, u8)] = &[
     ("catalogue", 1),
     ("binlog", 1),
     ("log", 0),
+    ("logging", 1),
     ("shadow", 1),
 ];
 

@@ -15,6 +15,7 @@
 //! | [`shadow`] | has the real procedure run beside a share of the calls, and compares | 1 |
 //! | [`catalogue`] | definitions and the verdicts on them, shared by all sessions | 1 |
 //! | [`feeds`] | feeds, whether each can be served, and the templates of their statements | 1 |
+//! | [`logging`] | the process's own log: counted, and throttled by call site | 1 |
 //! | [`overview`] | how Headwater is, as tables | 2 |
 //! | [`config`], [`server`], `listener`, [`shards`] | the process | 2 |
 //! | [`check`] | the subcommand that makes it easy to trust | 2 |
@@ -41,6 +42,7 @@ pub mod latency;
 pub mod limits;
 pub mod link;
 mod listener;
+pub mod logging;
 pub mod overview;
 mod reach;
 mod report;

@@ -8,6 +8,7 @@ use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
 use headwater::config::{Changes, ConfigError, Log, LogFormat, LogLevel, ServeFlags, Settings};
 use headwater::discover::DiscoverFlags;
+use headwater::logging::{Messages, Throttle};
 use headwater::server::{Reloads, Server, Source};
 use headwater::session::current::Current;
 use headwater::systemd;
@@ -106,7 +107,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Serve(flags) => {
             let unknown = environment()?;
             let settings = Settings::load(&flags)?;
-            let level = log(settings.log);
+            let (messages, level) = log(settings.log);
             for warning in unknown.into_iter().chain(settings.memory_shortage()) {
                 tracing::warn!("{warning}");
             }
@@ -114,17 +115,26 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                 .enable_all()
                 .build()
                 .context("cannot start the runtime")?
-                .block_on(serve(&settings, Flags { flags, level }))?;
+                .block_on(serve(
+                    &settings,
+                    Flags {
+                        flags,
+                        level,
+                        messages: Arc::clone(&messages),
+                    },
+                ))?;
+            messages.say_rest();
         }
         Command::Reload(flags) => return reload(&flags),
         Command::Check(flags) => return check(&flags),
         Command::Discover(flags) => return discover(&flags),
         Command::Lab(command) => {
-            log(Log {
+            let (messages, _) = log(Log {
                 level: LogLevel::Warn,
                 ..Log::default()
             });
-            runtime(1)?.block_on(headwater::lab::run(command))?;
+            let ended = runtime(1)?.block_on(said(&messages, headwater::lab::run(command)));
+            ended?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -205,10 +215,10 @@ fn discover(flags: &DiscoverFlags) -> anyhow::Result<ExitCode> {
     let Some(settings) = settings(|| flags.settings()) else {
         return Ok(ExitCode::from(BAD_USAGE));
     };
-    log(settings.log);
+    let (messages, _) = log(settings.log);
     let mut report = String::new();
     let found = headwater::discover::run(&settings, flags.source(), &mut report);
-    let found = runtime(1)?.block_on(found);
+    let found = runtime(1)?.block_on(said(&messages, found));
     let _ = std::io::stdout().write_all(report.as_bytes());
     found?;
     Ok(ExitCode::SUCCESS)
@@ -227,6 +237,7 @@ fn runtime(threads: usize) -> anyhow::Result<tokio::runtime::Runtime> {
 struct Flags {
     flags: ServeFlags,
     level: Level,
+    messages: Arc<Messages>,
 }
 
 impl Source for Flags {
@@ -235,23 +246,28 @@ impl Source for Flags {
     }
 
     fn log_at(&self, level: LogLevel) {
-        if let Err(error) = self.level.reload(filter(level)) {
+        self.messages.set_level(filter(level));
+        if let Err(error) = self.level.reload(self.messages.wants()) {
             tracing::warn!("log.level stays as it was: {error}");
         }
     }
 }
 
 async fn serve(settings: &Settings, flags: Flags) -> anyhow::Result<()> {
+    let messages = Arc::clone(&flags.messages);
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let usage = signal(SignalKind::user_defined1())?;
     let hangup = signal(SignalKind::hangup())?;
     let server = Server::reloadable(settings, Box::new(flags)).await?;
-    let server = server.with_admin(&settings.admin)?;
+    let server = server
+        .with_admin(&settings.admin)?
+        .with_messages(Arc::clone(&messages));
     let current = server.current();
     systemd::ready();
     let guarding = tokio::spawn(systemd::guard(server.pulse()));
     let announcing = tokio::spawn(server.announce());
+    let saying = tokio::spawn(async move { messages.say().await });
     let counts = tokio::spawn(print_counts(usage, server.current()));
     let reloads = tokio::spawn(reload_at(hangup, server.reloads()));
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -277,6 +293,7 @@ async fn serve(settings: &Settings, flags: Flags) -> anyhow::Result<()> {
     }
     guarding.abort();
     announcing.abort();
+    saying.abort();
     counts.abort();
     reloads.abort();
     print_line(&current.shared());
@@ -309,6 +326,16 @@ fn print_line(shared: &headwater::session::shared::Shared) {
     let _ = writeln!(std::io::stdout(), "{now} counts: {}", shared.summary());
 }
 
+/// Says meanwhile, and behind it, what the log leaves out.
+async fn said<F: Future>(messages: &Messages, work: F) -> F::Output {
+    let ended = tokio::select! {
+        ended = work => ended,
+        never = messages.say() => match never {},
+    };
+    messages.say_rest();
+    ended
+}
+
 /// By which the log is told how much to say.
 type Level = tracing_subscriber::reload::Handle<LevelFilter, Registry>;
 
@@ -322,8 +349,10 @@ fn filter(level: LogLevel) -> LevelFilter {
     }
 }
 
-fn log(log: Log) -> Level {
-    let (level, handle) = tracing_subscriber::reload::Layer::new(filter(log.level));
+fn log(log: Log) -> (Arc<Messages>, Level) {
+    let messages = Arc::new(Messages::new(filter(log.level)));
+    let throttle = Throttle(Arc::clone(&messages));
+    let (level, handle) = tracing_subscriber::reload::Layer::new(messages.wants());
     let lines = tracing_subscriber::fmt::layer()
         .with_target(false)
         .with_writer(std::io::stderr);
@@ -335,6 +364,7 @@ fn log(log: Log) -> Level {
     tracing_subscriber::registry()
         .with(level)
         .with(lines)
+        .with(throttle)
         .init();
-    handle
+    (messages, handle)
 }

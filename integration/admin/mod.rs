@@ -5,6 +5,7 @@ mod guard;
 mod health;
 mod hostile;
 pub(crate) mod http;
+mod messages;
 mod metrics;
 mod page;
 mod scene;

@@ -1,9 +1,12 @@
 //! The grants: what is printed is enough, nothing of it can be left out, and the README says the same.
 
+use std::time::{Duration, Instant};
+
 use super::{check, only_in};
 use crate::kit::database::Database;
 use crate::kit::proxy::Proxy;
 use crate::kit::servers::on_each_quiet_server;
+use crate::kit::wire_client::WireClient;
 use crate::memory::warm;
 
 #[test]
@@ -101,6 +104,85 @@ fn to_compare_answers_the_account_is_told_to_be_let_run_the_procedures() {
         }
         let checked = check(server.addr(), &settings, &flags);
         assert_eq!((checked.status, checked.missing()), (0, vec![]));
+        root.ok(&format!("DROP USER {user}@'127.0.0.1'"));
+    });
+}
+
+/// Nobody asked for comparisons: the right for them is offered, and its lack is no fault.
+#[test]
+fn a_few_calls_are_compared_unasked_where_the_account_may_run_the_procedures() {
+    on_each_quiet_server(|server| {
+        const CALL: &str = "CALL fetch_timeline_ids(1)";
+        let database = Database::classic(server, "unasked");
+        let user = format!("{}_service", database.name());
+        let mut root = database.connect();
+        root.ok(&format!("CREATE USER {user}@'127.0.0.1' IDENTIFIED BY ''"));
+        root.ok("INSERT INTO follower VALUES (1, 2)");
+        let settings = format!("[shadow]\n{}", only_in(database.name()));
+        let flags = ["--service-user", user.as_str()];
+        for grant in check(server.addr(), &settings, &flags).grants() {
+            root.ok(&grant);
+        }
+        let without = check(server.addr(), &settings, &flags);
+        assert_eq!((without.status, without.missing()), (0, vec![]));
+        let offered = without.part("Not needed: with these as well, a few of the calls");
+        assert_eq!(offered.len(), 3, "{offered:?}");
+        let executes = |grant: &&str| grant.starts_with("GRANT EXECUTE ON PROCEDURE");
+        assert!(offered.iter().all(executes), "{offered:?}");
+
+        // One in 10,000.
+        let calls = |client: &mut WireClient| {
+            let call = client.query_payload(CALL.as_bytes(), &[]);
+            for _ in 0..100 {
+                (0..100).for_each(|_| client.send(&call).unwrap());
+                // An OK packet each.
+                (0..100).for_each(|_| assert_eq!(client.read_packet().unwrap().payload[0], 0));
+            }
+        };
+        let compared = |proxy: &Proxy| {
+            let counts = proxy.counts();
+            ["shadow_same", "shadow_unsure", "shadow_different"].map(|name| counts.of(name))
+        };
+        let said = "calls are not compared with the server's procedures: ";
+        let proxy = Proxy::configured(server.addr(), &settings, &flags);
+        proxy.wait_for_log(said);
+        let mut client = proxy.login(&database.login());
+        warm(&proxy, &mut client, CALL);
+        calls(&mut client);
+        assert_eq!(compared(&proxy), [0; 3]);
+        let (_, log) = proxy.terminate();
+        assert_eq!(log.matches("not compared").count(), 1, "{log}");
+        assert!(!log.contains("cannot be compared"), "{log}");
+
+        for grant in &offered {
+            root.ok(grant.trim_end_matches(';'));
+        }
+        let with = check(server.addr(), &settings, &flags);
+        assert_eq!(with.status, 0);
+        assert!(!with.report.contains("Not needed: "), "{}", with.report);
+        let proxy = Proxy::configured(server.addr(), &settings, &flags);
+        let mut client = proxy.login(&database.login());
+        warm(&proxy, &mut client, CALL);
+        calls(&mut client);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while compared(&proxy) != [1, 0, 0] {
+            assert!(
+                Instant::now() < deadline,
+                "{:?} {}",
+                compared(&proxy),
+                proxy.log()
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // The right is taken away: nothing is said of that either.
+        for grant in &offered {
+            let revoke = grant.replace("GRANT ", "REVOKE ").replace(" TO ", " FROM ");
+            root.ok(revoke.trim_end_matches(';'));
+        }
+        calls(&mut client);
+        assert_eq!(compared(&proxy), [1, 0, 0]);
+        let log = proxy.log();
+        assert!(!log.contains("compared"), "{log}");
         root.ok(&format!("DROP USER {user}@'127.0.0.1'"));
     });
 }

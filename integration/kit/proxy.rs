@@ -159,14 +159,17 @@ impl Proxy {
         Proxy::run(headwater(environment), addr, flags)
     }
 
-    /// With no admin port, unless one is asked for: stories run side by side.
+    /// With no admin port and no comparisons, unless those are asked for: stories run side by side, and count.
     #[track_caller]
     fn run(command: Command, addr: SocketAddr, flags: &[&str]) -> Proxy {
-        let flags = match flags.contains(&"--admin-listen") {
-            true => flags.to_vec(),
-            false => [&["--admin-listen", ""], flags].concat(),
-        };
-        Proxy::wait_until_it_listens(command, addr, &flags)
+        let mut all = flags.to_vec();
+        if !flags.contains(&"--admin-listen") {
+            all.extend(["--admin-listen", ""]);
+        }
+        if !says_what_is_compared(flags) {
+            all.extend(["--shadow", "0"]);
+        }
+        Proxy::wait_until_it_listens(command, addr, &all)
     }
 
     #[track_caller]
@@ -323,6 +326,13 @@ impl Drop for Proxy {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// True where the share of calls that are compared is set, be it to what it is unasked (an empty section).
+fn says_what_is_compared(flags: &[&str]) -> bool {
+    let file = flags.iter().position(|flag| *flag == "--config");
+    let file = file.and_then(|at| std::fs::read_to_string(flags[at + 1]).ok());
+    flags.contains(&"--shadow") || file.is_some_and(|text| text.contains("[shadow]"))
 }
 
 /// The program, with these environment variables and none else that are settings of its own.

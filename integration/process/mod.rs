@@ -8,5 +8,6 @@ mod log;
 mod reload;
 mod settings;
 mod signals;
+mod slow;
 mod start;
 mod systemd;

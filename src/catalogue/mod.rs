@@ -15,7 +15,7 @@ use lru::LruCache;
 
 pub use numbered::{MOST_DEFINITIONS, numbered};
 pub use rights::DefinerRights;
-pub use service::{Service, ServiceError, ask};
+pub use service::{Service, ServiceError, ask, denied, runs};
 
 use crate::limits::Limits;
 use crate::source::hints::Hints;

@@ -7,8 +7,10 @@ use tokio::sync::Mutex;
 
 use crate::account::{Account, AccountError, Conn, Purpose};
 use crate::feed::facts::Told;
+use crate::shadow::real::EXECUTE_DENIED;
+use crate::sql::quoted;
 use crate::timeline::check::{self, Answered, ServerError, Verdict};
-use crate::timeline::definition::Definition;
+use crate::timeline::definition::{Definition, Form};
 use crate::wire::resultset::{Answer, Row};
 
 /// A connection with the service account, made when it is needed and again when it was lost.
@@ -149,6 +151,20 @@ impl Service {
         Ok(!answers.first().is_some_and(mistake))
     }
 
+    /// Which of these procedures the account may not run.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub async fn may_not_run(
+        &self,
+        definition: &Definition,
+        database: &str,
+        forms: &[Form],
+    ) -> Result<Vec<Form>, ServiceError> {
+        let answers = self.ask(&runs(definition, database, forms)).await?;
+        Ok(denied(forms, &answers))
+    }
+
     async fn ask(&self, queries: &[String]) -> Result<Vec<Answered>, ServiceError> {
         let lately = |at: Instant| at.elapsed() < ServiceError::RETRY;
         if super::lock(&self.failed).is_some_and(lately) {
@@ -185,6 +201,27 @@ impl Service {
 
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Questions that say whether procedures may be run: without arguments none of them does anything.
+#[must_use]
+pub fn runs(definition: &Definition, database: &str, forms: &[Form]) -> Vec<String> {
+    let run = |form: &Form| {
+        let procedure = definition.procedure(*form);
+        format!("CALL {}.{}()", quoted(database), quoted(procedure))
+    };
+    forms.iter().map(run).collect()
+}
+
+/// Those that may not be run, as the answers have it.
+#[must_use]
+pub fn denied(forms: &[Form], answers: &[Answered]) -> Vec<Form> {
+    let answered = forms.iter().zip(answers);
+    let denied = answered.filter(|(_, answer)| {
+        let error = answer.as_ref().err();
+        error.is_some_and(|error| EXECUTE_DENIED.contains(&error.code))
+    });
+    denied.map(|(form, _)| *form).collect()
 }
 
 /// Sends queries in one write; one that fails does not stop those behind it.

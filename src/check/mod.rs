@@ -14,7 +14,7 @@ mod timelines;
 use std::io;
 use std::time::Duration;
 
-use self::goal::Goal;
+use self::goal::{Compares, Goal};
 pub(crate) use self::proposed::Proposed;
 use self::report::Findings;
 use crate::account::{Account, AccountError, Conn, Purpose, host};
@@ -157,7 +157,7 @@ struct Server {
     account: String,
     goal: Goal,
     /// Answers are compared with the procedure's (`shadow.rate`).
-    compares: bool,
+    compares: Compares,
     /// What is in the way of memory, on the server itself.
     obstacles: Vec<Obstacle>,
     /// Variables with which sessions start and under which no call is answered.
@@ -218,7 +218,7 @@ async fn server(
         product,
         account: account::as_known(&known),
         goal,
-        compares: settings.shadow.rate > 0.0,
+        compares: settings.shadow.into(),
         obstacles,
         sessions: sessions(conn, product).await?,
     })

@@ -3,7 +3,7 @@
 use super::Server;
 use super::account::{self, ANY_DATABASE};
 use super::feeds::Found as Feed;
-use super::goal::Goal;
+use super::goal::{Compares, Goal};
 use super::machine::Finding;
 use super::timelines::Found;
 use crate::binlog::obstacles::Obstacle;
@@ -57,7 +57,10 @@ impl<'a> Findings<'a> {
         }
         if settings.shadow.rate > 0.0 {
             let rate = settings.shadow.rate;
-            let compared = format!("{rate}: the share of the calls that is compared");
+            let mut compared = format!("{rate}: the share of the calls that is compared");
+            if settings.shadow.unasked {
+                compared += " where the account may run the procedures, since it is not set";
+            }
             lines.push(("shadow.rate", compared));
         }
         for (name, value) in lines {
@@ -120,7 +123,7 @@ impl<'a> Findings<'a> {
         // What it would give is worth knowing even where memory is off.
         let definitions = settings.definitions.iter();
         let timelines = definitions.map(|one| (one, one.database.as_deref()));
-        let compares = settings.shadow.rate > 0.0;
+        let compares = Compares::from(settings.shadow) == Compares::Wished;
         for right in account::rights(Goal::Memory, compares, product, timelines) {
             self.item(&right.statement(&account));
         }
@@ -134,6 +137,7 @@ impl<'a> Findings<'a> {
         timelines: &[Found],
     ) -> bool {
         let Missing { missing, unseen } = self.grants(server, timelines);
+        self.for_comparisons(server, timelines);
         let obstacles = self.in_the_way(server);
         self.timelines(timelines);
         let calls = || timelines.iter().flat_map(|found| &found.calls);
@@ -172,7 +176,8 @@ impl<'a> Findings<'a> {
         let places = timelines
             .iter()
             .map(|found| (&found.definition, found.database.as_deref()));
-        let needed = account::rights(server.goal, server.compares, server.product, places);
+        let compares = server.compares == Compares::Wished;
+        let needed = account::rights(server.goal, compares, server.product, places);
         let is_missing = |right: &Right| {
             let of_server =
                 |obstacle: &Obstacle| matches!(obstacle, Obstacle::Right(lacks) if lacks == right);
@@ -193,6 +198,23 @@ impl<'a> Findings<'a> {
             }
         }
         Missing { missing, unseen }
+    }
+
+    /// Rights that are missing for comparisons alone, where nobody asked for these: that is no fault.
+    fn for_comparisons(&mut self, server: &Server, timelines: &[Found]) {
+        let rights = timelines.iter().flat_map(|found| &found.missing);
+        let rights: Vec<&Right> = rights
+            .filter(|right| matches!(right, Right::Execute { .. }))
+            .collect();
+        if server.compares != Compares::WherePossible || rights.is_empty() {
+            return;
+        }
+        self.part(
+            "Not needed: with these as well, a few of the calls are compared with the procedures (shadow.rate)",
+        );
+        for right in rights {
+            self.item(&right.statement(&server.account));
+        }
     }
 
     /// What is set on the server that should not be. How many settings there are.

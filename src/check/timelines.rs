@@ -2,22 +2,19 @@
 
 use std::time::Duration;
 
-use super::goal::Goal;
+use super::goal::{Compares, Goal};
 use super::{CheckError, Server, account, databases};
 use crate::account::{Account, AccountError, Conn, Purpose};
 use crate::binlog::obstacles::Obstacle;
 use crate::binlog::right::Right;
 use crate::binlog::{MOST_PLACES, survey};
-use crate::catalogue::{ServiceError, ask};
+use crate::catalogue::{ServiceError, ask, denied, runs};
 use crate::config::Settings;
-use crate::sql::quoted;
 use crate::timeline::check::{self, Procedure, Reason, Verdict};
 use crate::timeline::definition::{Definition, Form};
 
 /// Whether an account may see bodies can be asked of any database; this one is everywhere.
 const ANYWHERE: &str = "mysql";
-/// ER_PROCACCESS_DENIED_ERROR, and a right to the database that is missing.
-const EXECUTE_DENIED: [u16; 2] = [1370, 1044];
 
 /// A definition in a database, or in none.
 #[derive(Debug)]
@@ -157,40 +154,28 @@ async fn look(
     account: &Account,
     definition: &Definition,
     database: &str,
-    compares: bool,
+    compares: Compares,
 ) -> Result<Look, AccountError> {
     let mut conn = Conn::open(account, Purpose::Loads).await?;
     let answers = ask(&mut conn, &check::queries(definition, database)).await?;
+    let verdict = check::evaluate(definition, database, &answers);
+    let forms = match (compares, &verdict) {
+        (Compares::Wished, _) => Form::ALL.to_vec(),
+        (Compares::WherePossible, Verdict::Accelerate(facts)) => facts.runnable(),
+        _ => Vec::new(),
+    };
     Ok(Look {
-        verdict: Ok(check::evaluate(definition, database, &answers)),
+        verdict: Ok(verdict),
         bodies_hidden: check::hides_bodies(definition, &answers),
         obstacles: survey::timeline(&mut conn, definition, database).await?,
-        denied: match compares {
-            true => denied(&mut conn, definition, database).await?,
-            false => Vec::new(),
+        denied: {
+            let answers = ask(&mut conn, &runs(definition, database, &forms)).await?;
+            let denied = denied(&forms, &answers).into_iter();
+            denied
+                .map(|form| account::execute(definition, form, database))
+                .collect()
         },
     })
-}
-
-/// The procedures that the account may not run: without arguments none of them does anything.
-async fn denied(
-    conn: &mut Conn,
-    definition: &Definition,
-    database: &str,
-) -> Result<Vec<Right>, AccountError> {
-    let call = |form| {
-        let procedure = definition.procedure(form);
-        format!("CALL {}.{}()", quoted(database), quoted(procedure))
-    };
-    let answers = ask(conn, &Form::ALL.map(call)).await?;
-    let answered = Form::ALL.into_iter().zip(answers);
-    Ok(answered
-        .filter(|(_, answer)| {
-            let code = answer.as_ref().err().map(|error| error.code);
-            code.is_some_and(|code| EXECUTE_DENIED.contains(&code))
-        })
-        .map(|(form, _)| account::execute(definition, form, database))
-        .collect())
 }
 
 fn judge(
@@ -273,7 +258,7 @@ mod tests {
             product: Product::Mysql,
             account: "`a`@`%`".into(),
             goal: Goal::Memory,
-            compares: false,
+            compares: Compares::Never,
             obstacles,
             sessions: Vec::new(),
         }

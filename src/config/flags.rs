@@ -52,7 +52,8 @@ pub struct ServeFlags {
     pub freshness: Option<Mode>,
     /// Share of the calls, from 0 to 1, for which the procedure itself runs as well, on a connection of the service
     /// account, to compare the answers; a difference is logged, and has the definition relayed until SIGHUP. The same share of
-    /// pages that are made of kept rows is compared with the server's replies [default: 0]
+    /// pages that are made of kept rows is compared with the server's replies [default: 0.0001 where there is memory; of calls, where
+    /// the account may run the procedures]
     #[arg(long, env = "HEADWATER_SHADOW", value_name = "RATE")]
     pub shadow: Option<f64>,
     /// The certificate that clients see, with those between it and its CA behind it (PEM): turns TLS on

@@ -19,8 +19,8 @@ use file::File;
 pub use flags::{ServeFlags, ServiceFlags};
 pub use memory::MemorySection;
 pub use sections::{
-    Account, FeedColumns, FeedsSection, Log, LogFormat, LogLevel, Narrow, Network, Privileges,
-    ProxyProtocolSection, Redirects, ShadowSection,
+    Account, Comparisons, FeedColumns, FeedsSection, Log, LogFormat, LogLevel, Narrow, Network,
+    Privileges, ProxyProtocolSection, Redirects, ShadowSection,
 };
 
 use crate::admin::AdminSection;
@@ -83,7 +83,7 @@ pub struct Settings {
     /// How long a right that was seen is taken to be there (`privileges.ttl_s`).
     pub privileges: Privileges,
     /// Which calls are compared with the procedure (`shadow`).
-    pub shadow: ShadowSection,
+    pub shadow: Comparisons,
     /// Where operators look in (`admin`).
     pub admin: AdminSection,
 }
@@ -149,10 +149,13 @@ impl Settings {
         };
         let classic_by_default = definitions == [Definition::classic()];
         let feeds = file.feed.0;
-        let index_bytes = flags.index_memory_bytes.unwrap_or(file.index.memory_bytes);
+        let accelerate = !flags.relay_only && file.accelerate.unwrap_or(true);
+        let memory_bytes = flags.index_memory_bytes.unwrap_or(file.index.memory_bytes);
+        let can_compare = accelerate && service.is_some() && memory_bytes > 0;
+        let shadow = Comparisons::new(flags.shadow.or(file.shadow.rate), can_compare);
         let wished = BinlogLimits {
-            memory_bytes: index_bytes,
-            index_bytes,
+            memory_bytes,
+            index_bytes: memory_bytes,
             preload: flags.preload || file.index.preload,
             wait_ms: file.index.wait_ms,
             transaction_rows: file.binlog.transaction_rows,
@@ -192,7 +195,7 @@ impl Settings {
             },
             redirect_url: file.redirect_url,
             compression: file.compression,
-            accelerate: !flags.relay_only && file.accelerate.unwrap_or(true),
+            accelerate,
             threads: flags.threads.or(file.threads).unwrap_or(0),
             definitions,
             log,
@@ -209,9 +212,7 @@ impl Settings {
             feeds,
             narrow: file.feeds,
             privileges: file.privileges,
-            shadow: ShadowSection {
-                rate: flags.shadow.unwrap_or(file.shadow.rate),
-            },
+            shadow,
             admin: AdminSection {
                 listen: flags.admin_listen.clone().or(file.admin.listen),
                 token: admin_token.unwrap_or(file.admin.token),

@@ -33,12 +33,38 @@ pub enum LogFormat {
     Json,
 }
 
-/// Which calls are compared with the procedure.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Which calls are compared with the procedure, as the file says it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ShadowSection {
     /// The share of the calls, from 0 (none) to 1 (all).
+    pub rate: Option<f64>,
+}
+
+/// Which calls are compared with the procedure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Comparisons {
+    /// The share of the calls, from 0 (none) to 1 (all).
     pub rate: f64,
+    /// Nobody asked for it: where the service account may not run the procedures, nothing is in the way of anything.
+    pub unasked: bool,
+}
+
+impl Comparisons {
+    /// The share where none is set.
+    const UNASKED_RATE: f64 = 0.0001;
+
+    /// Those that are set; else few, where it is `possible` at all.
+    pub(super) fn new(set: Option<f64>, possible: bool) -> Comparisons {
+        let unasked = match possible {
+            true => Comparisons::UNASKED_RATE,
+            false => 0.0,
+        };
+        Comparisons {
+            rate: set.unwrap_or(unasked),
+            unasked: set.is_none(),
+        }
+    }
 }
 
 /// Which SELECTs of feeds are narrowed, and of which feeds.

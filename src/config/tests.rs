@@ -60,6 +60,25 @@ fn rows_are_kept_of_tables_of_feeds_in_memory_that_is_of_use() {
 }
 
 #[test]
+fn a_few_calls_are_compared_where_that_can_be_and_nothing_else_is_said() {
+    let service = "[service]\nuser = \"headwater\"\n";
+    for (text, rate, unasked) in [
+        (service.to_owned(), 0.0001, true),
+        (String::new(), 0.0, true),
+        (format!("{service}[index]\nmemory_bytes = 0\n"), 0.0, true),
+        (format!("accelerate = false\n{service}"), 0.0, true),
+        (format!("{service}[shadow]\nrate = 0\n"), 0.0, false),
+        (format!("{service}[shadow]\nrate = 0.5\n"), 0.5, false),
+    ] {
+        let settings = load(&text).unwrap();
+        assert_eq!(settings.shadow, Comparisons { rate, unasked }, "{text}");
+    }
+    // What is asked for and cannot be is a mistake.
+    let error = load("[shadow]\nrate = 0.0001\n").map(|_| ());
+    assert!(error.unwrap_err().to_string().contains("service account"));
+}
+
+#[test]
 fn legs_that_differ_are_set_by_name_and_not_for_logins_that_are_not_read() {
     let settings =
         load("[compression]\nclients = \"offer\"\nserver = \"where-offered\"\n").unwrap();

@@ -63,7 +63,7 @@ impl Settings {
             },
             "feeds": self.narrow,
             "privileges": self.privileges,
-            "shadow": self.shadow,
+            "shadow": { "rate": self.shadow.rate },
             "admin": { "listen": self.admin.address().unwrap_or_default(), "show": self.admin.show },
             "definition": definitions.collect::<Map<_, _>>(),
             "feed": feeds.collect::<Map<_, _>>(),

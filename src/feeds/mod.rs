@@ -372,6 +372,23 @@ pub fn databases_query(definition: &FeedDefinition, limit: usize) -> String {
     )
 }
 
+/// By which a form of statements is known in the log and in `SHOW HEADWATER STATEMENTS`: the same after a restart (FNV-1a).
+#[must_use]
+pub fn digest(database: &[u8], words: &Words) -> u64 {
+    digest_of(&key(database, words))
+}
+
+fn digest_of(key: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    key.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+/// A digest as it is shown.
+#[must_use]
+pub fn in_letters(digest: u64) -> String {
+    format!("{digest:016x}")
+}
+
 /// Where a template is found: its words, in a database.
 fn key(database: &[u8], words: &Words) -> Box<[u8]> {
     [database, &[0], &words.key].concat().into()

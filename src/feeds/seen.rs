@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::database::Served;
-use super::{Entry, Feeds, Is};
+use super::{Entry, Feeds, Is, digest_of};
 use crate::feed::FeedId;
 use crate::feed::counted::Counted;
 
@@ -36,6 +36,8 @@ pub struct SuggestedSeen {
 /// A template.
 #[derive(Clone, Debug)]
 pub struct TemplateSeen {
+    /// Its digest.
+    pub digest: u64,
     /// Its first statement, without values.
     pub shown: String,
     /// Whose it is, where that is known.
@@ -135,19 +137,29 @@ impl Feeds {
                 let database = key.split(|byte| *byte == 0).next().unwrap_or_default();
                 let database = String::from_utf8_lossy(database).into_owned();
                 let counted: Arc<Counted> = Arc::clone(counted);
-                (shown.clone(), feed, database, counted, template)
+                (
+                    digest_of(key),
+                    shown.clone(),
+                    feed,
+                    database,
+                    counted,
+                    template,
+                )
             });
             each.collect()
         };
         let seen = found
             .into_iter()
-            .map(|(shown, feed, database, counted, template)| TemplateSeen {
-                shown,
-                feed,
-                database,
-                counted: counted.all(),
-                times: template.and_then(|template| template.times()),
-            });
+            .map(
+                |(digest, shown, feed, database, counted, template)| TemplateSeen {
+                    digest,
+                    shown,
+                    feed,
+                    database,
+                    counted: counted.all(),
+                    times: template.and_then(|template| template.times()),
+                },
+            );
         seen.collect()
     }
 }

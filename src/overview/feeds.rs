@@ -1,5 +1,6 @@
 //! Definitions and feeds, whether each is answered from memory, and what became of their statements.
 
+use crate::feeds::in_letters;
 use crate::session::calls::Answer;
 use crate::session::narrowing::Why;
 use crate::session::shared::Shared;
@@ -173,6 +174,7 @@ pub(super) fn statements(shared: &Shared) -> Table {
         "ms_directly",
         "ms_narrowed",
         "server_seconds",
+        "digest",
     ]);
     let Some(feeds) = &shared.feeds else {
         return table;
@@ -210,6 +212,7 @@ pub(super) fn statements(shared: &Shared) -> Table {
             seen.times.map(|(directly, _)| directly / 1_000.0).into(),
             seen.times.map(|(_, narrowed)| narrowed / 1_000.0).into(),
             seen.times.map(|_| weight(&seen) / 1_000_000.0).into(),
+            in_letters(seen.digest).into(),
         ]);
     }
     table

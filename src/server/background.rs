@@ -9,6 +9,7 @@ use crate::feeds;
 use crate::session::current::Current;
 use crate::session::shared::Shared;
 use crate::shadow;
+use crate::sql::quoted;
 use crate::timeline::check::Verdict;
 use crate::timeline::definition::{Definition, DefinitionId};
 
@@ -52,6 +53,47 @@ pub(super) async fn compare(current: Arc<Current>, inbox: Option<shadow::Inbox>)
             number.of(shared.catalogue.definitions()).cloned()
         };
         shadow::run(binlog, of, inbox).await;
+    }
+}
+
+/// Says once which calls are not compared for want of a right, where nobody asked for comparisons.
+pub(super) async fn uncompared(shared: &Shared) {
+    let (Some(shadow), Some(service)) = (&shared.shadow, &shared.catalogue.service) else {
+        return;
+    };
+    if !shadow.is_unasked() {
+        return;
+    }
+    let mut denied = Vec::new();
+    for (number, database) in shared.catalogue.known() {
+        let verdict = shared.catalogue.last_verdict(number, &database);
+        let (Some((verdict, _)), Some(definition), Ok(database)) = (
+            verdict,
+            number.of(shared.catalogue.definitions()),
+            std::str::from_utf8(&database),
+        ) else {
+            continue;
+        };
+        let Verdict::Accelerate(facts) = &*verdict else {
+            continue;
+        };
+        let forms = facts.runnable();
+        let denied_forms = service.may_not_run(definition, database, &forms).await;
+        if let Some(form) = denied_forms.unwrap_or_default().first() {
+            shadow.spare(number, database);
+            let procedure = quoted(definition.procedure(*form));
+            denied.push(format!("{}.{procedure}", quoted(database)));
+        }
+    }
+    if let Some(first) = denied.first() {
+        let others = match denied.len() - 1 {
+            0 => String::new(),
+            others => format!(", nor those of {others} other timelines"),
+        };
+        tracing::info!(
+            "calls are not compared with the server's procedures: the service account may not run {first}{others}. `headwater check` \
+             prints the GRANT, which counts from the next start or SIGHUP; shadow.rate = 0 (--shadow 0) is for no comparisons"
+        );
     }
 }
 

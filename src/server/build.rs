@@ -1,7 +1,7 @@
 //! Settings become what sessions share: at the start, and each time they are read again.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
@@ -10,9 +10,10 @@ use super::{MOST_SESSIONS, ServeError, legs, own_user};
 use crate::account::{Account, host};
 use crate::binlog::{Binlog, Inbox};
 use crate::catalogue::{Catalogue, MOST_DEFINITIONS, Service, numbered};
-use crate::config::{FeedColumns, Narrow, Redirects, Settings};
+use crate::config::{Comparisons, FeedColumns, Narrow, Redirects, Settings};
 use crate::feed::tally::Tally;
 use crate::feeds::{self, Auto, Feeds};
+use crate::logging::Messages;
 use crate::overview::Tables;
 use crate::room::Room;
 use crate::session::advice::Advice;
@@ -39,6 +40,7 @@ pub(super) struct Lasting {
     tally: Option<Arc<Mutex<Tally>>>,
     room: (Arc<Semaphore>, usize),
     begun: Instant,
+    messages: Arc<OnceLock<Arc<Messages>>>,
     sessions: Arc<Sessions>,
     accounts: Arc<Quota<Box<[u8]>>>,
     addresses: Arc<Quota<IpAddr>>,
@@ -96,7 +98,10 @@ impl Lasting {
         let (shadow, comparisons) = account
             .clone()
             .filter(|_| binlog.is_some())
-            .map(|account| Shadow::new(settings.shadow.rate, account))
+            .map(|account| {
+                let Comparisons { rate, unasked } = settings.shadow;
+                Shadow::new((rate, unasked), account)
+            })
             .unzip();
         let patience = Duration::from_millis(settings.limits.check_ms);
         let service = account.clone();
@@ -111,6 +116,7 @@ impl Lasting {
             tally,
             room: (Arc::new(Semaphore::new(room.sessions)), room.sessions),
             begun: Instant::now(),
+            messages: Arc::default(),
             sessions: Arc::default(),
             accounts: Arc::default(),
             addresses: Arc::default(),
@@ -194,6 +200,11 @@ impl Lasting {
             room: self.room.clone(),
             memory_limit: settings.memory.limit,
             begun: self.begun,
+            slow: match settings.log.slow_ms {
+                0 => None,
+                milliseconds => Some(Duration::from_millis(milliseconds)),
+            },
+            messages: Arc::clone(&self.messages),
             counts: Arc::clone(&self.counts),
             watched: Arc::clone(&self.watched),
             advice: Arc::clone(&self.advice),
@@ -231,7 +242,9 @@ impl Lasting {
     /// Has what lasts obey settings that are in force now.
     pub(super) fn obey(&self, settings: &Settings) {
         if let Some(shadow) = &self.shadow {
-            shadow.set_rate(settings.shadow.rate);
+            let Comparisons { rate, unasked } = settings.shadow;
+            shadow.set_rate((rate, unasked));
+            shadow.spare_none();
         }
         if let (Some(account), Some(named)) = (&self.account, &settings.service) {
             account.set_password(&named.password);

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, watch};
 
-use self::background::{compare, discover, follow, recheck};
+use self::background::{compare, discover, follow, recheck, uncompared};
 use self::build::{Built, Inboxes, Lasting};
 use self::greeting::introduce;
 pub(crate) use self::greeting::{greet, has_tls, named};
@@ -35,6 +35,7 @@ use crate::feed::tally::Tally;
 use crate::feeds;
 use crate::link::{Link, is_path, proxy_header};
 use crate::listener::{Accepted, Backlog, Listener};
+use crate::logging::Messages;
 use crate::reach::Upstream;
 use crate::room::Room;
 use crate::session::current::Current;
@@ -233,6 +234,13 @@ impl Server {
         Ok(Server { admin, ..self })
     }
 
+    /// The same, whose metrics tell of this log.
+    #[must_use]
+    pub fn with_messages(self, messages: Arc<Messages>) -> Server {
+        let _ = self.current.shared().messages.set(messages);
+        self
+    }
+
     /// By which it can be felt that all threads run.
     #[must_use]
     pub fn pulse(&self) -> Pulse {
@@ -306,6 +314,7 @@ impl Server {
                 );
             } else {
                 discover(&shared).await;
+                uncompared(&shared).await;
             }
         }
     }

@@ -1,8 +1,10 @@
 //! Several statements in one command, of which one may be a feed's: the first is answered by itself, and the others come next, as a
 //! command of their own whose reply continues this one.
 
+use super::feed::error_of;
 use super::machine::Part;
 use super::narrowing::{Narrowing, Why};
+use super::slow::Own;
 use super::state::{Ended, Session};
 use crate::feed::template::Retired;
 use crate::statement::First;
@@ -36,6 +38,15 @@ impl Session {
         if let (Some(mut bytes), Some(outcome)) = (reply.bytes, reply.outcome)
             && let Some(packets) = self.promise(&mut bytes, &outcome)
         {
+            if let Some(took) = self.took_long() {
+                let own = Own {
+                    bytes: Some(bytes.len()),
+                    rows: Some(reply.rows),
+                    error: error_of(&outcome),
+                    ..Own::new("other", "server")
+                };
+                self.tell_slow(&took, &own);
+            }
             return self.tell_first(part, &mut bytes, &outcome, packets);
         }
         self.relay_feed(part.into(), Some(Why::Retired(Retired::Long)), None)

@@ -302,6 +302,7 @@ impl Session {
                 self.listed.is(Doing::Busy);
             }
             self.backend.link.comes_from(&self.client);
+            self.note_came();
             let bytes = scratch.get(..read).unwrap_or_default();
             if !self.client_in.is_empty() {
                 self.client_in.extend_from_slice(bytes);

@@ -13,6 +13,7 @@ use super::narrowing::{
     Feeds, Found, Input, Known, Narrowing, Need, PageWant, Policy, Reply, Told, Want,
 };
 use super::shared::Shared;
+use super::slow::Own;
 use super::state::{Ended, NamedFor, Session};
 use super::who::log_in;
 use crate::binlog::{Named, Wish};
@@ -22,6 +23,7 @@ use crate::feeds::Met;
 use crate::session::narrowing::Why;
 use crate::statement::Effects;
 use crate::wire::frame::HEADER_BYTES;
+use crate::wire::reply::Outcome;
 
 /// The packet that waits.
 #[derive(Clone, Copy)]
@@ -77,6 +79,14 @@ fn wish(want: &Want) -> Wish {
         authors: want.authors.clone(),
         range: want.range,
         untied: want.untied,
+    }
+}
+
+/// The error that a reply ended with.
+pub(super) fn error_of(outcome: &Outcome) -> Option<u16> {
+    match outcome {
+        Outcome::Err(error) => Some(error.code),
+        _ => None,
     }
 }
 
@@ -159,7 +169,13 @@ impl Session {
                     }
                     let statement = decision.statement().unwrap_or_default();
                     let (length, effects) = (waits.length, Effects::NONE);
-                    return self.relay_execution(length, effects, statement, Some(lesson));
+                    let of = match self.slow.is_some() {
+                        true => self.feed_of(Some(&decision)),
+                        false => (None, None),
+                    };
+                    let relayed = self.relay_execution(length, effects, statement, Some(lesson));
+                    self.note_relayed("feed", "learned", of);
+                    return relayed;
                 }
             };
         }
@@ -250,7 +266,9 @@ impl Session {
         };
         let limit = self.shared.limits.tail_bytes;
         self.sent = true;
+        let asked = self.note_asks();
         let read = self.backend.run(payload, capabilities, limit).await?;
+        self.note_heard(asked);
         Ok(Reply {
             bytes: read.bytes,
             rows: read.rows,
@@ -353,16 +371,27 @@ impl Session {
                 }
             },
         };
-        let (event, what) = match (kept, narrowed) {
-            (true, _) => (Event::FeedKept, "kept"),
-            (false, true) => (Event::FeedNarrowed, "narrowed"),
-            (false, false) => (Event::FeedLearned, "learned"),
+        let (event, what, from) = match (kept, narrowed) {
+            (true, _) => (Event::FeedKept, "kept", "memory"),
+            (false, true) => (Event::FeedNarrowed, "narrowed", "memory and server"),
+            (false, false) => (Event::FeedLearned, "learned", "server"),
         };
         self.shared.counts.add(event);
         let took = begun.elapsed();
         self.shared.watched.statement_took(what, took);
         if let Some(template) = decision.template() {
             template.count(what);
+        }
+        if let Some(took) = self.took_long() {
+            let (of, digest) = self.feed_of(Some(decision));
+            let own = Own {
+                of,
+                digest,
+                bytes: Some(bytes.len()),
+                error: error_of(&outcome),
+                ..Own::new("feed", from)
+            };
+            self.tell_slow(&took, &own);
         }
         if let Some((part, packets)) = promised {
             return self.tell_first(part, &mut bytes, &outcome, packets);
@@ -392,12 +421,22 @@ impl Session {
                 "a feed's statement is relayed"
             );
         }
+        // Before the packet goes, by which an execution is known.
+        let of = match self.slow.is_some() && why.is_some() {
+            true => self.feed_of(decision),
+            false => (None, None),
+        };
+        let reason = why.map_or("", Why::label);
+        let kind = if why.is_some() { "feed" } else { "other" };
         if let Some(statement) = decision.and_then(Narrowing::statement) {
-            return self.relay_execution(length, effects, statement, None);
+            let relayed = self.relay_execution(length, effects, statement, None);
+            self.note_relayed(kind, reason, of);
+            return relayed;
         }
         if let Some(commands) = self.machine.commands() {
             commands.relay_feed(effects);
         }
+        self.note_relayed(kind, reason, of);
         self.pass_client(length)
     }
 }

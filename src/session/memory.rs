@@ -17,7 +17,10 @@ impl Session {
         let Some(place) = self.place_of(&want) else {
             return (Likely::No, false);
         };
-        let compares = self.shared.shadow.as_ref().is_some_and(|it| it.chooses());
+        let shadow = self.shared.shadow.as_ref();
+        let compares = shadow.is_some_and(|shadow| {
+            shadow.chooses() && shadow.may_compare(want.definition, place.database())
+        });
         let mark = if compares { binlog.mark() } else { None };
         let likely = match want.now {
             true => {

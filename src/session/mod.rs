@@ -22,6 +22,7 @@ pub mod quota;
 mod secure;
 mod settle;
 pub mod shared;
+mod slow;
 mod stall;
 pub mod state;
 pub mod table;

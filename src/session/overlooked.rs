@@ -14,7 +14,9 @@ use super::narrowing::{PageWant, Reply};
 use super::ownership::OwnTail;
 use super::state::{Ended, Session};
 use super::tail::Memory;
+use super::who::log_in;
 use crate::shadow::Went;
+use crate::statement::Tail;
 use crate::wire::frame::HEADER_BYTES;
 use crate::wire::reply::Outcome;
 
@@ -64,17 +66,21 @@ impl Session {
         Ok(made.map(|made| made.paged))
     }
 
-    /// The same of a tail, for which this statement of ours stands.
+    /// The same of a tail, whose packet waits and has this length.
     pub(super) async fn tails_page(
         &mut self,
         own: &OwnTail,
         memory: &Memory,
-        payload: Option<&[u8]>,
+        (length, tail): (usize, &Tail),
     ) -> Result<Option<Made>, Ended> {
         let of = Of::Tail(own, memory);
         let made = self.make(of).await;
-        let looks = self.looks_over(made.as_ref());
-        self.look_over(of, made, payload.filter(|_| looks)).await
+        let statement = match self.looks_over(made.as_ref()) {
+            true => self.statement_of(own, length, tail),
+            false => None,
+        };
+        let payload = statement.as_ref().map(|(payload, _)| &payload[..]);
+        self.look_over(of, made, payload).await
     }
 
     /// True if this page is one to compare.
@@ -164,8 +170,15 @@ impl Session {
         if let Some(rows) = self.shared.binlog.as_ref().and_then(|binlog| binlog.rows()) {
             rows.clear();
         }
-        tracing::error!("a page made of kept rows is not the server's: {difference}");
-        tracing::error!(
+        let span = self.span();
+        log_in!(
+            span,
+            ERROR,
+            "a page made of kept rows is not the server's: {difference}"
+        );
+        log_in!(
+            span,
+            ERROR,
             "rows are not kept from now on. Either they were changed where the server's log does not tell it (look for sql_log_bin = 0), \
              or Headwater has a fault (please report the statement and the tables). SIGHUP empties memory and has rows kept again"
         );

@@ -8,6 +8,7 @@ use super::counts::Event;
 use super::knowledge::SharedKnowledge;
 use super::ownership::{Answered, Ask, Checked, Input, Need, Ownership, Policy, Relayed, Source};
 use super::reason::Reason;
+use super::slow::{self, Own};
 use super::state::{Ended, Session};
 use super::who::log_in;
 use crate::backend::Batch;
@@ -86,7 +87,10 @@ impl Session {
             batch.query(query);
         }
         self.sent |= ask.reads;
-        Ok(self.backend.ask(&batch, capabilities, ask.limits).await?)
+        let asked = self.note_asks();
+        let answers = self.backend.ask(&batch, capabilities, ask.limits).await?;
+        self.note_heard(asked);
+        Ok(answers)
     }
 
     /// Has the service account check a definition, where there is one that can.
@@ -131,6 +135,15 @@ impl Session {
             self.shared.counts.add(Event::CallRun);
         }
         self.compare(&answered);
+        if let Some(took) = self.took_long() {
+            let ids = answered.owned.pending.ids.as_ref();
+            let own = Own {
+                of: slow::definition(&self.shared, Some(call.definition)),
+                rows: ids.map(|ids| ids.len() as u64),
+                ..Own::new("call", answer.name())
+            };
+            self.tell_slow(&took, &own);
+        }
         let owned = answered.owned;
         let mut ok = OkPacket {
             affected_rows: owned.affected_rows,
@@ -184,6 +197,10 @@ impl Session {
         let own = commands.relay_call(&asked.dress, &payload, relayed.effects);
         commands.standing.procedure_relayed(relayed.refused);
         self.relayed = relayed.known;
+        if self.slow.is_some() {
+            let of = slow::definition(&self.shared, definition);
+            self.note_relayed("call", reason.label(), (of, None));
+        }
         let Some(own) = own else {
             return self.pass_client(asked.length);
         };
@@ -218,6 +235,14 @@ impl Session {
         let definition = self.definition_of(&asked);
         let counts = &self.shared.counts;
         counts.answered(definition, calls::Answer::Interrupted);
+        if let Some(took) = self.took_long() {
+            let own = Own {
+                of: slow::definition(&self.shared, definition),
+                error: Some(error.code),
+                ..Own::new("call", calls::Answer::Lookups.name())
+            };
+            self.tell_slow(&took, &own);
+        }
         let (mut bytes, mut packet) = (Vec::new(), Vec::new());
         error.write(&mut bytes);
         frame::encode(1, &bytes, &mut packet);

@@ -67,6 +67,8 @@ impl Session {
             && let Some(commands) = self.machine.commands()
         {
             commands.relay_tail();
+            self.note_sent();
+            self.note_relayed("tail", "", (None, None));
         }
         Ok(())
     }
@@ -81,6 +83,7 @@ impl Session {
             return Ok(None);
         };
         let mut input = Input::Begin;
+        let asked = self.note_asks();
         loop {
             let Some(commands) = self.machine.commands() else {
                 return Ok(None);
@@ -109,6 +112,7 @@ impl Session {
                     Input::Ran(backend.run(&payload, capabilities, 0).await?.outcome)
                 }
                 Need::Done(settled) => {
+                    self.note_heard(asked);
                     if settled.redone {
                         self.shared.counts.add(Event::ProcedureRedone);
                     }

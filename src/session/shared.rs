@@ -1,7 +1,7 @@
 //! What all sessions share: the settings that are in force, and what is known and counted by all. See [`super::current`].
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
@@ -20,6 +20,7 @@ use crate::catalogue::Catalogue;
 use crate::feed::tally::Tally;
 use crate::feeds::Feeds;
 use crate::limits::Limits;
+use crate::logging::Messages;
 use crate::shadow::Shadow;
 use crate::tls::{Acceptor, Connector};
 
@@ -68,6 +69,10 @@ pub struct Shared {
     pub memory_limit: usize,
     /// When the process began to serve.
     pub begun: Instant,
+    /// Statements that take so long are told of in the log.
+    pub slow: Option<Duration>,
+    /// What the process's log was told, where it is followed.
+    pub messages: Arc<OnceLock<Arc<Messages>>>,
     /// Counters.
     pub counts: Arc<Counts>,
     /// How long answers took.

@@ -17,6 +17,7 @@ use super::machine::{self, Machine};
 use super::ownership::{ProcedurePlace, Want};
 use super::quota::Taken;
 use super::shared::Shared;
+use super::slow::Slow;
 use super::stall::Stall;
 use super::who;
 use crate::backend::{AskError, Backend};
@@ -171,6 +172,8 @@ pub struct Session {
     pub(super) definer_rights: RefCell<Option<Arc<DefinerRights>>>,
     /// The known procedure of the call that was relayed last.
     pub(super) relayed: Option<ProcedurePlace>,
+    /// How long the statement that waits has taken, where that is told of.
+    pub(super) slow: Option<Slow>,
 }
 
 impl Session {
@@ -205,6 +208,7 @@ impl Session {
         if shared.tally.is_some() {
             machine.watch();
         }
+        let slow = Slow::of(&shared);
         Session {
             client,
             source,
@@ -232,6 +236,7 @@ impl Session {
             opened: None,
             definer_rights: RefCell::default(),
             relayed: None,
+            slow,
         }
     }
 

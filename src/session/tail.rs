@@ -9,10 +9,12 @@ use headwater_rows::template::{KeptRows, Templates};
 use headwater_rows::{Of, Page};
 
 use super::counts::Event;
+use super::feed::error_of;
 use super::kept::Paged;
 use super::knowledge::SharedKnowledge;
 use super::overlooked::Made;
 use super::ownership::{OwnTail, TailReply, TailWant};
+use super::slow::{self, Own};
 use super::state::{Ended, Session, Wanted};
 use crate::binlog::{Binlog, Mark, Place, RowsSection};
 use crate::statement::Tail;
@@ -67,13 +69,12 @@ impl Session {
         };
         let memory = self.memory_of_tail();
         if let Some(memory) = &memory {
-            let looks = self.shared.shadow.is_some();
-            let statement = looks.then(|| self.statement_of(&own, length, tail));
-            let payload = statement.flatten().map(|(payload, _)| payload);
-            let made = self.tails_page(&own, memory, payload.as_deref()).await?;
+            let made = self.tails_page(&own, memory, (length, tail)).await?;
             if let Some(Made { paged, frame }) = made {
+                let rows = paged.rows;
                 let (mut bytes, outcome) = paged.reply(&frame);
                 self.tail_is_answered(length, Event::TailKept);
+                self.note_tail("memory", rows, bytes.len(), &outcome);
                 return self.tell_in_place(&mut bytes, Some(&outcome));
             }
         }
@@ -83,7 +84,9 @@ impl Session {
         let limit = self.shared.limits.tail_bytes;
         self.sent = true;
         let begun = Instant::now();
+        let asked = self.note_asks();
         let mut read = self.backend.run(&payload, capabilities, limit).await?;
+        self.note_heard(asked);
         let reply = own.judge(read.outcome.as_ref(), read.rows, read.bytes.is_some());
         let Some(bytes) = read.bytes.as_mut().filter(|_| reply != TailReply::PutAside) else {
             self.shared.counts.add(Event::TailRetried);
@@ -99,7 +102,29 @@ impl Session {
             }
             _ => drop(self.client_in.drain(..length)),
         }
+        if let Some(outcome) = &read.outcome {
+            self.note_tail("memory and server", read.rows, bytes.len(), outcome);
+        }
         self.tell_in_place(bytes, read.outcome.as_ref())
+    }
+
+    /// A tail was answered so.
+    fn note_tail(&mut self, from: &'static str, rows: u64, bytes: usize, outcome: &Outcome) {
+        if let Some(took) = self.took_long() {
+            let pending = self
+                .machine
+                .commands()
+                .and_then(|it| it.tables.pending.as_ref());
+            let definition = pending.map(|pending| pending.definition);
+            let own = Own {
+                of: slow::definition(&self.shared, definition),
+                rows: Some(rows),
+                bytes: Some(bytes),
+                error: error_of(outcome),
+                ..Own::new("tail", from)
+            };
+            self.tell_slow(&took, &own);
+        }
     }
 
     /// The tail is answered, and its packet gone: what it leaves behind is the session's.
@@ -227,7 +252,7 @@ impl Session {
     }
 
     /// The statement of ours in the place of the tail that waits.
-    fn statement_of(
+    pub(super) fn statement_of(
         &mut self,
         own: &OwnTail,
         length: usize,

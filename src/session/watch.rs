@@ -1,4 +1,4 @@
-//! Has SELECTs that went by be counted, where somebody wants to know: `headwater discover --listen`.
+//! Has SELECTs that went by be counted, where somebody wants to know: `headwater discover --listen`. What takes long is noted by the way.
 
 use std::sync::PoisonError;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use crate::feed::tally::Ended;
 impl Session {
     /// What the client has sent is on its way to the server.
     pub(super) fn note_sent(&mut self) {
-        if self.shared.tally.is_some()
+        if (self.shared.tally.is_some() || self.slow.is_some())
             && let Some(commands) = self.machine.commands()
         {
             commands.sent(Instant::now());
@@ -18,6 +18,7 @@ impl Session {
 
     /// The server has spoken: replies may have ended.
     pub(super) fn note_ended(&mut self) {
+        self.note_slow();
         let Some(tally) = &self.shared.tally else {
             return;
         };

@@ -8,6 +8,7 @@
 
 pub(crate) mod real;
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -31,6 +32,10 @@ const PAIRS: usize = 10;
 pub struct Shadow {
     /// Of a million calls so many are compared.
     millionths: AtomicU64,
+    /// Nobody asked for it: the account need not have the right.
+    unasked: AtomicBool,
+    /// Where calls are not compared for want of that.
+    spared: Mutex<HashSet<(DefinitionId, String)>>,
     calls: AtomicU64,
     asks: mpsc::Sender<Compared>,
     distrusted: Vec<AtomicBool>,
@@ -116,12 +121,14 @@ pub struct Inbox {
 }
 
 impl Shadow {
-    /// Compares this share of the calls, as the service account.
+    /// Compares this share of the calls, as the service account; `unasked`: where that may run the procedures.
     #[must_use]
-    pub fn new(rate: f64, account: Account) -> (Arc<Shadow>, Inbox) {
+    pub fn new((rate, unasked): (f64, bool), account: Account) -> (Arc<Shadow>, Inbox) {
         let (asks, asked) = mpsc::channel(WAITING);
         let shadow = Shadow {
             millionths: AtomicU64::new(millionths(rate)),
+            unasked: AtomicBool::new(unasked),
+            spared: Mutex::default(),
             calls: AtomicU64::new(0),
             asks,
             distrusted: (0..MOST_DEFINITIONS)
@@ -141,8 +148,9 @@ impl Shadow {
     }
 
     /// Compares this share of the calls from now on.
-    pub fn set_rate(&self, rate: f64) {
+    pub fn set_rate(&self, (rate, unasked): (f64, bool)) {
         self.millionths.store(millionths(rate), Ordering::Relaxed);
+        self.unasked.store(unasked, Ordering::Relaxed);
     }
 
     /// How often comparisons went how.
@@ -170,6 +178,32 @@ impl Shadow {
         let millionths = self.millionths.load(Ordering::Relaxed);
         let before = self.calls.fetch_add(1, Ordering::Relaxed) * millionths;
         before / 1_000_000 != (before + millionths) / 1_000_000
+    }
+
+    /// True where nobody asked for comparisons.
+    #[must_use]
+    pub fn is_unasked(&self) -> bool {
+        self.unasked.load(Ordering::Relaxed)
+    }
+
+    /// Calls of this definition in this database are not compared: the account may not run its procedures.
+    pub fn spare(&self, definition: DefinitionId, database: &str) {
+        self.spared().insert((definition, database.to_owned()));
+    }
+
+    /// Whether calls are, of those that are chosen.
+    #[must_use]
+    pub fn may_compare(&self, definition: DefinitionId, database: &str) -> bool {
+        !self.spared().contains(&(definition, database.to_owned()))
+    }
+
+    /// The account may have been given the right: it is tried again.
+    pub fn spare_none(&self) {
+        self.spared().clear();
+    }
+
+    fn spared(&self) -> std::sync::MutexGuard<'_, HashSet<(DefinitionId, String)>> {
+        self.spared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has an answer compared.
@@ -259,6 +293,7 @@ pub async fn run(
             continue;
         }
         let number = compared.definition;
+        let place = Arc::clone(&compared.place);
         let judged = match connection(&mut kept, &inbox.account).await {
             Ok(conn) => judge(&binlog, &definition, compared, conn).await,
             Err(error) => Err(error),
@@ -280,6 +315,10 @@ pub async fn run(
                 }
                 Went::Different
             }
+            Err(error) if shadow.is_unasked() && is_denied(&error) => {
+                shadow.spare(number, place.database());
+                continue;
+            }
             Err(error) => {
                 kept = None;
                 let text = error.to_string();
@@ -292,6 +331,12 @@ pub async fn run(
         };
         shadow.counts.add(went);
     }
+}
+
+/// True where the account may not run the procedure.
+fn is_denied(error: &AccountError) -> bool {
+    let code = error.code();
+    code.is_some_and(|code| real::EXECUTE_DENIED.contains(&code))
 }
 
 /// The connection on which the procedure runs, made when it is needed and again when it was lost.

@@ -10,6 +10,9 @@ use crate::timeline::Head;
 use crate::timeline::definition::{Definition, Form};
 use crate::wire::resultset::Row;
 
+/// ER_PROCACCESS_DENIED_ERROR, and a right to the database that is missing.
+pub(crate) const EXECUTE_DENIED: [u16; 2] = [1370, 1044];
+
 /// A connection on which procedures run beside the app's.
 pub(crate) async fn connect(account: &Account, purpose: Purpose) -> Result<Conn, AccountError> {
     let mut conn = Conn::open(account, purpose).await?;

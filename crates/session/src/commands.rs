@@ -8,9 +8,11 @@ mod in_flight;
 mod named;
 mod numbers;
 mod replies;
+mod timing;
 mod watch;
 
 use std::collections::VecDeque;
+use std::time::Instant;
 
 use super::asked::{Asked, Dress, Wanted};
 use super::dump::Dump;
@@ -38,6 +40,7 @@ pub(crate) use executions::closing;
 pub(super) use in_flight::Served;
 use in_flight::{After, InFlight, Passing};
 use numbers::Answers;
+pub use timing::{About, Took};
 pub use watch::Seen;
 use watch::Watch;
 
@@ -77,6 +80,9 @@ pub struct Commands {
     lesson: Option<Box<Lesson>>,
     /// What is noted of statements, where somebody wants to know.
     watch: Option<Box<Watch>>,
+    /// When the client's last bytes came, where it is noted how long commands take; and those that have ended since.
+    came: Option<Instant>,
+    took: Vec<Took>,
     /// The last statement was a SELECT that the server does not know of: so many rows it had.
     aside: Option<u64>,
 }
@@ -111,6 +117,8 @@ impl Commands {
             definer_denied: false,
             lesson: None,
             watch: None,
+            came: None,
+            took: Vec::new(),
             aside: None,
         }
     }
@@ -504,6 +512,7 @@ impl Commands {
             let renumber = self.reply_numbers();
             let authenticates = command == Command::ChangeUser;
             let answers = authenticates.then(|| Answers::new(self.renumbered));
+            let timing = self.timing();
             self.in_flight.push_back(InFlight {
                 command,
                 reply: Reply::new(command, self.capabilities),
@@ -515,6 +524,7 @@ impl Commands {
                 client_data: None,
                 answers: answers.flatten(),
                 noted: None,
+                timing,
             });
         }
     }

@@ -14,7 +14,7 @@ const ask = async (path) => {
 };
 
 // Metrics are for programs; of long tables the first rows are shown.
-const skipped = new Set(["/api", "/api/try", "/api/status"]);
+const skipped = new Set(["/api", "/api/try", "/api/status", "/api/reload"]);
 const most = 50;
 const long = new Set(["/api/statements", "/api/sessions"]);
 let wait = every;

@@ -14,11 +14,11 @@ use prometheus_client::registry::{Registry, Unit};
 pub use self::names::{ALL, Kind, Measure, Metric};
 use self::names::{
     BEGUN, BINLOG, BUILD, CALL_SECONDS, CALLS_TOTAL, CHANGES, COMPARED, CONTRADICTIONS, CPU,
-    EVICTED, FILES, FILES_LIMIT, INDEX, INDEX_ENTRIES, INDEX_LIMIT, LAG, LOGIN_ERRORS, LOGINS_CUT,
-    PROOF_SECONDS, REDONE, RELAYED_BYTES, RESIDENT, ROWS, ROWS_EVICTED, ROWS_LIMIT, ROWS_MESSAGES,
-    SESSIONS, SESSIONS_LIMIT, SESSIONS_OPENED, SESSIONS_STATE, SILENT, STALLED, STATEMENT_SECONDS,
-    STATEMENTS_TOTAL, TABLES, TAILS_RETRIED, TAILS_TOTAL, THREADS, UNREADABLE, UP, VIRTUAL,
-    WAITING,
+    EVICTED, FILES, FILES_LIMIT, INDEX, INDEX_ENTRIES, INDEX_LIMIT, LAG, LOG_MESSAGES,
+    LOG_SUPPRESSED, LOGIN_ERRORS, LOGINS_CUT, PROOF_SECONDS, REDONE, RELAYED_BYTES, RESIDENT, ROWS,
+    ROWS_EVICTED, ROWS_LIMIT, ROWS_MESSAGES, SESSIONS, SESSIONS_LIMIT, SESSIONS_OPENED,
+    SESSIONS_STATE, SILENT, STALLED, STATEMENT_SECONDS, STATEMENTS_TOTAL, TABLES, TAILS_RETRIED,
+    TAILS_TOTAL, THREADS, UNREADABLE, UP, VIRTUAL, WAITING,
 };
 use super::process::Process;
 use crate::binlog::REASONS;
@@ -121,6 +121,7 @@ impl Page {
                 .flatten()
                 .map(|(result, count)| (labels([("result", result)]), count)),
         );
+        page.log(shared);
         page.process(shared);
         page
     }
@@ -265,6 +266,15 @@ impl Page {
         self.one(LOGINS_CUT, count(Event::LoginCut));
         self.one(LOGIN_ERRORS, count(Event::LoginError));
         self.one(STALLED, count(Event::ClientStalled));
+    }
+
+    fn log(&mut self, shared: &Shared) {
+        let messages = shared.messages.get();
+        let counted = messages.into_iter().flat_map(|messages| messages.counted());
+        let counted = counted.map(|(level, count)| (labels([("level", level)]), count));
+        self.add(LOG_MESSAGES, counted);
+        let suppressed = messages.map(|messages| messages.suppressed());
+        self.one(LOG_SUPPRESSED, suppressed);
     }
 
     fn process(&mut self, shared: &Shared) {

@@ -300,6 +300,18 @@ pub(super) const COMPARED: Metric = metric(
     &["result"],
     "Calls and pages that were compared with the server's (shadow.rate): same, different, unsure",
 );
+pub(super) const LOG_MESSAGES: Metric = metric(
+    "headwater_log_messages",
+    Counter,
+    &["level"],
+    "Warnings and errors of Headwater's own log (warn, error), those left out of it too",
+);
+pub(super) const LOG_SUPPRESSED: Metric = metric(
+    "headwater_log_suppressed",
+    Counter,
+    &[],
+    "Lines of any level that were left out of the log, since many like them had been written within a minute; it says how many",
+);
 pub(super) const CPU: Metric = measured(
     "process_cpu",
     Counter,
@@ -334,7 +346,7 @@ pub(super) const BEGUN: Metric = measured(
 );
 
 /// Every metric, in the order in which they are told.
-pub const ALL: [Metric; 42] = [
+pub const ALL: [Metric; 44] = [
     BUILD,
     CALLS_TOTAL,
     CALL_SECONDS,
@@ -370,6 +382,8 @@ pub const ALL: [Metric; 42] = [
     STALLED,
     UP,
     COMPARED,
+    LOG_MESSAGES,
+    LOG_SUPPRESSED,
     CPU,
     RESIDENT,
     VIRTUAL,

@@ -5,6 +5,7 @@ use headwater_wire::renumber::Renumber;
 use headwater_wire::reply::{LocalData, Reply};
 
 use super::numbers::Answers;
+use super::timing::Timing;
 use super::watch::Noted;
 use crate::dump::Dump;
 use crate::narrowing::Lesson;
@@ -29,6 +30,8 @@ pub(super) struct InFlight {
     pub(super) answers: Option<Answers>,
     /// What is noted of it, where somebody wants to know.
     pub(super) noted: Option<Box<Noted>>,
+    /// How long it takes, where somebody wants to know.
+    pub(super) timing: Option<Box<Timing>>,
 }
 
 impl InFlight {

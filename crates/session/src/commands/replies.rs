@@ -62,6 +62,7 @@ impl Commands {
                 Some(Event::ClientData) => front.client_data = Some(LocalData::new()),
                 Some(Event::Done(outcome)) => {
                     if let Some(mut ended) = self.in_flight.pop_front() {
+                        self.note_took(&mut ended, &outcome);
                         if let Some(noted) = ended.noted {
                             self.note_ended(*noted, &outcome, ended.reply.rows());
                         }

@@ -58,12 +58,11 @@ impl Commands {
 
     /// What went to the server was sent now.
     pub fn sent(&mut self, now: Instant) {
-        let noted = self
-            .in_flight
-            .iter_mut()
-            .filter_map(|own| own.noted.as_mut());
-        for noted in noted {
-            noted.sent.get_or_insert(now);
+        for own in &mut self.in_flight {
+            own.has_gone(now);
+            if let Some(noted) = &mut own.noted {
+                noted.sent.get_or_insert(now);
+            }
         }
     }
 

@@ -67,6 +67,16 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// The procedures that there are and that may be answered.
+    #[must_use]
+    pub fn runnable(&self) -> Vec<Form> {
+        let runnable = |form: &Form| {
+            let seen = self.form(*form);
+            seen.as_ref().is_ok_and(|seen| *seen != Procedure::Absent)
+        };
+        Form::ALL.into_iter().filter(runnable).collect()
+    }
+
     /// A server of this product that has everything as it is known, and says nothing for plans: for tests of those who read facts.
     #[doc(hidden)]
     #[must_use]

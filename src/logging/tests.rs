@@ -1,0 +1,133 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+
+use super::throttle::INTERVAL;
+use super::*;
+
+#[derive(Clone, Debug, Default)]
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Written {
+    type Writer = Written;
+
+    fn make_writer(&'a self) -> Written {
+        self.clone()
+    }
+}
+
+/// What is written, line by line, of what is said meanwhile.
+fn lines(level: LevelFilter, said: impl FnOnce(&Messages)) -> Vec<String> {
+    let (messages, written) = (Arc::new(Messages::new(level)), Written::default());
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(messages.wants())
+        .with_target(false)
+        .with_ansi(false)
+        .without_time()
+        .with_writer(written.clone())
+        .finish()
+        .with(Throttle(Arc::clone(&messages)));
+    tracing::subscriber::with_default(subscriber, || said(&messages));
+    let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+    text.lines().map(|line| line.trim().to_owned()).collect()
+}
+
+fn refuse(number: u32) {
+    tracing::error_span!("session", number).in_scope(|| tracing::warn!("client {number} goes"));
+}
+
+#[test]
+fn a_flood_is_written_in_part_and_counted_in_whole() {
+    let lines = lines(LevelFilter::INFO, |messages| {
+        (0..1_000).for_each(refuse);
+        tracing::warn!("another");
+        assert_eq!(messages.counted(), [("warn", 1_001), ("error", 0)]);
+        assert_eq!(messages.suppressed(), 990);
+        // Not over yet.
+        assert_eq!(messages.sites().over(Instant::now()), []);
+        let over = messages.sites().over(Instant::now() + INTERVAL);
+        over.iter().for_each(say);
+        // Neither counted nor left out.
+        assert_eq!(messages.counted(), [("warn", 1_001), ("error", 0)]);
+        // The next interval begins with the next line.
+        (0..3).for_each(refuse);
+    });
+    assert_eq!(lines.len(), 10 + 1 + 1 + 3, "{lines:?}");
+    assert!(
+        lines[0].ends_with("session{number=0}: client 0 goes"),
+        "{lines:?}"
+    );
+    let summary = "WARN … and 990 more like it in the last 60 s: client 10 goes suppressed=990";
+    assert_eq!(lines[11], summary);
+}
+
+#[test]
+fn what_no_client_causes_is_written_more_often_and_bounded_too() {
+    let lines = lines(LevelFilter::INFO, |messages| {
+        (0..150).for_each(|number| tracing::info!("database {number}"));
+        messages.say_rest();
+        messages.say_rest();
+    });
+    assert_eq!(lines.len(), 101, "{lines:?}");
+    assert!(lines[100].starts_with("INFO … and 50 more like it in the last 1 s: database 100"));
+}
+
+#[test]
+fn errors_and_debug_lines_keep_their_levels() {
+    let written = lines(LevelFilter::DEBUG, |messages| {
+        (0..200).for_each(|number| tracing::debug!("detail {number}"));
+        (0..101).for_each(|_| tracing::error!("bad"));
+        messages.say_rest();
+        assert_eq!(messages.counted(), [("warn", 0), ("error", 101)]);
+    });
+    assert_eq!(written.len(), 200 + 100 + 1);
+    assert!(
+        written[300].starts_with("ERROR … and 1 more"),
+        "{written:?}"
+    );
+}
+
+#[test]
+fn warnings_are_counted_where_they_are_not_written() {
+    let written = lines(LevelFilter::ERROR, |messages| {
+        tracing::warn!("quiet");
+        tracing::error!("loud");
+        assert_eq!(messages.counted(), [("warn", 1), ("error", 1)]);
+        assert_eq!(messages.suppressed(), 0);
+    });
+    assert_eq!(written, ["ERROR loud"]);
+}
+
+#[test]
+fn an_interval_that_ends_with_the_next_line_is_told_of_too() {
+    let (mut sites, begun) = (Sites::default(), Instant::now());
+    let site = tracing::subscriber::with_default(tracing_subscriber::registry(), || {
+        let span = tracing::info_span!("anything");
+        (span.metadata().unwrap().callsite(), Level::INFO)
+    });
+    let admit =
+        |sites: &mut Sites, after| sites.admit(site.clone(), 2, begun + after, || "é".repeat(300));
+    for expected in [Admitted::Yes, Admitted::Yes, Admitted::No, Admitted::No] {
+        assert_eq!(admit(&mut sites, Duration::ZERO), expected);
+    }
+    assert_eq!(admit(&mut sites, INTERVAL), Admitted::Yes);
+    let over = sites.over(begun + INTERVAL);
+    assert_eq!(over.len(), 1);
+    assert_eq!((over[0].count, over[0].like.chars().count()), (2, 200));
+    assert_eq!(sites.rest(begun + INTERVAL), []);
+}
