@@ -17,6 +17,7 @@
 //! | [`feeds`] | feeds, whether each can be served, and the templates of their statements | 1 |
 //! | [`overview`] | how Headwater is, as tables | 2 |
 //! | [`config`], [`server`], `listener`, [`shards`] | the process | 2 |
+//! | [`version`] | which Headwater this is | 2 |
 //! | [`check`] | the subcommand that makes it easy to trust | 2 |
 //! | [`discover`] | the subcommand that finds an app's feeds | 2 |
 //! | `report` | how reports for people are written | 2 |
@@ -51,6 +52,7 @@ pub mod shadow;
 pub mod shards;
 pub mod systemd;
 pub mod tls;
+pub mod version;
 
 pub use headwater_feed as feed;
 pub use headwater_log as log;

@@ -21,7 +21,7 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 /// CALL fetch_timeline_ids2(reader, bound) and their helper, CALL build_max_ids_of_followers(reader, bound),
 /// itself, and relays every other byte unchanged.
 #[derive(Parser)]
-#[command(version, max_term_width = 100)]
+#[command(version = headwater::version::WHOLE, max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -183,6 +183,7 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
     let hangup = signal(SignalKind::hangup())?;
     let server = Server::bind(settings).await?;
     let server = server.with_admin(&settings.admin)?;
+    tracing::info!("headwater {}", headwater::version::WHOLE);
     let shared = server.shared();
     systemd::ready();
     let guarding = tokio::spawn(systemd::guard(server.pulse()));

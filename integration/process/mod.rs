@@ -9,3 +9,4 @@ mod settings;
 mod signals;
 mod start;
 mod systemd;
+mod version;
