@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo test soak fuzz bench-relay check advisories setup servers relays drivers operators
+.PHONY: help demo test soak fuzz bench-relay check advisories settings setup servers relays drivers operators
 
 help:
 	@echo "make demo        a private MariaDB with a million messages, and Headwater in front"
@@ -12,6 +12,7 @@ help:
 	@echo "make bench-relay relaying alone, beside HAProxy and MySQL Router on the same servers (about 10 minutes)"
 	@echo "make check       format, lints, documentation, licences of dependencies"
 	@echo "make advisories  known faults of dependencies (asks the network)"
+	@echo "make settings    docs/settings.md, anew from headwater.example.toml and the flags"
 	@echo "make drivers     the drivers of other languages, whose programs the stories run through Headwater"
 	@echo "make setup       what the others need and this machine lacks (they run it themselves)"
 
@@ -50,6 +51,10 @@ check:
 advisories:
 	@setup/check.sh
 	$(CARGO) deny --locked check advisories
+
+settings:
+	$(CARGO) run --locked -- manual target/manual
+	cp target/manual/settings.md docs/settings.md
 
 setup: servers drivers operators
 	@setup/check.sh

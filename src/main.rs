@@ -105,7 +105,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                 level: LogLevel::Warn,
                 ..Log::default()
             });
-            runtime(1)?.block_on(headwater::lab::run(command))?;
+            runtime(1)?.block_on(headwater::lab::run(command, Arguments::command()))?;
         }
     }
     Ok(ExitCode::SUCCESS)
