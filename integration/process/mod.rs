@@ -6,6 +6,7 @@ mod counters;
 mod limits;
 mod log;
 mod manual;
+mod package;
 mod settings;
 mod signals;
 mod start;
