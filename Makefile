@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo test soak fuzz bench-relay check advisories package settings setup servers relays drivers operators packager
+.PHONY: help demo test soak fuzz bench-relay check advisories package settings book setup servers relays drivers operators packager
 
 help:
 	@echo "make demo        a private MariaDB with a million messages, and Headwater in front"
@@ -14,6 +14,7 @@ help:
 	@echo "make advisories  known faults of dependencies (asks the network)"
 	@echo "make package     a .deb of the program, its unit, manual and documentation: target/debian/"
 	@echo "make settings    docs/settings.md, anew from headwater.example.toml and the flags"
+	@echo "make book        docs/ as a site: target/book/index.html"
 	@echo "make drivers     the drivers of other languages, whose programs the stories run through Headwater"
 	@echo "make setup       what the others need and this machine lacks (they run it themselves)"
 
@@ -64,6 +65,9 @@ package: packager
 settings:
 	$(CARGO) run --locked -- manual target/manual
 	cp target/manual/settings.md docs/settings.md
+
+book:
+	@setup/book.sh
 
 setup: servers drivers operators packager
 	@setup/check.sh
