@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo test soak fuzz bench-relay check advisories setup servers relays drivers operators
+.PHONY: help demo test soak fuzz bench-relay check advisories package settings book setup servers relays drivers operators packager
 
 help:
 	@echo "make demo        a private MariaDB with a million messages, and Headwater in front"
@@ -12,6 +12,9 @@ help:
 	@echo "make bench-relay relaying alone, beside HAProxy and MySQL Router on the same servers (about 10 minutes)"
 	@echo "make check       format, lints, documentation, licences of dependencies"
 	@echo "make advisories  known faults of dependencies (asks the network)"
+	@echo "make package     a .deb of the program, its unit, manual and documentation: target/debian/"
+	@echo "make settings    docs/settings.md, anew from headwater.example.toml and the flags"
+	@echo "make book        docs/ as a site: target/book/index.html"
 	@echo "make drivers     the drivers of other languages, whose programs the stories run through Headwater"
 	@echo "make setup       what the others need and this machine lacks (they run it themselves)"
 
@@ -19,7 +22,7 @@ demo: servers
 	$(CARGO) run --locked --release -- demo
 
 # Not nextest: the stories share their servers, so they run in one process.
-test: servers drivers operators
+test: servers drivers operators packager
 	$(CARGO) test --locked
 	@setup/servers.sh --list | sed 's/^/every story passed on: /'
 	@echo "drivers of the stories:" $$(setup/drivers.sh --list)
@@ -51,7 +54,22 @@ advisories:
 	@setup/check.sh
 	$(CARGO) deny --locked check advisories
 
-setup: servers drivers operators
+# What the laboratory writes, and the program without it.
+package: packager
+	$(CARGO) run --locked -- manual "$${CARGO_TARGET_DIR:-target}/release/manual"
+	gzip -9nf "$${CARGO_TARGET_DIR:-target}"/release/manual/man/*.8
+	$(CARGO) build --locked --release --no-default-features
+	$(CARGO) deb --locked --no-build --output target/debian/
+	@ls target/debian/*.deb
+
+settings:
+	$(CARGO) run --locked -- manual target/manual
+	cp target/manual/settings.md docs/settings.md
+
+book:
+	@setup/book.sh
+
+setup: servers drivers operators packager
 	@setup/check.sh
 
 servers:
@@ -62,6 +80,9 @@ relays:
 
 operators:
 	@setup/operators.sh
+
+packager:
+	@setup/package.sh
 
 # After the servers: some of their packages bring a driver.
 drivers: servers

@@ -12,6 +12,7 @@
 
 mod admin;
 mod bench_relay;
+mod book;
 mod check;
 mod compression;
 mod corpus;

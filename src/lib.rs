@@ -18,6 +18,7 @@
 //! | [`logging`] | the process's own log: counted, and throttled by call site | 1 |
 //! | [`overview`] | how Headwater is, as tables | 2 |
 //! | [`config`], [`server`], `listener`, [`shards`] | the process | 2 |
+//! | [`version`] | which Headwater this is | 2 |
 //! | [`check`] | the subcommand that makes it easy to trust | 2 |
 //! | [`discover`] | the subcommand that finds an app's feeds | 2 |
 //! | `report` | how reports for people are written | 2 |
@@ -53,6 +54,7 @@ pub mod shadow;
 pub mod shards;
 pub mod systemd;
 pub mod tls;
+pub mod version;
 
 pub use headwater_feed as feed;
 pub use headwater_log as log;

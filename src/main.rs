@@ -26,7 +26,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// CALL fetch_timeline_ids2(reader, bound) and their helper, CALL build_max_ids_of_followers(reader, bound),
 /// itself, and relays every other byte unchanged.
 #[derive(Parser)]
-#[command(version, max_term_width = 100)]
+#[command(version = headwater::version::WHOLE, max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -133,7 +133,10 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                 level: LogLevel::Warn,
                 ..Log::default()
             });
-            let ended = runtime(1)?.block_on(said(&messages, headwater::lab::run(command)));
+            let ended = runtime(1)?.block_on(said(
+                &messages,
+                headwater::lab::run(command, Arguments::command()),
+            ));
             ended?;
         }
     }
@@ -263,6 +266,7 @@ async fn serve(settings: &Settings, flags: Flags) -> anyhow::Result<()> {
     let server = server
         .with_admin(&settings.admin)?
         .with_messages(Arc::clone(&messages));
+    tracing::info!("headwater {}", headwater::version::WHOLE);
     let current = server.current();
     systemd::ready();
     let guarding = tokio::spawn(systemd::guard(server.pulse()));

@@ -11,6 +11,9 @@ pub enum Command {
     /// The bench, which is not in this build.
     #[command(hide = true, disable_help_flag = true)]
     Bench(Ignored),
+    /// What writes the manual, which is not in this build.
+    #[command(hide = true, disable_help_flag = true)]
+    Manual(Ignored),
 }
 
 /// Whatever flags were given.
@@ -31,10 +34,11 @@ pub struct LabError(&'static str);
 ///
 /// # Errors
 /// Always.
-pub async fn run(command: Command) -> Result<(), LabError> {
+pub async fn run(command: Command, _: clap::Command) -> Result<(), LabError> {
     Err(LabError(match command {
         Command::Demo(_) => "demo",
         Command::Bench(_) => "bench",
+        Command::Manual(_) => "manual",
     }))
 }
 
@@ -57,9 +61,13 @@ mod tests {
             (&["headwater", "demo", "--users", "10"][..], "demo"),
             (&["headwater", "bench", "--help"], "bench"),
             (&["headwater", "bench", "--", "x"], "bench"),
+            (&["headwater", "manual", "x"], "manual"),
         ] {
             let command = Arguments::try_parse_from(arguments).unwrap().command;
-            let said = run(command).await.unwrap_err().to_string();
+            let said = run(command, clap::Command::new("headwater"))
+                .await
+                .unwrap_err()
+                .to_string();
             assert!(said.contains(&format!("no `{name}`")), "{said}");
             assert!(said.contains("--release"), "{said}");
         }

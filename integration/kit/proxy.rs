@@ -117,6 +117,12 @@ impl Proxy {
         Proxy::launch(free_addr(), flags, environment)
     }
 
+    /// Another command than the program that was built for the stories, with these flags of `serve`; `--listen` is added.
+    #[track_caller]
+    pub(crate) fn of(command: Command, flags: &[&str]) -> Proxy {
+        Proxy::run(command, free_addr(), flags)
+    }
+
     /// With the admin port that there is where no flag says otherwise.
     #[track_caller]
     pub(crate) fn with_default_admin(flags: &[&str]) -> Proxy {

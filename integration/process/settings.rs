@@ -60,6 +60,10 @@ fn secrets_may_stand_in_files() {
         said.contains("admin.token has to be 16") && !said.contains("s3cr3t"),
         "{said}"
     );
+    // An empty one is none, and no password without an account: the package's unit names such a file before there is one.
+    let empty = file("empty", "\n");
+    let variable = ("HEADWATER_SERVICE_PASSWORD_FILE", empty.as_str());
+    Proxy::start_with(&["--upstream", &mariadb().addr().to_string()], &[variable]);
     // What a file says is what a server asks for.
     let server = mariadb();
     let mut root = server.connect();

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::State;
 use super::health::{self, Health};
+use crate::version;
 
 /// How Headwater answers now.
 #[derive(Debug, Serialize)]
@@ -54,7 +55,7 @@ pub(super) async fn lamp(state: &State) -> Lamp {
         text,
         cure,
         ready: matches!(ready, Health::Well(_)),
-        version: env!("CARGO_PKG_VERSION"),
+        version: version::NUMBER,
         upstream: seen.upstream.clone(),
         seconds: seen.shared().begun.elapsed().as_secs(),
     }

@@ -7,6 +7,8 @@ const PREFIX: &str = "HEADWATER_";
 const MISSPELT: usize = 3;
 /// Endings of the variables that Kubernetes sets in every container for a service that is named headwater.
 const OF_KUBERNETES: [&str; 3] = ["SERVICE_HOST", "SERVICE_PORT", "PORT"];
+/// What a build reads (build.rs), and may still be there where its program is tried.
+const OF_THE_BUILD: &str = "HEADWATER_COMMIT";
 
 /// What to say of each variable that is set and that nobody reads.
 ///
@@ -18,7 +20,8 @@ pub fn unknown_variables(
 ) -> Result<Vec<String>, ConfigError> {
     let mut warnings = Vec::new();
     let unknown = set.filter(|name| {
-        name.starts_with(PREFIX) && !known.contains(&name.as_str()) && !is_of_kubernetes(name)
+        let known = name == OF_THE_BUILD || known.contains(&name.as_str());
+        name.starts_with(PREFIX) && !known && !is_of_kubernetes(name)
     });
     for variable in unknown {
         let distances = known.iter().map(|name| (distance(&variable, name), *name));
@@ -113,6 +116,7 @@ mod tests {
             "HEADWATER_SERVICE_PORT_MYSQL",
             "HEADWATER_PORT",
             "HEADWATER_PORT_3307_TCP_ADDR",
+            "HEADWATER_COMMIT",
             "PATH",
         ] {
             assert!(judged(name).unwrap().is_empty(), "{name}");

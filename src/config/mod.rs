@@ -247,7 +247,8 @@ impl ServiceFlags {
     }
 }
 
-/// What is kept secret: as it was given, or the one line of a file.
+/// What is kept secret: as it was given, or the one line of a file. An empty file is none: the package's unit names one before there is
+/// an account.
 fn secret(
     flag: &'static str,
     given: Option<String>,
@@ -263,9 +264,10 @@ fn secret(
     })?;
     let secret = text.strip_suffix('\n').unwrap_or(&text);
     let secret = secret.strip_suffix('\r').unwrap_or(secret);
-    match secret.contains('\n') {
-        true => Err(ConfigError::SecretOfLines { flag, path }),
-        false => Ok(Some(secret.to_owned())),
+    match secret {
+        "" => Ok(None),
+        secret if secret.contains('\n') => Err(ConfigError::SecretOfLines { flag, path }),
+        secret => Ok(Some(secret.to_owned())),
     }
 }
 

@@ -6,10 +6,12 @@
 pub mod bench;
 pub mod demo;
 pub mod feed;
+pub mod manual;
 pub mod private_server;
 
 use self::bench::{BenchError, BenchFlags};
 use self::demo::{DemoError, DemoFlags};
+use self::manual::{ManualError, ManualFlags};
 
 /// The laboratory's subcommands.
 #[derive(Debug, Clone, clap::Subcommand)]
@@ -18,6 +20,9 @@ pub enum Command {
     Demo(DemoFlags),
     /// The same timelines side by side: plain SQL, the procedure, Headwater
     Bench(Box<BenchFlags>),
+    /// Manual pages, completions and the page of settings, written from the code
+    #[command(hide = true)]
+    Manual(ManualFlags),
 }
 
 /// Why one of them ended without what it is for.
@@ -29,16 +34,20 @@ pub enum LabError {
     /// The bench.
     #[error(transparent)]
     Bench(#[from] BenchError),
+    /// The manual.
+    #[error(transparent)]
+    Manual(#[from] ManualError),
 }
 
-/// Runs one of them to its end.
+/// Runs one of them to its end. `program`: the command line that it is a part of.
 ///
 /// # Errors
 /// When it fails.
-pub async fn run(command: Command) -> Result<(), LabError> {
+pub async fn run(command: Command, program: clap::Command) -> Result<(), LabError> {
     match command {
         Command::Demo(flags) => demo::run(flags).await?,
         Command::Bench(flags) => bench::run(*flags).await?,
+        Command::Manual(flags) => manual::write(&flags, &program)?,
     }
     Ok(())
 }

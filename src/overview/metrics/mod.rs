@@ -30,6 +30,7 @@ use crate::session::narrowing::Why;
 use crate::session::shared::Shared;
 use crate::session::table::Cell;
 use crate::session::watched::STATEMENTS;
+use crate::version;
 
 /// How metrics are told in one of the forms that Prometheus reads: the form's name, and the page. `up`: the server answers.
 #[must_use]
@@ -107,7 +108,11 @@ enum Value {
 impl Page {
     fn of(shared: &Shared, up: bool) -> Page {
         let mut page = Page(Vec::with_capacity(ALL.len()));
-        let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
+        let version = labels([
+            ("version", version::NUMBER),
+            ("commit", version::COMMIT),
+            ("build", version::BUILD),
+        ]);
         page.add(BUILD, [(version, 1)]);
         page.calls(shared);
         page.memory(shared);

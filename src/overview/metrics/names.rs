@@ -87,8 +87,8 @@ const fn measured(
 pub(super) const BUILD: Metric = metric(
     "headwater_build",
     Info,
-    &["version"],
-    "The version that runs",
+    &["version", "commit", "build"],
+    "The version that runs, the commit it was built from, and how: as `headwater --version` says it",
 );
 pub(super) const CALLS_TOTAL: Metric = metric(
     "headwater_calls",

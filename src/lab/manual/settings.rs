@@ -1,0 +1,306 @@
+//! The book's page of settings: headwater.example.toml, whose values a test holds to the defaults, beside the flags of `serve`.
+
+use std::fmt::Write as _;
+
+const EXAMPLE: &str = include_str!("../../../headwater.example.toml");
+
+const HEAD: &str = "\
+# Settings
+
+Every key of the settings file of `headwater serve --config FILE`, with its default, and the flag and environment variable that mean the
+same. Flags go before the environment, and that before the file. A key that does not exist is an error, and so is a wrong type. `headwater check`
+takes the same settings. All of them are read at the start; SIGHUP reads certificates again, and nothing else.
+
+This page is written from the code: `make settings` renews it.
+";
+
+/// Flags that are not called as their key is.
+const OTHERWISE: &[(&str, &str)] = &[
+    ("accelerate", "relay-only"),
+    ("index.preload", "preload"),
+    ("freshness.mode", "freshness"),
+    ("shadow.rate", "shadow"),
+    ("upstream_tls.mode", "upstream-tls"),
+];
+
+/// What ends a key's name says what its value is counted in.
+const UNITS: &[(&str, &str)] = &[("_ms", "ms"), ("_s", "s"), ("_bytes", "bytes")];
+
+/// A section of the example, as far as it is read.
+#[derive(Debug, Default)]
+struct Section {
+    /// With its brackets; empty: above all sections.
+    heading: String,
+    text: Vec<String>,
+    keys: Vec<Key>,
+}
+
+#[derive(Debug)]
+struct Key {
+    name: String,
+    value: String,
+    /// There is none by default, and the example shows one.
+    shown_only: bool,
+    text: Vec<String>,
+}
+
+/// The page, with the flags of this subcommand.
+pub(super) fn page(serve: &clap::Command) -> String {
+    let mut page = HEAD.to_owned();
+    let mut told = Vec::new();
+    for section in sections(EXAMPLE) {
+        section.write(&mut page, serve, &mut told);
+    }
+    page.push_str(
+        "\n## Flags without a key\n\n| flag | environment | what it does |\n|---|---|---|\n",
+    );
+    for flag in serve.get_arguments() {
+        let Some(name) = flag
+            .get_long()
+            .filter(|name| !told.contains(&(*name).to_owned()))
+        else {
+            continue;
+        };
+        let text = flag.get_help().map(ToString::to_string);
+        let _ = writeln!(
+            page,
+            "| `--{name}` | {} | {} |",
+            environment(flag),
+            cell(&text.unwrap_or_default())
+        );
+    }
+    page
+}
+
+impl Section {
+    /// `[limits]` is `limits`, and what stands above all sections is nothing.
+    fn name(&self) -> &str {
+        self.heading.trim_matches(['[', ']'])
+    }
+
+    fn write(&self, page: &mut String, serve: &clap::Command, told: &mut Vec<String>) {
+        match self.heading.as_str() {
+            "" => page.push_str("\n## Above all sections\n\n"),
+            heading => {
+                let _ = write!(page, "\n## {heading}\n\n");
+            }
+        }
+        // Prose, and behind it an example, if there is one: it begins at the first line that is no sentence.
+        let example = self.text.iter().position(String::is_empty);
+        let (text, example) = self.text.split_at(example.unwrap_or(self.text.len()));
+        if !text.is_empty() {
+            let _ = writeln!(page, "{}\n", sentences(text));
+        }
+        if let Some((_, example)) = example.split_first() {
+            let _ = writeln!(page, "```toml\n{}\n```", example.join("\n"));
+        }
+        if self.keys.is_empty() {
+            return;
+        }
+        page.push_str("| key | default | unit | flag | environment | what it is |\n|---|---|---|---|---|---|\n");
+        let mut before: Option<&Key> = None;
+        for key in &self.keys {
+            let name = match self.name() {
+                "" => key.name.clone(),
+                section => format!("{section}.{}", key.name),
+            };
+            let flag = flag(serve, &name);
+            told.extend(flag.and_then(clap::Arg::get_long).map(str::to_owned));
+            let _ = writeln!(
+                page,
+                "| `{}` | {} | {} | {} | {} | {} |",
+                key.name,
+                key.default(),
+                unit(&name),
+                flag.and_then(clap::Arg::get_long)
+                    .map_or_else(String::new, |flag| format!("`--{flag}`")),
+                flag.map_or_else(String::new, environment),
+                key.text(before, flag),
+            );
+            before = Some(key);
+        }
+    }
+}
+
+impl Key {
+    fn default(&self) -> String {
+        match self.shown_only {
+            true => format!("none; for example `{}`", self.value),
+            false => format!("`{}`", self.value),
+        }
+    }
+
+    /// Keys that stand together have one text, at the first of them; those that the section explains have their flag's.
+    fn text(&self, before: Option<&Key>, flag: Option<&clap::Arg>) -> String {
+        let before = before.filter(|before| !before.text.is_empty());
+        let help = flag.and_then(clap::Arg::get_help);
+        match (before, help) {
+            _ if !self.text.is_empty() => cell(&sentences(&self.text)),
+            (Some(before), _) => format!("with `{}`", before.name),
+            (None, Some(help)) => cell(&help.to_string()),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+/// The example's sections in their order. A comment belongs to the key or the section below it.
+fn sections(example: &str) -> Vec<Section> {
+    let mut sections = vec![Section::default()];
+    let mut comment: Vec<String> = Vec::new();
+    for line in example.lines() {
+        let commented = line.strip_prefix('#');
+        let shown_only = commented.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(' '));
+        if let Some(text) = commented.filter(|_| !shown_only) {
+            comment.push(text.strip_prefix(' ').unwrap_or(text).to_owned());
+            continue;
+        }
+        let line = if shown_only {
+            line.trim_start_matches('#')
+        } else {
+            line
+        };
+        let text = std::mem::take(&mut comment);
+        // The file's own head stands above all of it, and is no key's.
+        if line.is_empty() {
+            continue;
+        } else if line.starts_with('[') {
+            sections.push(Section {
+                heading: line.to_owned(),
+                text,
+                ..Section::default()
+            });
+        } else if let Some((name, value)) = line.split_once(" = ")
+            && let Some(section) = sections.last_mut()
+        {
+            section.keys.push(Key {
+                name: name.to_owned(),
+                value: value.to_owned(),
+                shown_only,
+                text,
+            });
+        }
+    }
+    // What the end shows is a section that nobody has by default.
+    let heading = comment.iter().find(|line| line.starts_with("[["));
+    if let Some(heading) = heading.cloned() {
+        sections.push(Section {
+            heading,
+            text: comment,
+            ..Section::default()
+        });
+    }
+    sections
+}
+
+fn flag<'a>(serve: &'a clap::Command, key: &str) -> Option<&'a clap::Arg> {
+    let otherwise = OTHERWISE.iter().find(|(name, _)| *name == key);
+    let named = otherwise.map_or_else(|| key.replace(['.', '_'], "-"), |(_, flag)| (*flag).into());
+    serve
+        .get_arguments()
+        .find(|flag| flag.get_long() == Some(&named))
+}
+
+fn environment(flag: &clap::Arg) -> String {
+    flag.get_env()
+        .map_or_else(String::new, |name| format!("`{}`", name.to_string_lossy()))
+}
+
+fn unit(key: &str) -> &'static str {
+    let unit = UNITS.iter().find(|(end, _)| key.ends_with(end));
+    unit.map_or("", |(_, unit)| unit)
+}
+
+/// One paragraph, without flag and variable in brackets: they have columns of their own.
+fn sentences(lines: &[String]) -> String {
+    let mut text = lines.join(" ");
+    while let Some(begin) = text.find(" (--") {
+        let Some(length) = text.get(begin..).and_then(|rest| rest.find(')')) else {
+            break;
+        };
+        text.replace_range(begin..=begin + length, "");
+    }
+    text
+}
+
+fn cell(text: &str) -> String {
+    text.replace('\n', " ").replace('|', "\\|")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use clap::Args as _;
+
+    use super::*;
+    use crate::config::{ServeFlags, Settings};
+
+    fn serve() -> clap::Command {
+        ServeFlags::augment_args(clap::Command::new("serve"))
+    }
+
+    #[test]
+    fn every_setting_and_every_flag_is_on_the_page() {
+        let page = page(&serve());
+        let keys: Vec<String> = sections(EXAMPLE)
+            .iter()
+            .flat_map(|section| {
+                let keys = section.keys.iter();
+                keys.map(|key| format!("{}.{}", section.name(), key.name))
+            })
+            .map(|key| key.trim_start_matches('.').to_owned())
+            .collect();
+        let settings = Settings::load(&ServeFlags::default()).unwrap().told();
+        for (name, _) in settings {
+            let of_a_list = name.starts_with("definition.");
+            assert!(
+                of_a_list || keys.contains(&name),
+                "{name} is not in headwater.example.toml"
+            );
+        }
+        for flag in serve().get_arguments().filter_map(clap::Arg::get_long) {
+            let rows = page.matches(&format!("| `--{flag}` |")).count();
+            assert_eq!(rows, 1, "--{flag} has {rows} rows");
+        }
+        for (key, flag) in OTHERWISE {
+            assert!(keys.contains(&(*key).to_owned()), "{key}");
+            let there = serve()
+                .get_arguments()
+                .any(|it| it.get_long() == Some(*flag));
+            assert!(there, "--{flag}");
+        }
+    }
+
+    #[test]
+    fn a_row_has_the_default_the_flag_the_variable_and_the_text() {
+        let page = page(&serve());
+        for row in [
+            "| `listen` | `\"127.0.0.1:3307\"` |  | `--listen` | `HEADWATER_LISTEN` | Address on which MySQL clients connect. |",
+            "| `accelerate` | `true` |  | `--relay-only` | `HEADWATER_RELAY_ONLY` | ",
+            "| `user` | none; for example `\"headwater\"` |  | `--service-user` | `HEADWATER_SERVICE_USER` | Account with which",
+            "| `drain_ms` | `10000` | ms |  |  | Time that ",
+            "| `wait_ms` | `50` | ms |  |  | So long a call waits until memory has caught up",
+        ] {
+            assert!(page.contains(row), "no {row} in {page}");
+        }
+        let (_, feed) = page.split_once("\n## [[feed]]\n").unwrap();
+        assert!(
+            feed.contains("```toml\n[[feed]]\nname = \"home\""),
+            "{feed}"
+        );
+        assert!(!page.contains("(--"), "flags have a column of their own");
+    }
+
+    #[test]
+    fn a_comment_belongs_to_what_stands_below_it() {
+        let text = "# The head.\n\n# One.\n# More (--a, B).\na = 1\n\n# A section.\n#[b]\n#c = \"x\"\nd_ms = 2\n";
+        let read = sections(text);
+        assert_eq!(read.len(), 2);
+        assert_eq!(sentences(&read[0].keys[0].text), "One. More.");
+        assert_eq!(
+            (read[1].name(), read[1].text.as_slice()),
+            ("b", &["A section.".to_owned()][..])
+        );
+        assert!(read[1].keys[0].shown_only && !read[1].keys[1].shown_only);
+        assert_eq!(unit("b.d_ms"), "ms");
+    }
+}
