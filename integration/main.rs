@@ -28,3 +28,4 @@ mod replication;
 mod sessions;
 mod tidy;
 mod tls;
+mod verify;

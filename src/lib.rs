@@ -19,6 +19,7 @@
 //! | [`config`], [`server`], `listener`, [`shards`] | the process | 2 |
 //! | [`check`] | the subcommand that makes it easy to trust | 2 |
 //! | [`discover`] | the subcommand that finds an app's feeds | 2 |
+//! | [`verify`] | the subcommand that compares every reader's answer with the server's | 2 |
 //! | `report` | how reports for people are written | 2 |
 //! | [`lab`] | the subcommands that make it easy to try and to measure (cargo feature `lab`, on by default) | 2 |
 //!
@@ -51,6 +52,7 @@ pub mod shadow;
 pub mod shards;
 pub mod systemd;
 pub mod tls;
+pub mod verify;
 
 pub use headwater_feed as feed;
 pub use headwater_log as log;

@@ -37,6 +37,7 @@ pub struct Account {
     upstream: String,
     user: String,
     password: String,
+    database: Option<String>,
     tls: Option<Connector>,
     session: Vec<String>,
     told: told::Told,
@@ -58,6 +59,7 @@ impl Account {
             upstream: upstream.to_owned(),
             user: user.to_owned(),
             password: password.to_owned(),
+            database: None,
             tls: tls.then(|| connector.clone()),
             session: Vec::new(),
             told: told::Told::default(),
@@ -69,6 +71,15 @@ impl Account {
     #[must_use]
     pub fn user(&self) -> &str {
         &self.user
+    }
+
+    /// The same with sessions that start in a database.
+    #[must_use]
+    pub fn in_database(&self, database: &str) -> Account {
+        Account {
+            database: Some(database.to_owned()),
+            ..self.clone()
+        }
     }
 
     /// The same with sessions that answer alike whatever the server's defaults: they see what is committed now, and all of it.

@@ -233,7 +233,7 @@ impl ServiceFlags {
 }
 
 /// What is kept secret: as it was given, or the one line of a file.
-fn secret(
+pub(crate) fn secret(
     flag: &'static str,
     given: Option<String>,
     path: Option<PathBuf>,
