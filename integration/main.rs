@@ -29,3 +29,4 @@ mod replication;
 mod sessions;
 mod tidy;
 mod tls;
+mod verify;

@@ -21,6 +21,7 @@
 //! | [`version`] | which Headwater this is | 2 |
 //! | [`check`] | the subcommand that makes it easy to trust | 2 |
 //! | [`discover`] | the subcommand that finds an app's feeds | 2 |
+//! | [`verify`] | the subcommand that compares every reader's answer with the server's | 2 |
 //! | `report` | how reports for people are written | 2 |
 //! | [`lab`] | the subcommands that make it easy to try and to measure (cargo feature `lab`, on by default) | 2 |
 //!
@@ -54,6 +55,7 @@ pub mod shadow;
 pub mod shards;
 pub mod systemd;
 pub mod tls;
+pub mod verify;
 pub mod version;
 
 pub use headwater_feed as feed;

@@ -12,6 +12,7 @@ use headwater::logging::{Messages, Throttle};
 use headwater::server::{Reloads, Server, Source};
 use headwater::session::current::Current;
 use headwater::systemd;
+use headwater::verify::{Outcome, VerifyFlags};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::Registry;
@@ -82,6 +83,25 @@ enum Command {
     /// It changes nothing: it runs SELECTs as the service account, which needs SELECT on performance_schema.* and on the
     /// app's tables. Values of statements are not printed.
     Discover(Box<DiscoverFlags>),
+    /// Whether every reader is answered as the server would answer, on a live server
+    ///
+    /// Takes the settings of `serve` (flags, environment, file). It goes through every reader of every definition and feed, or through
+    /// some of them (--readers), asks through the Headwater that runs, asks the server itself, and compares: of a definition the
+    /// calls and the SELECT behind each, of a feed the statements that apps were seen to send, with the reader's values in them.
+    ///
+    /// Others may write meanwhile: an answer that differs is asked for again on both sides, and is a difference only where it
+    /// stays one while the server's own answer does not change. Each difference is reported with both answers.
+    ///
+    /// Safe on a live server: one connection to each side, at most --rate answers a second, no locks, and it stops when the server
+    /// becomes slower (--stop-when-slower). Progress goes to the standard error, the report to the standard output; Ctrl-C
+    /// ends it with the report so far.
+    ///
+    /// The service account needs EXECUTE on the procedures, CREATE TEMPORARY TABLES and SELECT on the tables; so does the account
+    /// that asks through Headwater (--user), and PROCESS where the report is to say what answered.
+    ///
+    /// The exit status: 0: all equal. 1: an answer differs, or something could not be compared. 2: the flags or the settings file
+    /// are wrong. 3: it stopped early, and all was equal until then.
+    Verify(Box<VerifyFlags>),
     #[command(flatten)]
     Lab(headwater::lab::Command),
 }
@@ -90,6 +110,8 @@ enum Command {
 const BAD_USAGE: u8 = 2;
 /// Some settings need a restart.
 const NEEDS_RESTART: u8 = 3;
+/// `verify` did not come to its end.
+const STOPPED: u8 = 3;
 
 fn main() -> ExitCode {
     match run(Arguments::parse()) {
@@ -128,6 +150,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Reload(flags) => return reload(&flags),
         Command::Check(flags) => return check(&flags),
         Command::Discover(flags) => return discover(&flags),
+        Command::Verify(flags) => return verify(&flags),
         Command::Lab(command) => {
             let (messages, _) = log(Log {
                 level: LogLevel::Warn,
@@ -155,10 +178,10 @@ fn environment() -> Result<Vec<String>, ConfigError> {
 }
 
 /// The settings of a subcommand that reports; what is wrong with them is said. `None`: they cannot be used.
-fn settings(load: impl FnOnce() -> Result<Settings, ConfigError>) -> Option<Settings> {
+fn settings<T>(load: impl FnOnce() -> Result<T, ConfigError>) -> Option<T> {
     match environment().and_then(|unknown| Ok((unknown, load()?))) {
         Ok((unknown, settings)) => {
-            for warning in unknown.into_iter().chain(settings.memory_shortage()) {
+            for warning in unknown {
                 eprintln!("headwater: {warning}");
             }
             Some(settings)
@@ -202,6 +225,9 @@ fn check(flags: &ServeFlags) -> anyhow::Result<ExitCode> {
     let Some(settings) = settings(|| Settings::load(flags)) else {
         return Ok(ExitCode::from(BAD_USAGE));
     };
+    if let Some(warning) = settings.memory_shortage() {
+        eprintln!("headwater: {warning}");
+    }
     let mut report = String::new();
     let checked = runtime(1)?.block_on(headwater::check::run(&settings, &mut report));
     let _ = std::io::stdout().write_all(report.as_bytes());
@@ -225,6 +251,22 @@ fn discover(flags: &DiscoverFlags) -> anyhow::Result<ExitCode> {
     let _ = std::io::stdout().write_all(report.as_bytes());
     found?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// As for `check`; one that was stopped ends with a status of its own.
+fn verify(flags: &VerifyFlags) -> anyhow::Result<ExitCode> {
+    let Some((settings, options)) = settings(|| flags.settings()) else {
+        return Ok(ExitCode::from(BAD_USAGE));
+    };
+    let mut report = String::new();
+    let verified = headwater::verify::run(&settings, &options, &mut report);
+    let verified = runtime(1)?.block_on(verified);
+    let _ = std::io::stdout().write_all(report.as_bytes());
+    Ok(match verified? {
+        Outcome::Equal => ExitCode::SUCCESS,
+        Outcome::Different => ExitCode::FAILURE,
+        Outcome::Stopped => ExitCode::from(STOPPED),
+    })
 }
 
 fn runtime(threads: usize) -> anyhow::Result<tokio::runtime::Runtime> {

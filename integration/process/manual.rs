@@ -38,7 +38,14 @@ fn there_is_a_manual_page_for_each_subcommand_and_none_for_the_laboratory() {
         .map(|page| page.unwrap().file_name().into_string().unwrap())
         .collect();
     pages.sort();
-    let names = ["-check.8", "-discover.8", "-serve.8", ".8"];
+    let names = [
+        "-check.8",
+        "-discover.8",
+        "-reload.8",
+        "-serve.8",
+        "-verify.8",
+        ".8",
+    ];
     assert_eq!(pages, names.map(|name| format!("headwater{name}")));
     let serve = folder.path().join("man/headwater-serve.8");
     let serve = std::fs::read_to_string(serve).unwrap();

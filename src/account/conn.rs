@@ -202,7 +202,7 @@ async fn introduce(backend: &mut Backend, account: &Account) -> Result<Capabilit
     let who = Login {
         user: &account.user,
         password: &password,
-        database: None,
+        database: account.database.as_deref(),
     };
     let (mut response, capabilities) = login::response(&greeting, &who);
     if let Some(tls) = &account.tls {

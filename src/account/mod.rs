@@ -42,6 +42,7 @@ pub struct Account {
     user: String,
     /// The same for all that were made of one account.
     password: Arc<RwLock<String>>,
+    database: Option<String>,
     tls: Option<Connector>,
     session: Vec<String>,
     /// The longest answer to a load that is read, in bytes.
@@ -65,6 +66,7 @@ impl Account {
             upstream: upstream.to_owned(),
             user: user.to_owned(),
             password: Arc::new(RwLock::new(password.to_owned())),
+            database: None,
             tls: tls.then(|| connector.clone()),
             session: Vec::new(),
             load_bytes: LOAD_BYTES,
@@ -95,6 +97,15 @@ impl Account {
     #[must_use]
     pub fn loading(self, load_bytes: usize) -> Account {
         Account { load_bytes, ..self }
+    }
+
+    /// The same with sessions that start in a database.
+    #[must_use]
+    pub fn in_database(&self, database: &str) -> Account {
+        Account {
+            database: Some(database.to_owned()),
+            ..self.clone()
+        }
     }
 
     /// The same with sessions that answer alike whatever the server's defaults: they see what is committed now, and all of it.

@@ -126,7 +126,7 @@ pub async fn run(settings: &Settings, text: &mut String) -> Result<bool, CheckEr
 }
 
 /// What the server says to who connects.
-async fn greeted(settings: &Settings) -> Result<Greeting, CheckError> {
+pub(crate) async fn greeted(settings: &Settings) -> Result<Greeting, CheckError> {
     let patience = Duration::from_millis(settings.limits.connect_ms);
     let greeting = greet(&settings.upstream, patience).await;
     greeting.map_err(|source| CheckError::Unreachable {
@@ -142,7 +142,10 @@ fn product(greeting: &Greeting) -> Product {
     }
 }
 
-fn account_of(settings: &Settings, service: &ServiceAccount) -> Result<Account, TlsError> {
+pub(crate) fn account_of(
+    settings: &Settings,
+    service: &ServiceAccount,
+) -> Result<Account, TlsError> {
     let upstream = &settings.upstream;
     let connector = Connector::new(&settings.upstream_tls, host(upstream))?;
     let (user, password) = (&service.user, &service.password);
@@ -164,7 +167,7 @@ struct Server {
     sessions: Vec<(&'static str, String)>,
 }
 
-async fn log_in(settings: &Settings, account: &Account) -> Result<Conn, CheckError> {
+pub(crate) async fn log_in(settings: &Settings, account: &Account) -> Result<Conn, CheckError> {
     let ms = settings.limits.connect_ms;
     let connecting = Conn::open(account, Purpose::Definitions);
     let connected = tokio::time::timeout(Duration::from_millis(ms), connecting);

@@ -124,6 +124,12 @@ pub enum ConfigError {
         /// The setting of almost that name.
         nearest: String,
     },
+    /// A name that nothing has.
+    #[error("--only {name:?}: no [[definition]] and no [[feed]] is called so")]
+    NoSuch {
+        /// What was asked for.
+        name: String,
+    },
     /// A password without a user.
     #[error(
         "a service password is set without a user: set --service-user (HEADWATER_SERVICE_USER, service.user) too"

@@ -249,7 +249,7 @@ impl ServiceFlags {
 
 /// What is kept secret: as it was given, or the one line of a file. An empty file is none: the package's unit names one before there is
 /// an account.
-fn secret(
+pub(crate) fn secret(
     flag: &'static str,
     given: Option<String>,
     path: Option<PathBuf>,

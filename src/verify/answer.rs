@@ -1,0 +1,195 @@
+//! What a statement was answered, as far as a client can tell answers apart, and where two of them differ.
+
+use crate::feed::variants::{KEY_FLAGS, flags_at};
+use crate::wire::resultset::{self, Row};
+
+/// No such procedure.
+const NO_PROCEDURE: u16 = 1305;
+/// A right is missing: to a database, to run a routine, to a table or column, to do what the server lets few do.
+const DENIED: [u16; 8] = [1044, 1045, 1142, 1143, 1227, 1370, 1410, 1449];
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// It was done, and there are no rows. How many were affected is left out: MariaDB counts those of the call before, whose table this
+    /// one empties.
+    Done {
+        last_insert_id: u64,
+        warnings: u16,
+    },
+    Refused {
+        code: u16,
+        message: String,
+    },
+    Rows {
+        /// Column definitions, without the key flags: the server sets these by the plan it chose.
+        columns: Vec<Vec<u8>>,
+        rows: Vec<Cells>,
+        warnings: u16,
+    },
+}
+
+/// A row.
+pub(super) type Cells = Vec<Option<Vec<u8>>>;
+
+impl From<resultset::Answer> for Answer {
+    fn from(answer: resultset::Answer) -> Answer {
+        match answer {
+            resultset::Answer::Ok(ok) => Answer::Done {
+                last_insert_id: ok.last_insert_id,
+                warnings: ok.warnings,
+            },
+            resultset::Answer::Err(error) => Answer::Refused {
+                code: error.code,
+                message: String::from_utf8_lossy(&error.message).into_owned(),
+            },
+            resultset::Answer::Rows(rows) => {
+                let width = rows.columns().len();
+                let cells = |row: Row<'_>| {
+                    let cells = (0..width).map(|at| row.cell(at).map(<[u8]>::to_vec));
+                    cells.collect()
+                };
+                Answer::Rows {
+                    columns: rows.columns().iter().map(|own| without_keys(own)).collect(),
+                    rows: rows.iter().map(cells).collect(),
+                    warnings: rows.end().warnings,
+                }
+            }
+        }
+    }
+}
+
+/// A column definition as every plan gives it.
+fn without_keys(definition: &[u8]) -> Vec<u8> {
+    let mut definition = definition.to_vec();
+    let flags = flags_at(&definition).and_then(|at| definition.get_mut(at..)?.first_chunk_mut());
+    if let Some(flags) = flags {
+        *flags = (u16::from_le_bytes(*flags) & !KEY_FLAGS).to_le_bytes();
+    }
+    definition
+}
+
+impl Answer {
+    pub(super) fn is_refusal(&self) -> bool {
+        matches!(self, Answer::Refused { .. })
+    }
+
+    /// The server has no such procedure.
+    pub(super) fn lacks_procedure(&self) -> bool {
+        matches!(self, Answer::Refused { code, .. } if *code == NO_PROCEDURE)
+    }
+
+    /// The account lacks a right.
+    pub(super) fn is_denial(&self) -> bool {
+        matches!(self, Answer::Refused { code, .. } if DENIED.contains(code))
+    }
+
+    /// Its rows; none, where it has none.
+    pub(super) fn rows(&self) -> &[Cells] {
+        match self {
+            Answer::Rows { rows, .. } => rows,
+            Answer::Done { .. } | Answer::Refused { .. } => &[],
+        }
+    }
+
+    /// In one line.
+    pub(super) fn summary(&self) -> String {
+        let with = |warnings: u16| match warnings {
+            0 => String::new(),
+            warnings => format!(", warnings: {warnings}"),
+        };
+        match self {
+            Answer::Done { warnings, .. } => format!("done{}", with(*warnings)),
+            Answer::Refused { code, message } => format!("ERROR {code}: {message}"),
+            Answer::Rows {
+                columns,
+                rows,
+                warnings,
+            } => format!(
+                "{} {} of {} {}{}",
+                rows.len(),
+                if rows.len() == 1 { "row" } else { "rows" },
+                columns.len(),
+                if columns.len() == 1 {
+                    "column"
+                } else {
+                    "columns"
+                },
+                with(*warnings)
+            ),
+        }
+    }
+}
+
+/// The last row's first cell, as a number.
+pub(super) fn last_id(answer: &Answer) -> Option<u64> {
+    let cell = answer.rows().last()?.first()?.as_deref()?;
+    std::str::from_utf8(cell).ok()?.parse().ok()
+}
+
+/// The first row in which two answers differ, or at which one of them ends.
+pub(super) fn first_difference(one: Option<&Answer>, other: Option<&Answer>) -> usize {
+    let (Some(one), Some(other)) = (one, other) else {
+        return 0;
+    };
+    let (one, other) = (one.rows(), other.rows());
+    let differ = one.iter().zip(other).position(|(one, other)| one != other);
+    differ.unwrap_or(one.len().min(other.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(ids: &[&str]) -> Answer {
+        let cell = |id: &&str| vec![Some(id.as_bytes().to_vec()), None];
+        Answer::Rows {
+            columns: vec![Vec::new(); 2],
+            rows: ids.iter().map(cell).collect(),
+            warnings: 0,
+        }
+    }
+
+    const DONE: Answer = Answer::Done {
+        last_insert_id: 0,
+        warnings: 0,
+    };
+
+    #[test]
+    fn the_first_row_that_differs_is_found() {
+        let one = rows(&["3", "2", "1"]);
+        let differ = |other: &Answer| first_difference(Some(&one), Some(other));
+        assert_eq!(differ(&rows(&["3", "1"])), 1);
+        assert_eq!(differ(&rows(&["3", "2"])), 2);
+        assert_eq!(differ(&DONE), 0);
+        assert_eq!(first_difference(Some(&one), None), 0);
+    }
+
+    #[test]
+    fn the_last_id_is_the_bound_of_the_next_page() {
+        assert_eq!(last_id(&rows(&["3", "2"])), Some(2));
+        assert_eq!(last_id(&rows(&[])), None);
+        assert_eq!(last_id(&DONE), None);
+    }
+
+    #[test]
+    fn a_definition_is_the_same_under_every_plan_and_no_other_one_is() {
+        let definition = |flags: u16| {
+            let mut definition = b"\x03def\x01a".to_vec();
+            definition.extend(flags.to_le_bytes());
+            definition.extend([0; 3]);
+            definition
+        };
+        // NOT NULL, which is no key flag, and PRI_KEY, which is one.
+        let (plain, keyed) = (definition(0x0001), definition(0x0003));
+        assert_eq!(without_keys(&plain), without_keys(&keyed));
+        assert_ne!(without_keys(&plain), without_keys(&definition(0x0000)));
+        assert_eq!(without_keys(b"ab"), b"ab");
+    }
+
+    #[test]
+    fn it_is_told_in_a_line() {
+        assert_eq!(rows(&["1"]).summary(), "1 row of 2 columns");
+        assert_eq!(DONE.summary(), "done");
+    }
+}

@@ -1,0 +1,136 @@
+//! How far it is: a line every few seconds, or, where a person looks on, one that is written anew.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::time::{Duration, Instant};
+
+/// Between two lines.
+const LINE: Duration = Duration::from_secs(5);
+/// Between two of those that are written anew.
+const ANEW: Duration = Duration::from_millis(200);
+/// Of the bar, in characters.
+const WIDTH: u64 = 24;
+
+/// Says it on the standard error.
+#[derive(Debug)]
+pub(super) struct Progress {
+    terminal: bool,
+    begun: Instant,
+    said: Instant,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Far {
+    pub(super) readers: u64,
+    pub(super) all_readers: u64,
+    /// Answers that were compared, and that will have been.
+    pub(super) answers: u64,
+    pub(super) all_answers: u64,
+    pub(super) differences: u64,
+}
+
+impl Progress {
+    pub(super) fn begin() -> Progress {
+        Progress {
+            terminal: std::io::stderr().is_terminal(),
+            begun: Instant::now(),
+            said: Instant::now(),
+        }
+    }
+
+    pub(super) fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Says how far it is, if it is time to.
+    pub(super) fn say(&mut self, far: impl FnOnce() -> Far) {
+        let pause = if self.terminal { ANEW } else { LINE };
+        if self.said.elapsed() < pause {
+            return;
+        }
+        self.said = Instant::now();
+        let far = far();
+        let text = far.told(self.begun.elapsed());
+        // Nobody may be there to read it.
+        let _ = match self.terminal {
+            true => write!(std::io::stderr(), "\r{} {text}\x1b[K", far.bar()),
+            false => writeln!(std::io::stderr(), "{text}"),
+        };
+    }
+
+    /// The line that is written anew is no more.
+    pub(super) fn end(&self) {
+        if self.terminal {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+impl Far {
+    fn told(self, elapsed: Duration) -> String {
+        let Far {
+            readers,
+            all_readers,
+            differences,
+            ..
+        } = self;
+        let rate = self.rate(elapsed);
+        let left = match self.left(elapsed) {
+            Some(left) => format!(", {} left", span(left)),
+            None => String::new(),
+        };
+        format!(
+            "{readers} of {all_readers} readers, differences: {differences}, {rate:.1} answers a second{left}"
+        )
+    }
+
+    fn rate(self, elapsed: Duration) -> f64 {
+        self.answers as f64 / elapsed.as_secs_f64().max(0.001)
+    }
+
+    fn left(self, elapsed: Duration) -> Option<Duration> {
+        let rate = self.rate(elapsed);
+        let left = self.all_answers.saturating_sub(self.answers) as f64;
+        (rate > 0.0).then(|| Duration::try_from_secs_f64(left / rate).ok())?
+    }
+
+    fn bar(self) -> String {
+        let done = self.answers.min(self.all_answers).saturating_mul(WIDTH);
+        let done = done / self.all_answers.max(1);
+        let marks = (0..WIDTH).map(|at| if at < done { '#' } else { '.' });
+        std::iter::once('[').chain(marks).chain([']']).collect()
+    }
+}
+
+/// A time as people say it.
+pub(super) fn span(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..=99 => format!("{seconds} s"),
+        seconds @ 100..=5_999 => format!("{} min", seconds.div_ceil(60)),
+        seconds => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_says_how_far_it_is_and_how_long_it_will_take() {
+        let far = Far {
+            readers: 100,
+            all_readers: 400,
+            answers: 300,
+            all_answers: 1_200,
+            differences: 0,
+        };
+        assert_eq!(
+            far.told(Duration::from_secs(6)),
+            "100 of 400 readers, differences: 0, 50.0 answers a second, 18 s left"
+        );
+        assert_eq!(far.bar(), "[######..................]");
+        assert_eq!(Far::default().bar(), "[........................]");
+        assert_eq!(span(Duration::from_secs(150)), "3 min");
+        assert_eq!(span(Duration::from_secs(7_260)), "2 h 1 min");
+    }
+}
