@@ -16,7 +16,7 @@
 //! | [`catalogue`] | definitions and the verdicts on them, shared by all sessions | 1 |
 //! | [`feeds`] | feeds, whether each can be served, and the templates of their statements | 1 |
 //! | [`overview`] | how Headwater is, as tables | 2 |
-//! | [`config`], [`server`], `listener`, [`shards`] | the process | 2 |
+//! | [`config`], [`server`], `listener`, [`sockets`], [`shards`] | the process | 2 |
 //! | [`check`] | the subcommand that makes it easy to trust | 2 |
 //! | [`discover`] | the subcommand that finds an app's feeds | 2 |
 //! | `report` | how reports for people are written | 2 |
@@ -49,6 +49,7 @@ pub mod server;
 pub mod session;
 pub mod shadow;
 pub mod shards;
+pub mod sockets;
 pub mod systemd;
 pub mod tls;
 

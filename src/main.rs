@@ -7,7 +7,8 @@ use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
 use headwater::config::{ConfigError, Log, LogFormat, LogLevel, ServeFlags, Settings};
 use headwater::discover::DiscoverFlags;
-use headwater::server::Server;
+use headwater::server::{Offer, Predecessor, Server};
+use headwater::sockets::Sockets;
 use headwater::systemd;
 use headwater::tls::Acceptor;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -92,11 +93,12 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             for warning in unknown {
                 tracing::warn!("{warning}");
             }
+            let sockets = Sockets::from_environment()?;
             tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()
                 .context("cannot start the runtime")?
-                .block_on(serve(&settings))?;
+                .block_on(serve(&settings, sockets))?;
         }
         Command::Check(flags) => return check(&flags),
         Command::Discover(flags) => return discover(&flags),
@@ -176,17 +178,62 @@ fn runtime(threads: usize) -> anyhow::Result<tokio::runtime::Runtime> {
         .context("cannot start the runtime")
 }
 
-async fn serve(settings: &Settings) -> anyhow::Result<()> {
+/// The process that this one takes over from, and its sockets; or those that the service manager has opened, if it has.
+async fn inherit(
+    settings: &Settings,
+    given: Sockets,
+) -> anyhow::Result<(Option<Predecessor>, Sockets)> {
+    if let Some(path) = settings
+        .takeover
+        .socket
+        .as_deref()
+        .filter(|_| settings.takes_over)
+    {
+        match Predecessor::ask(path).await? {
+            Some((predecessor, sockets)) => {
+                return Ok((Some(predecessor), sockets.as_set(settings)));
+            }
+            None => tracing::info!(
+                "there is nobody to take over from at {} (takeover.socket): this is a start as usual",
+                path.display()
+            ),
+        }
+    }
+    if !given.is_empty() {
+        tracing::info!(
+            "the service manager has opened the port (LISTEN_FDS): `listen` is not looked at"
+        );
+    }
+    Ok((None, given))
+}
+
+async fn taken(offer: Option<Offer>) {
+    match offer {
+        Some(offer) => offer.taken().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn serve(settings: &Settings, given: Sockets) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let usage = signal(SignalKind::user_defined1())?;
     let hangup = signal(SignalKind::hangup())?;
-    let server = Server::bind(settings).await?;
-    let server = server.with_admin(&settings.admin)?;
+    let (predecessor, mut sockets) = inherit(settings, given).await?;
+    let server = Server::on(&mut sockets, settings, None).await?;
+    let mut server = server.with_admin(&mut sockets, &settings.admin)?;
     let shared = server.shared();
+    let announcing = tokio::spawn(server.announce());
+    if let Some(predecessor) = predecessor {
+        tokio::select! {
+            () = server.take_over(predecessor, &settings.takeover) => {}
+            _ = terminate.recv() => return Ok(()),
+            _ = interrupt.recv() => return Ok(()),
+        }
+    }
+    let mut taken = tokio::spawn(taken(server.offer(&settings.takeover)?));
     systemd::ready();
     let guarding = tokio::spawn(systemd::guard(server.pulse()));
-    let announcing = tokio::spawn(server.announce());
     let counts = tokio::spawn(print_counts(usage, server.shared()));
     let reloads = tokio::spawn(reload(hangup, server.shared()));
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -196,15 +243,22 @@ async fn serve(settings: &Settings) -> anyhow::Result<()> {
     tokio::pin!(running);
     let mut stop = Some(stop);
     loop {
-        tokio::select! {
+        let handed_over = tokio::select! {
             () = &mut running => break,
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+            _ = terminate.recv() => false,
+            _ = interrupt.recv() => false,
+            _ = &mut taken, if stop.is_some() => true,
+        };
         match stop.take() {
             Some(stop) => {
                 tracing::info!("stopping: commands in flight may end");
-                systemd::stopping();
+                if handed_over {
+                    // The watchdog is the next process's.
+                    guarding.abort();
+                } else {
+                    taken.abort();
+                    systemd::stopping();
+                }
                 let _ = stop.send(());
             }
             None => break,

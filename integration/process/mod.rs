@@ -7,5 +7,7 @@ mod limits;
 mod log;
 mod settings;
 mod signals;
+mod sockets;
 mod start;
 mod systemd;
+mod takeover;

@@ -1,6 +1,7 @@
 //! One timeline in one database: its index, and what is known about filling it.
 
 use std::num::NonZeroUsize;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,8 @@ pub struct Place {
     most_follows: usize,
     /// Readers who were found to have more, and when.
     long: Mutex<LruCache<u64, Instant>>,
+    /// What is loaded at the start is there, or there is no such.
+    pub(super) preloaded: AtomicBool,
 }
 
 /// A follow list takes at most this share of the memory: 16 bytes a follow, and a sixteenth of it.
@@ -40,6 +43,7 @@ impl Place {
             spans: Mutex::default(),
             most_follows: memory_bytes / FOLLOW_BYTES,
             long: Mutex::new(LruCache::new(LONG_LISTS)),
+            preloaded: AtomicBool::new(false),
         }
     }
 

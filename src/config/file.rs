@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 use super::error::ConfigError;
 use super::sections::{
     Account, FeedsSection, Log, Privileges, ProxyProtocolSection, Redirects, ShadowSection,
+    TakeoverSection,
 };
 use crate::admin::AdminSection;
 use crate::binlog::{BinlogSection, Freshness, IndexSection, RowsSection};
@@ -44,6 +45,7 @@ pub(super) struct File {
     pub(super) privileges: Privileges,
     pub(super) shadow: ShadowSection,
     pub(super) admin: AdminSection,
+    pub(super) takeover: TakeoverSection,
     pub(super) definition: Vec<Definition>,
 }
 

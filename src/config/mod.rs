@@ -16,7 +16,7 @@ use file::File;
 pub use flags::{ServeFlags, ServiceFlags};
 pub use sections::{
     Account, FeedColumns, FeedsSection, Log, LogFormat, LogLevel, Narrow, Network, Privileges,
-    ProxyProtocolSection, Redirects, ShadowSection,
+    ProxyProtocolSection, Redirects, ShadowSection, TakeoverSection,
 };
 
 use crate::admin::AdminSection;
@@ -79,6 +79,10 @@ pub struct Settings {
     pub shadow: ShadowSection,
     /// Where operators look in (`admin`).
     pub admin: AdminSection,
+    /// How another process takes over (`takeover`).
+    pub takeover: TakeoverSection,
+    /// This process takes over from the one that runs (`--takeover`).
+    pub takes_over: bool,
 }
 
 impl Settings {
@@ -203,6 +207,11 @@ impl Settings {
                 token: admin_token.unwrap_or(file.admin.token),
                 show: file.admin.show,
             },
+            takeover: TakeoverSection {
+                socket: flags.takeover_socket.clone().or(file.takeover.socket),
+                ..file.takeover
+            },
+            takes_over: flags.takeover,
         };
         settings.check()?;
         Ok(settings)

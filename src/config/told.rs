@@ -64,6 +64,7 @@ impl Settings {
             "privileges": self.privileges,
             "shadow": self.shadow,
             "admin": { "listen": self.admin.address().unwrap_or_default(), "show": self.admin.show },
+            "takeover": self.takeover,
             "definition": definitions.collect::<Map<_, _>>(),
             "feed": feeds.collect::<Map<_, _>>(),
         })

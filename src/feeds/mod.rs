@@ -12,6 +12,7 @@ mod work;
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -51,6 +52,8 @@ pub struct Feeds {
     messages: RwLock<Vec<String>>,
     binlog: Arc<Binlog>,
     state: Mutex<State>,
+    /// Every database was looked at once.
+    looked: AtomicBool,
     work: mpsc::Sender<Work>,
     /// How long what was seen of tables counts.
     lifetime: Duration,
@@ -136,6 +139,7 @@ impl Feeds {
                 suggested: Vec::new(),
                 databases: HashMap::new(),
             }),
+            looked: AtomicBool::new(false),
             work,
             // A round may be lost.
             lifetime: Duration::from_millis(limits.recheck_ms).saturating_mul(3),
@@ -156,6 +160,12 @@ impl Feeds {
     pub fn are_any(&self) -> bool {
         let messages = self.messages.read();
         !messages.unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// True once every database was looked at.
+    #[must_use]
+    pub fn have_looked(&self) -> bool {
+        self.looked.load(Ordering::Relaxed)
     }
 
     /// True where one is served in some database.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use headwater_rows::MOST_LINKS;
@@ -50,6 +51,7 @@ pub async fn run(feeds: Arc<Feeds>, catalogue: &Catalogue, inbox: Inbox, every: 
         failing: false,
     };
     worker.discover().await;
+    worker.feeds.looked.store(true, Ordering::Relaxed);
     let mut due = Instant::now() + every;
     loop {
         match tokio::time::timeout_at(due.into(), inbox.recv()).await {

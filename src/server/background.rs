@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::JoinHandle;
+
 use crate::binlog::Inbox;
 use crate::catalogue::ServiceError;
 use crate::feeds;
@@ -11,8 +13,34 @@ use crate::shadow;
 use crate::timeline::check::Verdict;
 use crate::timeline::definition::{Definition, DefinitionId};
 
+/// All of it, under way.
+#[derive(Debug)]
+pub(super) struct Background([JoinHandle<()>; 4]);
+
+impl Background {
+    pub(super) fn start(
+        shared: &Arc<Shared>,
+        inbox: Option<Inbox>,
+        templates: Option<feeds::Inbox>,
+        comparisons: Option<shadow::Inbox>,
+    ) -> Background {
+        Background([
+            tokio::spawn(recheck(Arc::clone(shared))),
+            tokio::spawn(follow(Arc::clone(shared), inbox)),
+            tokio::spawn(look(Arc::clone(shared), templates)),
+            tokio::spawn(compare(Arc::clone(shared), comparisons)),
+        ])
+    }
+
+    pub(super) fn end(&self) {
+        for task in &self.0 {
+            task.abort();
+        }
+    }
+}
+
 /// Keeps memory coherent with the server, where there is any.
-pub(super) async fn follow(shared: Arc<Shared>, inbox: Option<Inbox>) {
+async fn follow(shared: Arc<Shared>, inbox: Option<Inbox>) {
     let (Some(binlog), Some(inbox)) = (&shared.binlog, inbox) else {
         return;
     };
@@ -33,7 +61,7 @@ pub(super) async fn follow(shared: Arc<Shared>, inbox: Option<Inbox>) {
 }
 
 /// Looks at the tables and templates of feeds, where there are any.
-pub(super) async fn look(shared: Arc<Shared>, inbox: Option<feeds::Inbox>) {
+async fn look(shared: Arc<Shared>, inbox: Option<feeds::Inbox>) {
     if let (Some(feeds), Some(inbox)) = (&shared.feeds, inbox) {
         let every = Duration::from_millis(shared.limits.recheck_ms.max(100));
         feeds::run(Arc::clone(feeds), &shared.catalogue, inbox, every).await;
@@ -41,7 +69,7 @@ pub(super) async fn look(shared: Arc<Shared>, inbox: Option<feeds::Inbox>) {
 }
 
 /// Has the real procedure run beside a share of the calls, where that is wished for.
-pub(super) async fn compare(shared: Arc<Shared>, inbox: Option<shadow::Inbox>) {
+async fn compare(shared: Arc<Shared>, inbox: Option<shadow::Inbox>) {
     if let (Some(shadow), Some(binlog), Some(inbox)) = (&shared.shadow, &shared.binlog, inbox) {
         let definitions = shared.catalogue.definitions();
         shadow::run(Arc::clone(shadow), Arc::clone(binlog), definitions, inbox).await;
@@ -109,7 +137,7 @@ fn preload(shared: &Shared, number: DefinitionId, database: &[u8], verdict: &Ver
 }
 
 /// Checks what is in use again, every `limits.recheck_ms`, where there is a service account.
-pub(super) async fn recheck(shared: Arc<Shared>) {
+async fn recheck(shared: Arc<Shared>) {
     if shared.catalogue.service.is_none() || !shared.accelerate {
         return;
     }

@@ -2,19 +2,24 @@
 
 mod background;
 mod greeting;
+mod takeover;
+mod warm;
 mod welcome;
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, watch};
 
-use self::background::{compare, discover, follow, look, recheck};
+use self::background::{Background, discover};
 use self::greeting::introduce;
 pub(crate) use self::greeting::{greet, has_tls, named};
+pub use self::takeover::{Offer, Predecessor, TakeoverError};
 use self::welcome::{TOO_MANY_CONNECTIONS, ends, refuse, serve, spoken_for};
 use crate::account::{Account, host};
 use crate::admin::{Admin, AdminSection, Seen};
@@ -42,12 +47,15 @@ use crate::session::watched::Watched;
 use crate::session::who::{log_in, span};
 use crate::shadow::{self, Shadow};
 use crate::shards::{Pulse, Shards};
+use crate::sockets::Sockets;
 use crate::tls::{Acceptor, Connector, TlsError, TlsMode};
 
 /// As many as can be counted where all are waited for.
 const MOST_SESSIONS: usize = (u32::MAX >> 4) as usize;
 /// A port that takes nobody is complained of so often.
 const COMPLAINT: Duration = Duration::from_secs(60);
+/// So long sessions that were let be beside another process may end between two commands at last.
+const LAST_CALL: Duration = Duration::from_secs(1);
 
 /// A bound listener and all that its sessions share.
 #[derive(Debug)]
@@ -63,6 +71,15 @@ pub struct Server {
     inbox: Option<Inbox>,
     comparisons: Option<shadow::Inbox>,
     templates: Option<feeds::Inbox>,
+    background: Option<Background>,
+    /// True once all that can be told before clients come is told, and definitions are checked.
+    announced: watch::Sender<bool>,
+    /// Where the next process asks for the sockets, if the one before was asked there.
+    control: Option<UnixListener>,
+    /// The files of sockets are the next process's to remove.
+    files_kept: Arc<AtomicBool>,
+    /// The file of the clients' socket is a service manager's.
+    keeps_file: bool,
 }
 
 /// When a session has TLS on its legs.
@@ -159,20 +176,32 @@ impl Server {
         settings: &Settings,
         tally: Option<Arc<Mutex<Tally>>>,
     ) -> Result<Server, ServeError> {
-        let mut listener = Listener::port(&settings.listen, Backlog::new(settings.listen_backlog))
+        Server::on(&mut Sockets::default(), settings, tally).await
+    }
+
+    /// The same on sockets that are open already, as far as there are some.
+    ///
+    /// # Errors
+    /// As [`Server::bind`].
+    pub async fn on(
+        sockets: &mut Sockets,
+        settings: &Settings,
+        tally: Option<Arc<Mutex<Tally>>>,
+    ) -> Result<Server, ServeError> {
+        let backlog = Backlog::new(settings.listen_backlog);
+        let listener = Listener::port(sockets, &settings.listen, backlog)
             .await
             .map_err(|source| ServeError::Listen {
                 listen: settings.listen.clone(),
                 source,
             })?;
-        if let Some(path) = &settings.socket {
-            listener = listener
-                .and_socket(path)
-                .map_err(|source| ServeError::Socket {
-                    path: path.clone(),
-                    source,
-                })?;
-        }
+        let files_kept = Arc::new(AtomicBool::new(sockets.in_use));
+        let listener = listener
+            .and_socket(sockets, settings.socket.as_deref(), &files_kept)
+            .map_err(|source| ServeError::Socket {
+                path: settings.socket.clone().unwrap_or_default(),
+                source,
+            })?;
         let host = host(&settings.upstream);
         let transport = Transport {
             ways: Ways {
@@ -258,6 +287,8 @@ impl Server {
                 settings: settings.told(),
                 room: (Arc::clone(&sessions), room.sessions),
                 begun: Instant::now(),
+                handed_over: AtomicBool::new(false),
+                last_call: AtomicBool::new(false),
                 counts: Counts::new(settings.definitions.len()),
                 watched: Watched::default(),
                 advice: Advice::default(),
@@ -271,15 +302,28 @@ impl Server {
             inbox,
             comparisons,
             templates,
+            background: None,
+            announced: watch::Sender::new(false),
+            control: None,
+            files_kept,
+            keeps_file: sockets.keeps_file,
         })
     }
 
-    /// The same with a port where operators look in, where one is wished for.
+    /// The same with a port where operators look in, where one is wished for, or open already.
     ///
     /// # Errors
     /// When that port cannot be opened.
-    pub fn with_admin(self, section: &AdminSection) -> Result<Server, ServeError> {
-        let admin = Admin::bind(section).map_err(|source| ServeError::Admin {
+    pub fn with_admin(
+        self,
+        sockets: &mut Sockets,
+        section: &AdminSection,
+    ) -> Result<Server, ServeError> {
+        let admin = match sockets.admin.take() {
+            Some(port) => Admin::on(port, section).map(Some),
+            None => Admin::bind(section),
+        };
+        let admin = admin.map_err(|source| ServeError::Admin {
             listen: section.address().unwrap_or_default().to_owned(),
             source,
         })?;
@@ -318,6 +362,7 @@ impl Server {
             .and_then(|admin| admin.local_addr().ok());
         let binlog = shared.binlog.as_ref();
         let too_little_memory = binlog.and_then(|binlog| binlog.limits().too_little_memory());
+        let announced = self.announced.clone();
         async move {
             if let Ok(address) = address {
                 let socket = socket.map(|path| format!(" and {}", path.display()));
@@ -348,6 +393,7 @@ impl Server {
             } else {
                 discover(&shared).await;
             }
+            announced.send_replace(true);
         }
     }
 
@@ -356,11 +402,7 @@ impl Server {
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
         let (drain, draining) = watch::channel(false);
         self.start_admin(&draining);
-        let rechecks = tokio::spawn(recheck(Arc::clone(&self.shared)));
-        let following = tokio::spawn(follow(Arc::clone(&self.shared), self.inbox.take()));
-        let templates = self.templates.take();
-        let looking = tokio::spawn(look(Arc::clone(&self.shared), templates));
-        let comparing = tokio::spawn(compare(Arc::clone(&self.shared), self.comparisons.take()));
+        self.begin();
         tokio::pin!(stop);
         let mut complained: Option<Instant> = None;
         loop {
@@ -382,24 +424,38 @@ impl Server {
         // Who finds the port closed shall not find a session at rest that goes on.
         let _ = drain.send(true);
         drop(self.listener);
-        rechecks.abort();
-        following.abort();
+        if let Some(background) = &self.background {
+            background.end();
+        }
         if let Some(binlog) = &self.shared.binlog {
             // Nobody follows the log any more.
             binlog.step_aside();
         }
-        comparing.abort();
-        looking.abort();
         let limit = Duration::from_millis(self.shared.limits.drain_ms);
         let all = u32::try_from(self.room.sessions).unwrap_or(u32::MAX);
-        if tokio::time::timeout(limit, self.sessions.acquire_many(all))
-            .await
-            .is_err()
-        {
+        let ended = || self.sessions.acquire_many(all);
+        let mut in_time = tokio::time::timeout(limit, ended()).await.is_ok();
+        if !in_time && self.shared.handed_over.load(Ordering::Relaxed) {
+            // Who was let be is busy now, or not: it ends behind its command, if that ends soon.
+            self.shared.last_call.store(true, Ordering::Relaxed);
+            in_time = tokio::time::timeout(LAST_CALL, ended()).await.is_ok();
+        }
+        if !in_time {
             tracing::warn!(
-                "sessions still busy after limits.drain_ms = {} were cut off",
+                "sessions still {} after limits.drain_ms = {} were cut off",
+                warm::left(&self.shared),
                 limit.as_millis()
             );
+        }
+    }
+
+    /// Has go on beside the sessions what does, from now on.
+    fn begin(&mut self) {
+        if self.background.is_none() {
+            let (inbox, templates) = (self.inbox.take(), self.templates.take());
+            let comparisons = self.comparisons.take();
+            let background = Background::start(&self.shared, inbox, templates, comparisons);
+            self.background = Some(background);
         }
     }
 

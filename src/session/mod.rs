@@ -4,6 +4,7 @@ mod batch;
 pub mod calls;
 pub mod counts;
 mod cut;
+mod drain;
 mod driver;
 mod execution;
 mod farewell;

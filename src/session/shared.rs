@@ -1,5 +1,6 @@
 //! What all sessions share.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -60,6 +61,10 @@ pub struct Shared {
     pub room: (Arc<Semaphore>, usize),
     /// When the process began to serve.
     pub begun: Instant,
+    /// Another process takes the clients that come: sessions with something of their own are let be while this one drains.
+    pub handed_over: AtomicBool,
+    /// Their time is over.
+    pub last_call: AtomicBool,
     /// Counters.
     pub counts: Counts,
     /// How long answers took.
