@@ -5,6 +5,7 @@ mod burst;
 mod counters;
 mod limits;
 mod log;
+mod restart;
 mod settings;
 mod signals;
 mod sockets;
