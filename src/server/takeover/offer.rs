@@ -119,7 +119,11 @@ impl Offer {
                     if let Some(pid) = pid.and_then(|pid| u32::try_from(pid).ok()) {
                         systemd::main_process_is(pid);
                     }
-                    tracing::info!("{who} has taken over");
+                    tracing::info!(
+                        "{who} has taken over; sessions that go on here, for limits.drain_ms = {} at most: {}",
+                        self.shared.limits.drain_ms,
+                        self.shared.sessions.all().len()
+                    );
                     return;
                 }
                 // Somebody who looks whether the socket is in use.
