@@ -17,7 +17,7 @@
 //! | [`feeds`] | feeds, whether each can be served, and the templates of their statements | 1 |
 //! | [`logging`] | the process's own log: counted, and throttled by call site | 1 |
 //! | [`overview`] | how Headwater is, as tables | 2 |
-//! | [`config`], [`server`], `listener`, [`shards`] | the process | 2 |
+//! | [`config`], [`server`], `listener`, [`sockets`], [`shards`] | the process | 2 |
 //! | [`version`] | which Headwater this is | 2 |
 //! | [`check`] | the subcommand that makes it easy to trust | 2 |
 //! | [`discover`] | the subcommand that finds an app's feeds | 2 |
@@ -53,6 +53,7 @@ pub mod server;
 pub mod session;
 pub mod shadow;
 pub mod shards;
+pub mod sockets;
 pub mod systemd;
 pub mod tls;
 pub mod verify;

@@ -6,12 +6,15 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::net::{SocketAddrAny, SocketFlags, acceptfrom_with};
 use socket2::SockRef;
 use tokio::io::unix::AsyncFd;
 
 use crate::link::{self, Parked};
+use crate::sockets::{Sockets, path_of};
 
 /// As servers have theirs: who may connect is the login's affair.
 const MODE: u32 = 0o777;
@@ -65,13 +68,37 @@ fn most_waiting() -> Option<u32> {
 #[derive(Debug)]
 struct Local {
     listener: AsyncFd<UnixListener>,
-    path: PathBuf,
+    path: Option<PathBuf>,
+    _file: Option<SocketFile>,
 }
 
-impl Drop for Local {
+/// The file of a socket, which goes when its process does, unless another process listens there by then.
+#[derive(Debug)]
+pub(crate) struct SocketFile {
+    pub(crate) path: PathBuf,
+    /// Somebody else removes it.
+    pub(crate) kept: Arc<AtomicBool>,
+}
+
+impl Drop for SocketFile {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        if !self.kept.load(Ordering::Relaxed) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
+}
+
+/// Opens a socket. A file that a process left behind that is gone is in nobody's way.
+pub(crate) fn open_socket(path: &Path, mode: u32) -> io::Result<UnixListener> {
+    if std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket()) {
+        if UnixStream::connect(path).is_ok() {
+            return Err(io::ErrorKind::AddrInUse.into());
+        }
+        std::fs::remove_file(path)?;
+    }
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    Ok(listener)
 }
 
 /// A client that has connected.
@@ -83,8 +110,17 @@ pub(crate) struct Accepted {
 }
 
 impl Listener {
-    pub(crate) async fn port(address: &str, backlog: Backlog) -> io::Result<Listener> {
-        let port = tokio::net::TcpListener::bind(address).await?.into_std()?;
+    /// The port that is handed over, or a new one.
+    pub(crate) async fn port(
+        given: &mut Sockets,
+        address: &str,
+        backlog: Backlog,
+    ) -> io::Result<Listener> {
+        let port = match given.port.take() {
+            Some(port) => port,
+            None => tokio::net::TcpListener::bind(address).await?.into_std()?,
+        };
+        port.set_nonblocking(true)?;
         backlog.set(&port)?;
         // Whoever is accepted has what the port has.
         link::prepare(&port)?;
@@ -96,27 +132,43 @@ impl Listener {
         })
     }
 
-    /// Opens the socket too. A file that a process left behind that is gone is in nobody's way.
-    pub(crate) fn and_socket(mut self, path: &Path) -> io::Result<Listener> {
-        if std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket()) {
-            if UnixStream::connect(path).is_ok() {
-                return Err(io::ErrorKind::AddrInUse.into());
-            }
-            std::fs::remove_file(path)?;
-        }
-        let listener = UnixListener::bind(path)?;
+    /// Has the socket too that is handed over, or the one that is to be opened. `kept`: true once its file is another process's.
+    pub(crate) fn and_socket(
+        mut self,
+        given: &mut Sockets,
+        path: Option<&Path>,
+        kept: &Arc<AtomicBool>,
+    ) -> io::Result<Listener> {
+        let (listener, own) = match (given.local.take(), path) {
+            (Some(listener), _) => (listener, !given.keeps_file),
+            (None, Some(path)) => (open_socket(path, MODE)?, true),
+            (None, None) => return Ok(self),
+        };
         self.backlog.set(&listener)?;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(MODE))?;
         listener.set_nonblocking(true)?;
-        let listener = watch(listener)?;
-        let path = path.to_owned();
-        self.local = Some(Local { listener, path });
+        let path = path_of(&listener);
+        let file = path.clone().filter(|_| own).map(|path| SocketFile {
+            path,
+            kept: Arc::clone(kept),
+        });
+        self.local = Some(Local {
+            listener: watch(listener)?,
+            path,
+            _file: file,
+        });
         Ok(self)
     }
 
     /// The path of the socket.
     pub(crate) fn socket(&self) -> Option<&Path> {
-        self.local.as_ref().map(|local| local.path.as_path())
+        self.local.as_ref()?.path.as_deref()
+    }
+
+    /// The same port and socket once more, for another process.
+    pub(crate) fn copies(&self) -> io::Result<(TcpListener, Option<UnixListener>)> {
+        let local = self.local.as_ref();
+        let local = local.map(|local| local.listener.get_ref().try_clone());
+        Ok((self.port.get_ref().try_clone()?, local.transpose()?))
     }
 
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {

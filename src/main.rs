@@ -9,8 +9,9 @@ use clap::{CommandFactory, Parser, Subcommand};
 use headwater::config::{Changes, ConfigError, Log, LogFormat, LogLevel, ServeFlags, Settings};
 use headwater::discover::DiscoverFlags;
 use headwater::logging::{Messages, Throttle};
-use headwater::server::{Reloads, Server, Source};
+use headwater::server::{Offer, Predecessor, Reloads, Server, Source};
 use headwater::session::current::Current;
+use headwater::sockets::Sockets;
 use headwater::systemd;
 use headwater::verify::{Outcome, VerifyFlags};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -133,12 +134,14 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             for warning in unknown.into_iter().chain(settings.memory_shortage()) {
                 tracing::warn!("{warning}");
             }
+            let sockets = Sockets::from_environment()?;
             tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()
                 .context("cannot start the runtime")?
                 .block_on(serve(
                     &settings,
+                    sockets,
                     Flags {
                         flags,
                         level,
@@ -277,6 +280,42 @@ fn runtime(threads: usize) -> anyhow::Result<tokio::runtime::Runtime> {
         .context("cannot start the runtime")
 }
 
+/// The process that this one takes over from, and its sockets; or those that the service manager has opened, if it has.
+async fn inherit(
+    settings: &Settings,
+    given: Sockets,
+) -> anyhow::Result<(Option<Predecessor>, Sockets)> {
+    if let Some(path) = settings
+        .takeover
+        .socket
+        .as_deref()
+        .filter(|_| settings.takes_over)
+    {
+        match Predecessor::ask(path).await? {
+            Some((predecessor, sockets)) => {
+                return Ok((Some(predecessor), sockets.as_set(settings)));
+            }
+            None => tracing::info!(
+                "there is nobody to take over from at {} (takeover.socket): this is a start as usual",
+                path.display()
+            ),
+        }
+    }
+    if !given.is_empty() {
+        tracing::info!(
+            "the service manager has opened the port (LISTEN_FDS): `listen` is not looked at"
+        );
+    }
+    Ok((None, given))
+}
+
+async fn taken(offer: Option<Offer>) {
+    match offer {
+        Some(offer) => offer.taken().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Reads settings again as they were read at the start.
 #[derive(Debug)]
 struct Flags {
@@ -298,22 +337,31 @@ impl Source for Flags {
     }
 }
 
-async fn serve(settings: &Settings, flags: Flags) -> anyhow::Result<()> {
+async fn serve(settings: &Settings, given: Sockets, flags: Flags) -> anyhow::Result<()> {
     let messages = Arc::clone(&flags.messages);
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let usage = signal(SignalKind::user_defined1())?;
     let hangup = signal(SignalKind::hangup())?;
-    let server = Server::reloadable(settings, Box::new(flags)).await?;
-    let server = server
-        .with_admin(&settings.admin)?
+    let (predecessor, mut sockets) = inherit(settings, given).await?;
+    let server = Server::reloadable(&mut sockets, settings, Box::new(flags)).await?;
+    let mut server = server
+        .with_admin(&mut sockets, &settings.admin)?
         .with_messages(Arc::clone(&messages));
     tracing::info!("headwater {}", headwater::version::WHOLE);
     let current = server.current();
+    let saying = tokio::spawn(async move { messages.say().await });
+    let announcing = tokio::spawn(server.announce());
+    if let Some(predecessor) = predecessor {
+        tokio::select! {
+            () = server.take_over(predecessor, &settings.takeover) => {}
+            _ = terminate.recv() => return Ok(()),
+            _ = interrupt.recv() => return Ok(()),
+        }
+    }
+    let mut taken = tokio::spawn(taken(server.offer(&settings.takeover)?));
     systemd::ready();
     let guarding = tokio::spawn(systemd::guard(server.pulse()));
-    let announcing = tokio::spawn(server.announce());
-    let saying = tokio::spawn(async move { messages.say().await });
     let counts = tokio::spawn(print_counts(usage, server.current()));
     let reloads = tokio::spawn(reload_at(hangup, server.reloads()));
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -323,15 +371,22 @@ async fn serve(settings: &Settings, flags: Flags) -> anyhow::Result<()> {
     tokio::pin!(running);
     let mut stop = Some(stop);
     loop {
-        tokio::select! {
+        let handed_over = tokio::select! {
             () = &mut running => break,
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+            _ = terminate.recv() => false,
+            _ = interrupt.recv() => false,
+            _ = &mut taken, if stop.is_some() => true,
+        };
         match stop.take() {
             Some(stop) => {
                 tracing::info!("stopping: commands in flight may end");
-                systemd::stopping();
+                if handed_over {
+                    // The watchdog is the next process's.
+                    guarding.abort();
+                } else {
+                    taken.abort();
+                    systemd::stopping();
+                }
                 let _ = stop.send(());
             }
             None => break,

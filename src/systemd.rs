@@ -25,6 +25,11 @@ pub fn stopping() {
     tell(&[NotifyState::Stopping]);
 }
 
+/// Another process is the service from here on.
+pub fn main_process_is(pid: u32) {
+    tell(&[NotifyState::MainPid(pid)]);
+}
+
 /// Feeds the watchdog, where there is one, as long as all threads respond.
 pub async fn guard(pulse: Pulse) {
     let Some(limit) = sd_notify::watchdog_enabled() else {

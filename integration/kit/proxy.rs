@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -142,11 +143,43 @@ impl Proxy {
             };
         }
         shell.args(["-c", &format!("ulimit -n {limit}; exec \"$@\""), "sh"]);
+        shell.stdin(Stdio::null());
         shell.arg(program);
         command = shell;
         let upstream = upstream.to_string();
         let flags = [flags, &["--upstream", &upstream]].concat();
         Proxy::run(command, free_addr(), &flags)
+    }
+
+    /// In front of this server at this address, started by another program (with these arguments).
+    #[track_caller]
+    pub(crate) fn by(
+        program: &str,
+        arguments: &[&str],
+        addr: SocketAddr,
+        upstream: SocketAddr,
+        flags: &[&str],
+    ) -> Proxy {
+        let upstream = upstream.to_string();
+        let flags = [flags, &["--upstream", &upstream]].concat();
+        Proxy::run(started_by(program, arguments), addr, &flags)
+    }
+
+    /// On a port that the story has opened, as a service manager hands it over.
+    #[track_caller]
+    pub(crate) fn given(listener: &TcpListener, upstream: SocketAddr) -> Proxy {
+        let hands_over = "LISTEN_FDS=1 LISTEN_PID=$$ exec \"$@\" 3<&0 </dev/null";
+        let mut command = started_by("sh", &["-c", hands_over, "sh"]);
+        command.stdin(OwnedFd::from(listener.try_clone().unwrap()));
+        let addr = listener.local_addr().unwrap();
+        Proxy::run(command, addr, &["--upstream", &upstream.to_string()])
+    }
+
+    /// Another process with the same flags, and these.
+    #[track_caller]
+    pub(crate) fn beside(&self, flags: &[&str]) -> Proxy {
+        let own: Vec<&str> = self.flags.iter().map(String::as_str).collect();
+        Proxy::launch(self.addr, &[&own, flags].concat(), &[])
     }
 
     /// Takes it down as a crash would, and starts it anew at the same address with the same flags.
@@ -183,7 +216,6 @@ impl Proxy {
         let mut child = command
             .args(["serve", "--listen", &addr.to_string()])
             .args(flags)
-            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -211,6 +243,15 @@ impl Proxy {
         if flags.contains(&"--socket") {
             // It is opened behind the port.
             proxy.wait_for_log("listening on ");
+        }
+        let mut rest = flags
+            .iter()
+            .skip_while(|flag| **flag != "--takeover-socket");
+        if let Some(control) = rest.nth(1) {
+            while !std::path::Path::new(control).exists() {
+                assert!(Instant::now() < deadline, "no {control}:\n{}", proxy.log());
+                thread::sleep(Duration::from_millis(5));
+            }
         }
         proxy
     }
@@ -350,6 +391,22 @@ pub(crate) fn headwater(environment: &[(&str, &str)]) -> Command {
         }
     }
     command.envs(environment.iter().copied());
+    command.stdin(Stdio::null());
+    command
+}
+
+/// The same, started by another program.
+pub(crate) fn started_by(program: &str, arguments: &[&str]) -> Command {
+    let headwater = headwater(&[]);
+    let mut command = Command::new(program);
+    for (name, value) in headwater.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.args(arguments).arg(headwater.get_program());
+    command.stdin(Stdio::null());
     command
 }
 

@@ -60,13 +60,47 @@ fn a_service_manager_is_told_what_goes_on() {
     assert!(proxy.wait().status.success());
 }
 
+/// It is the old process that may say so: the manager listens to the main one.
+#[test]
+fn a_service_manager_is_told_which_process_is_the_main_one_after_a_takeover() {
+    let folder = tempfile::tempdir().unwrap();
+    let [notify, control] = ["notify", "takeover"].map(|name| folder.path().join(name));
+    let manager = UnixDatagram::bind(&notify).unwrap();
+    manager
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    let upstream = mariadb().addr().to_string();
+    let first = Proxy::start_with(
+        &[
+            "--upstream",
+            &upstream,
+            "--takeover-socket",
+            control.to_str().unwrap(),
+        ],
+        &[("NOTIFY_SOCKET", notify.to_str().unwrap())],
+    );
+    assert_eq!(told(&manager).trim(), "READY=1");
+    let second = first.beside(&["--takeover"]);
+    let main = format!("MAINPID={}", second.pid());
+    assert_eq!(told(&manager).trim(), main);
+    // The service goes on: it is not said to stop.
+    assert!(first.wait().status.success());
+    manager
+        .set_read_timeout(Some(Duration::from_millis(10)))
+        .unwrap();
+    assert!(manager.recv(&mut [0; 64]).is_err());
+}
+
 /// The book shows the unit that there is, and it takes away what Headwater does not need.
 #[test]
 fn the_unit_is_the_books_and_is_shut() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let unit = std::fs::read_to_string(root.join("ops/headwater.service")).unwrap();
     let book = std::fs::read_to_string(root.join("docs/operations.md")).unwrap();
-    assert!(book.contains(&format!("```ini\n{unit}```")), "{unit}");
+    let socket = std::fs::read_to_string(root.join("ops/headwater.socket")).unwrap();
+    for unit in [unit, socket] {
+        assert!(book.contains(&format!("```ini\n{unit}```")), "{unit}");
+    }
     // The exposure that systemd finds, times ten: below 2.0 is what it calls safe.
     let looked = Command::new("systemd-analyze")
         .args([

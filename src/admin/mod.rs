@@ -91,17 +91,36 @@ impl Admin {
             }
             Err(error) => return Err(error),
         };
+        Admin::on(listener, section).map(Some)
+    }
+
+    /// On a port that is open already.
+    ///
+    /// # Errors
+    /// Other machines can reach it, and there is no token.
+    pub fn on(listener: TcpListener, section: &AdminSection) -> io::Result<Admin> {
         listener.set_nonblocking(true)?;
-        if !section::is_loopback(address) {
+        let address = listener.local_addr()?;
+        if !address.ip().to_canonical().is_loopback() {
+            if section.token.is_empty() {
+                return Err(io::Error::other(format!(
+                    "{address} is open to other machines, so askers have to show a token: set admin.token (HEADWATER_ADMIN_TOKEN)"
+                )));
+            }
             tracing::warn!(
                 "the admin port {address} is open to other machines: whoever has admin.token sees counters and names, and the token goes \
                  unencrypted"
             );
         }
-        Ok(Some(Admin {
+        Ok(Admin {
             listener,
             token: section.token.clone(),
-        }))
+        })
+    }
+
+    /// The same port once more, for another process.
+    pub(crate) fn copy(&self) -> io::Result<TcpListener> {
+        self.listener.try_clone()
     }
 
     /// Where it is.

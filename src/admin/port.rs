@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -31,7 +32,11 @@ pub(super) async fn serve(listener: TcpListener, state: Arc<State>) {
     };
     let room = Arc::new(Semaphore::new(MOST));
     loop {
-        let Ok((socket, _)) = listener.accept().await else {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = handed_over(&state) => break,
+        };
+        let Ok((socket, _)) = accepted else {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
@@ -52,5 +57,19 @@ pub(super) async fn serve(listener: TcpListener, state: Arc<State>) {
             let _ = tokio::time::timeout(WHOLE, connection).await;
             drop(place);
         });
+    }
+    // Whoever asks from here on asks the next process. Who is answered already has the time for it.
+    drop(listener);
+    let _ = room
+        .acquire_many(u32::try_from(MOST).unwrap_or(u32::MAX))
+        .await;
+}
+
+/// Waits until another process has the port.
+async fn handed_over(state: &State) {
+    let mut draining = state.seen.draining.clone();
+    let drains = draining.wait_for(|draining| *draining).await.is_ok();
+    if !drains || !state.seen.shared().handed_over.load(Ordering::Relaxed) {
+        std::future::pending().await
     }
 }

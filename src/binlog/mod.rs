@@ -347,6 +347,13 @@ impl Binlog {
         }
     }
 
+    /// True where nothing is left of what is loaded from the start.
+    #[must_use]
+    pub fn is_preloaded(&self) -> bool {
+        let loaded = |place: &Arc<Place>| place.preloaded.load(Ordering::Relaxed);
+        !self.limits.preload || self.places().iter().all(loaded)
+    }
+
     /// Looks whether a page of this reader is likely to be in memory, and may be used in a session with this server. What
     /// is missing is loaded: while this waits if it is little, else for the next call.
     pub async fn may_have(

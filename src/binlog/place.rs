@@ -1,7 +1,7 @@
 //! One timeline in one database: its index, and what is known about filling it.
 
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,8 @@ pub struct Place {
     most_follows: AtomicUsize,
     /// Readers who were found to have more, and when.
     long: Mutex<LruCache<u64, Instant>>,
+    /// What is loaded at the start is there, or there is no such.
+    pub(super) preloaded: AtomicBool,
 }
 
 /// A follow list takes at most this share of the memory: 16 bytes a follow, and a sixteenth of it.
@@ -41,6 +43,7 @@ impl Place {
             spans: Mutex::default(),
             most_follows: AtomicUsize::new(memory_bytes / FOLLOW_BYTES),
             long: Mutex::new(LruCache::new(LONG_LISTS)),
+            preloaded: AtomicBool::new(false),
         }
     }
 

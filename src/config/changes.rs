@@ -66,6 +66,8 @@ impl Settings {
             binlog,
             wished,
             memory,
+            takeover,
+            takes_over,
             ..
         } = now.clone();
         self.listen = listen;
@@ -79,6 +81,8 @@ impl Settings {
         self.binlog = binlog;
         self.wished = wished;
         self.memory = memory;
+        self.takeover = takeover;
+        self.takes_over = takes_over;
         self.rows.memory_bytes = now.rows.memory_bytes;
         self.limits.sessions = now.limits.sessions;
         self.limits.connecting = now.limits.connecting;

@@ -23,6 +23,9 @@ impl Settings {
         address("listen", &self.listen)?;
         address("upstream", &self.upstream)?;
         self.check_tls()?;
+        if self.takes_over && self.takeover.socket.is_none() {
+            return Err(ConfigError::TakeoverWithoutSocket);
+        }
         if let Some(admin) = self.admin.address() {
             address("admin.listen", admin)?;
         }

@@ -130,6 +130,12 @@ pub enum ConfigError {
         /// What was asked for.
         name: String,
     },
+    /// Nobody can be asked.
+    #[error(
+        "--takeover (HEADWATER_TAKEOVER) needs the socket where the Headwater that runs is asked: set takeover.socket (--takeover-socket, \
+         HEADWATER_TAKEOVER_SOCKET) for both, such as /run/headwater/takeover.sock"
+    )]
+    TakeoverWithoutSocket,
     /// A password without a user.
     #[error(
         "a service password is set without a user: set --service-user (HEADWATER_SERVICE_USER, service.user) too"

@@ -10,6 +10,7 @@ use super::error::ConfigError;
 use super::memory::MemorySection;
 use super::sections::{
     Account, FeedsSection, Log, Privileges, ProxyProtocolSection, Redirects, ShadowSection,
+    TakeoverSection,
 };
 use crate::admin::AdminSection;
 use crate::binlog::{BinlogSection, Freshness, IndexSection, RowsSection};
@@ -46,6 +47,7 @@ pub(super) struct File {
     pub(super) privileges: Privileges,
     pub(super) shadow: ShadowSection,
     pub(super) admin: AdminSection,
+    pub(super) takeover: TakeoverSection,
     pub(super) definition: Vec<Definition>,
 }
 

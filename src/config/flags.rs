@@ -113,6 +113,13 @@ pub struct ServeFlags {
         conflicts_with = "admin_token"
     )]
     pub admin_token_file: Option<PathBuf>,
+    /// Take over from the Headwater that runs, without an error for its clients: get its listening sockets, warm the memory, then
+    /// have it take no more clients and drain. Needs --takeover-socket; where no other one runs, this starts as usual
+    #[arg(long, env = "HEADWATER_TAKEOVER", value_parser = clap::builder::BoolishValueParser::new())]
+    pub takeover: bool,
+    /// Path of the socket where the next process asks this one for its listening sockets; there is none by default
+    #[arg(long, env = "HEADWATER_TAKEOVER_SOCKET", value_name = "PATH")]
+    pub takeover_socket: Option<PathBuf>,
     /// How much to log
     #[arg(long, env = "HEADWATER_LOG_LEVEL", value_name = "LEVEL")]
     pub log_level: Option<LogLevel>,

@@ -20,7 +20,7 @@ pub use flags::{ServeFlags, ServiceFlags};
 pub use memory::MemorySection;
 pub use sections::{
     Account, Comparisons, FeedColumns, FeedsSection, Log, LogFormat, LogLevel, Narrow, Network,
-    Privileges, ProxyProtocolSection, Redirects, ShadowSection,
+    Privileges, ProxyProtocolSection, Redirects, ShadowSection, TakeoverSection,
 };
 
 use crate::admin::AdminSection;
@@ -86,6 +86,10 @@ pub struct Settings {
     pub shadow: Comparisons,
     /// Where operators look in (`admin`).
     pub admin: AdminSection,
+    /// How another process takes over (`takeover`).
+    pub takeover: TakeoverSection,
+    /// This process takes over from the one that runs (`--takeover`).
+    pub takes_over: bool,
 }
 
 impl Settings {
@@ -218,6 +222,11 @@ impl Settings {
                 token: admin_token.unwrap_or(file.admin.token),
                 show: file.admin.show,
             },
+            takeover: TakeoverSection {
+                socket: flags.takeover_socket.clone().or(file.takeover.socket),
+                ..file.takeover
+            },
+            takes_over: flags.takeover,
         };
         settings.check()?;
         Ok(settings)

@@ -1,6 +1,7 @@
 //! The sections of the settings file that belong to no other room.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 use ipnet::IpNet;
@@ -168,6 +169,25 @@ pub struct Privileges {
 impl Default for Privileges {
     fn default() -> Self {
         Privileges { ttl_s: 1 }
+    }
+}
+
+/// How one process takes over from another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TakeoverSection {
+    /// Path of the socket where the next process asks for the sockets of this one, and this one asks the one before it.
+    pub socket: Option<PathBuf>,
+    /// Time that a process that takes over has to warm its memory, in milliseconds; then it takes over as it is.
+    pub warm_ms: u64,
+}
+
+impl Default for TakeoverSection {
+    fn default() -> Self {
+        TakeoverSection {
+            socket: None,
+            warm_ms: 60_000,
+        }
     }
 }
 

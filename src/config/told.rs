@@ -65,6 +65,7 @@ impl Settings {
             "privileges": self.privileges,
             "shadow": { "rate": self.shadow.rate },
             "admin": { "listen": self.admin.address().unwrap_or_default(), "show": self.admin.show },
+            "takeover": self.takeover,
             "definition": definitions.collect::<Map<_, _>>(),
             "feed": feeds.collect::<Map<_, _>>(),
         })

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use lru::LruCache;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{mpsc, watch};
 
 use crate::binlog::{Binlog, Place, RowsSection};
 use crate::catalogue::Epoch;
@@ -57,8 +57,8 @@ pub struct Feeds {
     binlog: Arc<Binlog>,
     state: Mutex<State>,
     work: mpsc::Sender<Work>,
-    /// Told once the databases that hold feeds' messages were looked at.
-    pub looked: Notify,
+    /// True once the databases that hold feeds' messages were looked at.
+    pub looked: watch::Sender<bool>,
     /// How long what was seen of tables counts.
     lifetime: Duration,
     most_databases: usize,
@@ -161,7 +161,7 @@ impl Feeds {
                 databases: HashMap::new(),
             }),
             work,
-            looked: Notify::new(),
+            looked: watch::Sender::new(false),
             // A round may be lost.
             lifetime: Duration::from_millis(limits.recheck_ms).saturating_mul(3),
             most_databases: limits.databases,
@@ -181,6 +181,12 @@ impl Feeds {
     pub fn are_any(&self) -> bool {
         let messages = self.messages.read();
         !messages.unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// True once every database was looked at.
+    #[must_use]
+    pub fn have_looked(&self) -> bool {
+        *self.looked.borrow()
     }
 
     /// True where one is served in some database.

@@ -50,7 +50,7 @@ pub async fn run(feeds: Arc<Feeds>, catalogue: &Catalogue, inbox: Inbox, every: 
         failing: false,
     };
     worker.discover().await;
-    worker.feeds.looked.notify_one();
+    worker.feeds.looked.send_replace(true);
     let mut due = Instant::now() + every;
     loop {
         match tokio::time::timeout_at(due.into(), inbox.recv()).await {

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::JoinHandle;
+
+use super::build::Inboxes;
 use crate::binlog::Inbox;
 use crate::catalogue::ServiceError;
 use crate::feeds;
@@ -13,8 +16,29 @@ use crate::sql::quoted;
 use crate::timeline::check::Verdict;
 use crate::timeline::definition::{Definition, DefinitionId};
 
+/// All of it, under way.
+#[derive(Debug)]
+pub(super) struct Background([JoinHandle<()>; 3]);
+
+impl Background {
+    pub(super) fn start(current: &Arc<Current>, inboxes: &mut Inboxes) -> Background {
+        let (changes, comparisons) = (inboxes.binlog.take(), inboxes.shadow.take());
+        Background([
+            tokio::spawn(recheck(Arc::clone(current))),
+            tokio::spawn(follow(Arc::clone(current), changes)),
+            tokio::spawn(compare(Arc::clone(current), comparisons)),
+        ])
+    }
+
+    pub(super) fn end(&self) {
+        for task in &self.0 {
+            task.abort();
+        }
+    }
+}
+
 /// Keeps memory coherent with the server, where there is any.
-pub(super) async fn follow(current: Arc<Current>, inbox: Option<Inbox>) {
+async fn follow(current: Arc<Current>, inbox: Option<Inbox>) {
     let binlog = current.shared().binlog.clone();
     let (Some(binlog), Some(inbox)) = (binlog, inbox) else {
         return;
@@ -45,7 +69,7 @@ pub(super) async fn look(shared: Arc<Shared>, inbox: feeds::Inbox) {
 }
 
 /// Has the real procedure run beside a share of the calls, where that is wished for.
-pub(super) async fn compare(current: Arc<Current>, inbox: Option<shadow::Inbox>) {
+async fn compare(current: Arc<Current>, inbox: Option<shadow::Inbox>) {
     let binlog = current.shared().binlog.clone();
     if let (Some(binlog), Some(inbox)) = (binlog, inbox) {
         let of = |number: DefinitionId| {
@@ -158,7 +182,7 @@ fn preload(shared: &Shared, number: DefinitionId, database: &[u8], verdict: &Ver
 }
 
 /// Checks what is in use again, every `limits.recheck_ms`, where there is a service account.
-pub(super) async fn recheck(current: Arc<Current>) {
+async fn recheck(current: Arc<Current>) {
     let mut failing = false;
     loop {
         let every = current.shared().limits.recheck_ms.max(100);

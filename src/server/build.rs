@@ -1,6 +1,7 @@
 //! Settings become what sessions share: at the start, and each time they are read again.
 
 use std::net::IpAddr;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -41,6 +42,8 @@ pub(super) struct Lasting {
     room: (Arc<Semaphore>, usize),
     begun: Instant,
     messages: Arc<OnceLock<Arc<Messages>>>,
+    handed_over: Arc<AtomicBool>,
+    last_call: Arc<AtomicBool>,
     sessions: Arc<Sessions>,
     accounts: Arc<Quota<Box<[u8]>>>,
     addresses: Arc<Quota<IpAddr>>,
@@ -117,6 +120,8 @@ impl Lasting {
             room: (Arc::new(Semaphore::new(room.sessions)), room.sessions),
             begun: Instant::now(),
             messages: Arc::default(),
+            handed_over: Arc::default(),
+            last_call: Arc::default(),
             sessions: Arc::default(),
             accounts: Arc::default(),
             addresses: Arc::default(),
@@ -205,6 +210,8 @@ impl Lasting {
                 milliseconds => Some(Duration::from_millis(milliseconds)),
             },
             messages: Arc::clone(&self.messages),
+            handed_over: Arc::clone(&self.handed_over),
+            last_call: Arc::clone(&self.last_call),
             counts: Arc::clone(&self.counts),
             watched: Arc::clone(&self.watched),
             advice: Arc::clone(&self.advice),

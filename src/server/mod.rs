@@ -12,21 +12,26 @@ mod background;
 mod build;
 mod greeting;
 mod reload;
+mod takeover;
+mod warm;
 mod welcome;
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, watch};
 
-use self::background::{compare, discover, follow, recheck, uncompared};
+use self::background::{Background, discover, uncompared};
 use self::build::{Built, Inboxes, Lasting};
 use self::greeting::introduce;
 pub(crate) use self::greeting::{greet, has_tls, named};
 pub use self::reload::{Reloaded, Reloads, Source};
+pub use self::takeover::{Offer, Predecessor, TakeoverError};
 use self::welcome::{TOO_MANY_CONNECTIONS, Turn, ends, is_announced, refuse, serve, spoken_for};
 use crate::admin::{Admin, AdminSection, Seen};
 use crate::catalogue::MOST_DEFINITIONS;
@@ -44,12 +49,15 @@ use crate::session::peer::OwnUser;
 use crate::session::shared::Shared;
 use crate::session::who::{log_in, span};
 use crate::shards::{Pulse, Shards};
+use crate::sockets::Sockets;
 use crate::tls::{TlsError, TlsMode};
 
 /// As many as can be counted where all are waited for.
 const MOST_SESSIONS: usize = (u32::MAX >> 4) as usize;
 /// A port that takes nobody is complained of so often.
 const COMPLAINT: Duration = Duration::from_secs(60);
+/// So long sessions that were let be beside another process may end between two commands at last.
+const LAST_CALL: Duration = Duration::from_secs(1);
 
 /// A bound listener and all that its sessions share.
 #[derive(Debug)]
@@ -65,6 +73,15 @@ pub struct Server {
     reloads: Arc<Reloads>,
     inboxes: Inboxes,
     templates: Option<feeds::Inbox>,
+    background: Option<Background>,
+    /// True once all that can be told before clients come is told, and definitions are checked.
+    announced: watch::Sender<bool>,
+    /// Where the next process asks for the sockets, if the one before was asked there.
+    control: Option<UnixListener>,
+    /// The files of sockets are the next process's to remove.
+    files_kept: Arc<AtomicBool>,
+    /// The file of the clients' socket is a service manager's.
+    keeps_file: bool,
 }
 
 /// When a session has TLS on its legs.
@@ -153,18 +170,19 @@ impl Server {
     /// # Errors
     /// When the port cannot be opened.
     pub async fn bind(settings: &Settings) -> Result<Server, ServeError> {
-        Server::made(settings, None, None).await
+        Server::on(&mut Sockets::default(), settings, None, None).await
     }
 
-    /// The same, where settings can be read again while it runs.
+    /// The same on sockets that are open already, as far as there are some, where settings can be read again while it runs.
     ///
     /// # Errors
     /// As [`Server::bind`].
     pub async fn reloadable(
+        sockets: &mut Sockets,
         settings: &Settings,
         source: Box<dyn Source>,
     ) -> Result<Server, ServeError> {
-        Server::made(settings, None, Some(source)).await
+        Server::on(sockets, settings, None, Some(source)).await
     }
 
     /// The same, where SELECTs are counted as they go by.
@@ -175,28 +193,29 @@ impl Server {
         settings: &Settings,
         tally: Arc<Mutex<Tally>>,
     ) -> Result<Server, ServeError> {
-        Server::made(settings, Some(tally), None).await
+        Server::on(&mut Sockets::default(), settings, Some(tally), None).await
     }
 
-    async fn made(
+    async fn on(
+        sockets: &mut Sockets,
         settings: &Settings,
         tally: Option<Arc<Mutex<Tally>>>,
         source: Option<Box<dyn Source>>,
     ) -> Result<Server, ServeError> {
-        let mut listener = Listener::port(&settings.listen, Backlog::new(settings.listen_backlog))
+        let backlog = Backlog::new(settings.listen_backlog);
+        let listener = Listener::port(sockets, &settings.listen, backlog)
             .await
             .map_err(|source| ServeError::Listen {
                 listen: settings.listen.clone(),
                 source,
             })?;
-        if let Some(path) = &settings.socket {
-            listener = listener
-                .and_socket(path)
-                .map_err(|source| ServeError::Socket {
-                    path: path.clone(),
-                    source,
-                })?;
-        }
+        let files_kept = Arc::new(AtomicBool::new(sockets.in_use));
+        let listener = listener
+            .and_socket(sockets, settings.socket.as_deref(), &files_kept)
+            .map_err(|source| ServeError::Socket {
+                path: settings.socket.clone().unwrap_or_default(),
+                source,
+            })?;
         let shards = Shards::start(settings.worker_threads())
             .map_err(|source| ServeError::Threads { source })?;
         let (lasting, room, inboxes) = Lasting::new(settings, tally)?;
@@ -219,15 +238,28 @@ impl Server {
             current,
             inboxes,
             templates,
+            background: None,
+            announced: watch::Sender::new(false),
+            control: None,
+            files_kept,
+            keeps_file: sockets.keeps_file,
         })
     }
 
-    /// The same with a port where operators look in, where one is wished for.
+    /// The same with a port where operators look in, where one is wished for, or open already.
     ///
     /// # Errors
     /// When that port cannot be opened.
-    pub fn with_admin(self, section: &AdminSection) -> Result<Server, ServeError> {
-        let admin = Admin::bind(section).map_err(|source| ServeError::Admin {
+    pub fn with_admin(
+        self,
+        sockets: &mut Sockets,
+        section: &AdminSection,
+    ) -> Result<Server, ServeError> {
+        let admin = match sockets.admin.take() {
+            Some(port) => Admin::on(port, section).map(Some),
+            None => Admin::bind(section),
+        };
+        let admin = admin.map_err(|source| ServeError::Admin {
             listen: section.address().unwrap_or_default().to_owned(),
             source,
         })?;
@@ -285,6 +317,7 @@ impl Server {
             .and_then(|admin| admin.local_addr().ok());
         let binlog = shared.binlog.as_ref();
         let too_little_memory = binlog.and_then(|binlog| binlog.limits().too_little_memory());
+        let announced = self.announced.clone();
         async move {
             if let Ok(address) = address {
                 let socket = socket.map(|path| format!(" and {}", path.display()));
@@ -316,6 +349,7 @@ impl Server {
                 discover(&shared).await;
                 uncompared(&shared).await;
             }
+            announced.send_replace(true);
         }
     }
 
@@ -324,10 +358,7 @@ impl Server {
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
         let (drain, draining) = watch::channel(false);
         self.start_admin(&draining);
-        let rechecks = tokio::spawn(recheck(self.current()));
-        let following = tokio::spawn(follow(self.current(), self.inboxes.binlog.take()));
-        let comparing = tokio::spawn(compare(self.current(), self.inboxes.shadow.take()));
-        self.reloads.look(self.templates.take()).await;
+        self.begin().await;
         tokio::pin!(stop);
         let connecting = Arc::new(Semaphore::new(
             self.shared().limits.connecting.min(MOST_SESSIONS),
@@ -352,25 +383,38 @@ impl Server {
         // Who finds the port closed shall not find a session at rest that goes on.
         let _ = drain.send(true);
         drop(self.listener);
-        rechecks.abort();
-        following.abort();
+        if let Some(background) = &self.background {
+            background.end();
+        }
         let shared = self.current.shared();
         if let Some(binlog) = &shared.binlog {
             // Nobody follows the log any more.
             binlog.step_aside();
         }
-        comparing.abort();
         self.reloads.stop().await;
         let limit = Duration::from_millis(shared.limits.drain_ms);
         let all = u32::try_from(self.room.sessions).unwrap_or(u32::MAX);
-        if tokio::time::timeout(limit, self.sessions.acquire_many(all))
-            .await
-            .is_err()
-        {
+        let ended = || self.sessions.acquire_many(all);
+        let mut in_time = tokio::time::timeout(limit, ended()).await.is_ok();
+        if !in_time && shared.handed_over.load(Ordering::Relaxed) {
+            // Who was let be is busy now, or not: it ends behind its command, if that ends soon.
+            shared.last_call.store(true, Ordering::Relaxed);
+            in_time = tokio::time::timeout(LAST_CALL, ended()).await.is_ok();
+        }
+        if !in_time {
             tracing::warn!(
-                "sessions still busy after limits.drain_ms = {} were cut off",
+                "sessions still {} after limits.drain_ms = {} were cut off",
+                warm::left(&shared),
                 limit.as_millis()
             );
+        }
+    }
+
+    /// Has go on beside the sessions what does, from now on.
+    async fn begin(&mut self) {
+        if self.background.is_none() {
+            self.background = Some(Background::start(&self.current, &mut self.inboxes));
+            self.reloads.look(self.templates.take()).await;
         }
     }
 

@@ -125,7 +125,9 @@ impl Reloads {
         if built.templates.is_some() || shared.feeds.is_none() {
             let looking = spawn_look(Arc::clone(&shared), built.templates);
             if let (Some(feeds), Some(_)) = (&shared.feeds, &looking) {
-                let _ = tokio::time::timeout(FIRST_LOOK, feeds.looked.notified()).await;
+                let mut looked = feeds.looked.subscribe();
+                let looked = looked.wait_for(|looked| *looked);
+                let _ = tokio::time::timeout(FIRST_LOOK, looked).await;
             }
             if let Some(before) = std::mem::replace(&mut state.looking, looking) {
                 before.abort();

@@ -95,10 +95,15 @@ impl Session {
             if let Err(ended) = self.advance().await {
                 break ended;
             }
-            if alarm.rings() && self.machine.is_at_rest() && self.client.is_clear() {
-                break Ended::Drained;
-            }
-            if let Err(ended) = self.wait(&mut alarm).await {
+            let waited = match alarm.rings().then(|| self.drains_in()).flatten() {
+                Some(Duration::ZERO) => break Ended::Drained,
+                Some(rest) => {
+                    let waited = tokio::time::timeout(rest, self.wait(&mut alarm));
+                    waited.await.unwrap_or(Ok(()))
+                }
+                None => self.wait(&mut alarm).await,
+            };
+            if let Err(ended) = waited {
                 break ended;
             }
         };
@@ -274,7 +279,7 @@ impl Session {
     }
 
     /// What it does, for those who watch.
-    fn note_doing(&mut self) {
+    pub(super) fn note_doing(&mut self) {
         let doing = self.machine.doing();
         if self.listed.doing() == Doing::LoggingIn && doing != Doing::LoggingIn {
             let (thread, account) = (self.machine.thread_id(), self.machine.account());

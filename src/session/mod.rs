@@ -5,6 +5,7 @@ pub mod calls;
 pub mod counts;
 pub mod current;
 mod cut;
+mod drain;
 mod driver;
 mod execution;
 mod farewell;

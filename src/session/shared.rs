@@ -1,6 +1,7 @@
 //! What all sessions share: the settings that are in force, and what is known and counted by all. See [`super::current`].
 
 use std::net::IpAddr;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -73,6 +74,10 @@ pub struct Shared {
     pub slow: Option<Duration>,
     /// What the process's log was told, where it is followed.
     pub messages: Arc<OnceLock<Arc<Messages>>>,
+    /// Another process takes the clients that come: sessions with something of their own are let be while this one drains.
+    pub handed_over: Arc<AtomicBool>,
+    /// Their time is over.
+    pub last_call: Arc<AtomicBool>,
     /// Counters.
     pub counts: Arc<Counts>,
     /// How long answers took.

@@ -85,6 +85,8 @@ pub struct Commands {
     took: Vec<Took>,
     /// The last statement was a SELECT that the server does not know of: so many rows it had.
     aside: Option<u64>,
+    /// The last command was a call that the server answers.
+    called: bool,
 }
 
 impl Commands {
@@ -120,6 +122,7 @@ impl Commands {
             came: None,
             took: Vec::new(),
             aside: None,
+            called: false,
         }
     }
 
@@ -139,6 +142,15 @@ impl Commands {
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         self.is_idle() && self.told.is_none() && self.standing.transaction() == Transaction::None
+    }
+
+    /// True where a new session would lack something that this one may have: settings, user variables, named locks, temporary tables,
+    /// prepared statements. The tables that a call leaves count until something else is asked for.
+    #[must_use]
+    pub fn has_own(&self) -> bool {
+        let pending = self.tables.pending.as_ref();
+        let unread = self.called || pending.is_some_and(|pending| pending.tail.is_none());
+        unread || self.standing.has_own() || self.prepared.has_any()
     }
 
     /// True when the client has said good bye, and all that it asked for before is answered.
@@ -506,6 +518,7 @@ impl Commands {
     }
 
     fn begin(&mut self, command: Command, after: After) {
+        self.called = matches!(after, After::ProcedureCall);
         self.quit = command == Command::Quit;
         if Reply::expects_reply(command) {
             let continues = self.told.is_some();

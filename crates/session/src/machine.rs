@@ -173,6 +173,16 @@ impl Machine {
         }
     }
 
+    /// True where a new session would lack something that this one may have.
+    #[must_use]
+    pub fn has_own(&self) -> bool {
+        match &self.phase {
+            Phase::Commands(commands) => commands.has_own(),
+            // It has only just come. Of the others nobody can tell.
+            Phase::LoggingIn(_) | Phase::Pump | Phase::Dump(_) => true,
+        }
+    }
+
     /// How many of these bytes, the first that wait from the client, go to the server as they are. So whole commands need not be
     /// kept; what else is to be done is what [`Machine::client`] says next of the bytes behind them.
     pub fn straight(&mut self, input: &[u8], classify: &mut dyn FnMut(&[u8]) -> Class) -> usize {

@@ -127,6 +127,12 @@ impl Statements {
         self.most
     }
 
+    /// True where the server may hold some for the session.
+    #[must_use]
+    pub fn has_any(&self) -> bool {
+        !self.by_id.is_empty()
+    }
+
     /// The session was reset: there are none.
     pub fn clear(&mut self) {
         *self = Statements::new(self.most, self.most_bytes, self.mariadb);

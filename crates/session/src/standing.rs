@@ -57,6 +57,8 @@ pub struct Standing {
     heard: Option<Instant>,
     /// Calls are relayed until the session is reset.
     barred: Option<Reason>,
+    /// A command may have left something that a new session would lack.
+    own: bool,
 }
 
 /// Names that are certainly no temporary tables'.
@@ -135,6 +137,7 @@ impl Standing {
 
     /// A command went on to the server: forgets what it may have changed.
     pub fn command_relayed(&mut self, effects: Effects) {
+        self.own |= effects.leaves_own();
         self.one_shot |= effects.one_shot;
         match effects.locks {
             Locks::Taken => self.locked = true,
@@ -505,6 +508,17 @@ impl Standing {
             true => Some(Reason::OneShotTransaction),
             false => self.locked.then_some(Reason::TableLocks),
         }
+    }
+
+    /// A command leaves something that a new session would lack.
+    pub fn leaves_own(&mut self) {
+        self.own = true;
+    }
+
+    /// True where a command may have left something that a new session would lack, and nothing has reset the session since.
+    #[must_use]
+    pub fn has_own(&self) -> bool {
+        self.own || self.one_shot || self.locked
     }
 
     /// True when the session was last heard to have autocommit off, whether a transaction is open or not.

@@ -37,6 +37,8 @@ pub struct Effects {
     pub spares: bool,
     /// Leaves some of what the statement before it left: `SET @name = 1` keeps `FOUND_ROWS()`, and warnings on MariaDB.
     pub keeps_counts: bool,
+    /// Leaves a user variable or a named lock in the session.
+    pub own: bool,
 }
 
 /// What a statement's own text does to the session's table locks. What takes some in other ways (several statements at
@@ -66,6 +68,7 @@ impl Effects {
         result_table: false,
         spares: false,
         keeps_counts: false,
+        own: false,
     };
 
     /// All that there is: for a text that was not looked at, or not understood.
@@ -82,6 +85,7 @@ impl Effects {
         result_table: true,
         spares: false,
         keeps_counts: false,
+        own: true,
     };
 
     /// Gives table locks back.
@@ -109,6 +113,17 @@ impl Effects {
         !acts && self.locks != Locks::Taken
     }
 
+    /// True for what may leave something in its session that a new one would lack.
+    #[must_use]
+    pub fn leaves_own(&self) -> bool {
+        self.own
+            || self.one_shot
+            || self.temp_tables
+            || self.settings
+            || self.dynamic
+            || self.locks == Locks::Taken
+    }
+
     /// The effects of a text. One that is not a plain statement may do all that it has the words for.
     ///
     /// Where the server is known to have `no_functions`, a SELECT runs no stored code.
@@ -117,6 +132,7 @@ impl Effects {
             return Self {
                 spares: true,
                 keeps_counts: true,
+                own: true,
                 ..Self::NONE
             };
         }
@@ -132,6 +148,7 @@ impl Effects {
         Self {
             diagnostics,
             result_table,
+            own: verb.own || outline.own,
             // The server's own views tell of temporary tables: information_schema, performance_schema.
             spares: verb.spares && !result_table && !diagnostics && !holds(text, "_SCHEMA"),
             ..verb
@@ -169,6 +186,8 @@ struct Outline<'a> {
     diagnostics: bool,
     /// Something besides reading: a variable that is set, a lock, a file, a function that is not known to have no effect.
     acts: bool,
+    /// A variable may be set, or a named lock taken.
+    own: bool,
     last: Option<Token<'a>>,
 }
 
@@ -196,7 +215,7 @@ impl<'a> Outline<'a> {
         self.tokens += 1;
         match token.kind {
             // A colon: `@name := 1`.
-            Kind::Punct(b':') => self.acts = true,
+            Kind::Punct(b':') => (self.acts, self.own) = (true, true),
             Kind::Punct(b'(') => self.opens(),
             Kind::Word => self.add_word(&token),
             _ => {}
@@ -205,6 +224,7 @@ impl<'a> Outline<'a> {
         if let Some(name) = token.unquoted() {
             self.transaction |= is_one_of(name, TRANSACTION);
             self.diagnostics |= is_one_of(name, DIAGNOSTICS);
+            self.own |= is_one_of(name, &["GET_LOCK"]);
         }
         self.last = Some(token);
     }
@@ -219,6 +239,7 @@ impl<'a> Outline<'a> {
 
     fn add_word(&mut self, token: &Token<'_>) {
         self.acts |= is_one_of(token.text, ACTS);
+        self.own |= token.is_word("INTO") && self.word(0, &["SELECT"]);
         // MySQL reads a whole table by TABLE as well: SELECT 1 UNION TABLE t.
         self.from |= token.is_word("FROM") || token.is_word("TABLE");
         self.temporary |= token.is_word("TEMPORARY");

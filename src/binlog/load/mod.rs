@@ -15,6 +15,7 @@ mod schema;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, mpsc, oneshot};
@@ -257,6 +258,8 @@ impl Loader {
                 let readers = readers.unwrap_or(0);
                 self.backlog
                     .preload(place.number(), readers, Instant::now());
+            } else {
+                place.preloaded.store(true, Ordering::Relaxed);
             }
         }
         self.control.put_back(self.generation, conn);
@@ -372,6 +375,9 @@ impl Loader {
             if let Some(progress) = progress {
                 let full = full && !readers.is_empty();
                 let memory_bytes = self.binlog.budget(self.binlog.timelines());
+                if progress.took.is_some() {
+                    place.preloaded.store(true, Ordering::Relaxed);
+                }
                 say(place, progress, full.then_some(memory_bytes));
             }
         }

@@ -15,7 +15,10 @@ impl Commands {
             Dynamic::Execute { name, variables } => {
                 return self.execute_named(length, &name, variables);
             }
-            Dynamic::Prepare { name, call, text } => (name, call, text),
+            Dynamic::Prepare { name, call, text } => {
+                self.standing.leaves_own();
+                (name, call, text)
+            }
             Dynamic::Deallocate { name } => (name, None, None),
         };
         if let Some(step) = self.settle_first(Effects::NONE, None) {

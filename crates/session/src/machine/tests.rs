@@ -536,6 +536,46 @@ fn an_open_transaction_is_not_at_rest_and_an_error_does_not_end_it() {
 }
 
 #[test]
+fn what_a_new_session_would_lack_is_there_until_the_session_is_reset() {
+    for text in [
+        "SET @a = 1",
+        "SELECT 1 INTO @a",
+        "SET NAMES latin1",
+        "USE tl",
+        "SELECT GET_LOCK('a', 0)",
+        "CREATE TEMPORARY TABLE t (a int)",
+        "LOCK TABLES t READ",
+        "PREPARE s FROM 'SELECT 1'",
+        "CALL another_procedure()",
+        "SELECT 1; SELECT 2",
+    ] {
+        let mut world = World::logged_in();
+        world.client_says(&query(text));
+        world.server_says(&encoded(1, OK));
+        assert!(
+            world.machine.has_own() && world.machine.is_at_rest(),
+            "{text}"
+        );
+        world.client_says(&encoded(0, &[0x1f]));
+        world.server_says(&encoded(1, OK));
+        assert!(!world.machine.has_own(), "{text}");
+    }
+    let mut world = World::logged_in();
+    for text in [
+        "SELECT a FROM t WHERE b = f(3)",
+        "INSERT INTO t SELECT 1",
+        "UPDATE t SET a = 1",
+        "BEGIN",
+        "COMMIT",
+        "SHOW TABLES",
+    ] {
+        world.client_says(&query(text));
+        world.server_says(&encoded(1, OK));
+        assert!(!world.machine.has_own(), "{text}");
+    }
+}
+
+#[test]
 fn a_binary_log_is_pumped_for_good() {
     let mut world = World::logged_in();
     world.client_says(&encoded(0, b"\x12\x04\0\0\0\0\0\x01\0\0\0binlog.000001"));

@@ -113,6 +113,7 @@ fn named(class: &Class, with_effects: bool) -> String {
                 (effects.result_table, " result_table"),
                 (effects.spares, " spares"),
                 (effects.keeps_counts, " keeps_counts"),
+                (effects.own, " own"),
             ];
             let words: String = fields
                 .iter()

@@ -1,0 +1,249 @@
+//! Many clients that try nothing twice, while what they are connected to is restarted: which of them see an error.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::kit::database::Database;
+use crate::kit::proxy::{Proxy, settings_file};
+use crate::kit::servers::{on_each_server, on_servers_of_its_own};
+use crate::kit::wire_client::{COM_QUERY, Login, WireClient};
+
+/// What a client does, again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Connects, asks once, leaves.
+    Visitor,
+    /// Asks on one connection, many times a second.
+    Busy,
+    /// Asks on one connection every other second.
+    Quiet,
+    /// Writes in transactions of several statements, on one connection.
+    Writer,
+    /// Asks for what it has set, on one connection.
+    Setter,
+}
+
+/// So many of each: two hundred.
+const CLIENTS: [(Kind, usize); 5] = [
+    (Kind::Visitor, 80),
+    (Kind::Busy, 40),
+    (Kind::Quiet, 20),
+    (Kind::Writer, 30),
+    (Kind::Setter, 30),
+];
+/// Between two statements.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What one client has seen.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    /// Connections that were not made, or that ended before the login had.
+    refused: u64,
+    /// Commands that failed outside transactions: as a rule the first one behind the end of the connection.
+    between: u64,
+    /// Those that failed within a transaction, which is lost with them.
+    within: u64,
+    answered: u64,
+}
+
+impl Seen {
+    fn plus(self, other: Seen) -> Seen {
+        Seen {
+            refused: self.refused + other.refused,
+            between: self.between + other.between,
+            within: self.within + other.within,
+            answered: self.answered + other.answered,
+        }
+    }
+}
+
+/// One statement; whatever is no answer is an error.
+fn asks(client: &mut WireClient, sql: &str, seen: &mut Seen) -> bool {
+    let reply = client.query_reply(sql);
+    let answered = reply.is_ok_and(|reply| reply.packets[0].first_byte() != Some(0xff));
+    seen.answered += u64::from(answered);
+    answered
+}
+
+fn connects(addr: SocketAddr, login: &Login, seen: &mut Seen) -> Option<WireClient> {
+    let client: Option<WireClient> = WireClient::try_login(addr, login)
+        .and_then(|login| login.map_err(|_| io::ErrorKind::Other.into()))
+        .ok();
+    seen.refused += u64::from(client.is_none());
+    client
+}
+
+/// On one connection, and on the next one behind each error.
+fn stays(
+    (addr, login): (SocketAddr, &Login),
+    (kind, number): (Kind, usize),
+    stop: &AtomicBool,
+    seen: &mut Seen,
+) {
+    'connections: while !stop.load(Ordering::Relaxed) {
+        let Some(mut client) = connects(addr, login, seen) else {
+            thread::sleep(PAUSE);
+            continue;
+        };
+        if kind == Kind::Setter && !asks(&mut client, &format!("SET @own = {number}"), seen) {
+            seen.between += 1;
+            continue;
+        }
+        while !stop.load(Ordering::Relaxed) {
+            let text: &[&str] = match kind {
+                Kind::Writer => &[
+                    "BEGIN",
+                    "INSERT INTO t (a) VALUES (1)",
+                    "INSERT INTO t (a) VALUES (2)",
+                    "COMMIT",
+                ],
+                Kind::Setter => &["SELECT @own"],
+                _ => &["SELECT 1"],
+            };
+            for (at, sql) in text.iter().enumerate() {
+                if !asks(&mut client, sql, seen) {
+                    match at {
+                        0 => seen.between += 1,
+                        _ => seen.within += 1,
+                    }
+                    continue 'connections;
+                }
+                if kind == Kind::Writer {
+                    thread::sleep(PAUSE / 4);
+                }
+            }
+            thread::sleep(if kind == Kind::Quiet {
+                PAUSE * 20
+            } else {
+                PAUSE
+            });
+        }
+    }
+}
+
+fn visits(addr: SocketAddr, login: &Login, stop: &AtomicBool, seen: &mut Seen) {
+    while !stop.load(Ordering::Relaxed) {
+        if let Some(mut client) = connects(addr, login, seen) {
+            if !asks(&mut client, "SELECT 1", seen) {
+                seen.between += 1;
+            }
+            let _ = client.send(&[1]);
+        }
+        thread::sleep(PAUSE * 3);
+    }
+}
+
+/// What all clients see while this happens.
+fn seen_while(addr: SocketAddr, login: &Login, restart: impl FnOnce()) -> Vec<(Kind, Vec<Seen>)> {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let stop = &stop;
+        let started: Vec<(Kind, Vec<_>)> = CLIENTS
+            .iter()
+            .map(|&(kind, clients)| {
+                let client = move |number| {
+                    scope.spawn(move || {
+                        let mut seen = Seen::default();
+                        match kind {
+                            Kind::Visitor => visits(addr, login, stop, &mut seen),
+                            _ => stays((addr, login), (kind, number), stop, &mut seen),
+                        }
+                        seen
+                    })
+                };
+                (kind, (0..clients).map(client).collect())
+            })
+            .collect();
+        thread::sleep(Duration::from_secs(1));
+        restart();
+        thread::sleep(Duration::from_millis(2_500));
+        stop.store(true, Ordering::Relaxed);
+        let ended = started.into_iter().map(|(kind, clients)| {
+            let seen = clients.into_iter().map(|client| client.join().unwrap());
+            (kind, seen.collect())
+        });
+        ended.collect()
+    })
+}
+
+fn say(of: &str, seen: &[(Kind, Vec<Seen>)]) {
+    for (kind, clients) in seen {
+        let all = clients.iter().copied().fold(Seen::default(), Seen::plus);
+        eprintln!("{of}: {} of {kind:?}: {all:?}", clients.len());
+    }
+}
+
+/// Sums over those of this kind.
+fn of(kind: Kind, seen: &[(Kind, Vec<Seen>)]) -> Seen {
+    let (_, clients) = seen.iter().find(|(it, _)| *it == kind).unwrap();
+    clients.iter().copied().fold(Seen::default(), Seen::plus)
+}
+
+const TABLE: &str = "CREATE TABLE t (id int AUTO_INCREMENT PRIMARY KEY, a int)";
+
+#[test]
+fn of_200_clients_none_sees_an_error_that_a_restart_of_the_server_would_not_bring() {
+    on_each_server(|server| {
+        let database = Database::empty(server, "restart");
+        database.connect().ok(TABLE);
+        let folder = tempfile::tempdir().unwrap();
+        let control = folder.path().join("takeover.sock");
+        let (_settings, path) = settings_file("[limits]\ndrain_ms = 2000\n");
+        let flags = [
+            "--takeover-socket",
+            control.to_str().unwrap(),
+            "--config",
+            &path,
+        ];
+        let first = Proxy::start(server.addr(), &flags);
+        let mut second = None;
+        let seen = seen_while(first.addr(), &database.login(), || {
+            let next = first.beside(&["--takeover"]);
+            next.wait_for_log("taken over from process");
+            second = Some(next);
+            // Longer than sessions are let be.
+            thread::sleep(Duration::from_millis(2_500));
+        });
+        say("through Headwater", &seen);
+        let ended = first.wait();
+        assert!(ended.status.success(), "{}", ended.log);
+        // Nobody who comes is refused, and no transaction is lost.
+        for (kind, clients) in &seen {
+            for seen in clients {
+                assert_eq!((seen.refused, seen.within), (0, 0), "{kind:?}: {seen:?}");
+                assert!(seen.answered > 0 && seen.between <= 1, "{kind:?}: {seen:?}");
+            }
+        }
+        assert_eq!(of(Kind::Visitor, &seen).between, 0);
+        drop(second);
+    });
+}
+
+#[test]
+fn the_same_clients_see_more_where_their_server_is_restarted() {
+    on_servers_of_its_own(
+        |_| &["--max-connections=400"],
+        |server| {
+            let addr = server.addr();
+            let mut root = WireClient::connect(addr);
+            root.ok("CREATE DATABASE restart");
+            let login = Login::default().database("restart");
+            WireClient::login(addr, &login).ok(TABLE);
+            // What an idle client is told.
+            let seen = seen_while(addr, &login, || {
+                server.restart().unwrap();
+            });
+            say("directly", &seen);
+            eprintln!("directly, an idle one: {:?}", root.reply(COM_QUERY));
+            assert!(of(Kind::Visitor, &seen).refused > 0);
+            for kind in [Kind::Busy, Kind::Quiet, Kind::Setter] {
+                let all = of(kind, &seen);
+                let clients = CLIENTS.iter().find(|(it, _)| *it == kind).unwrap().1;
+                assert!(all.between >= u64::try_from(clients).unwrap(), "{kind:?}");
+            }
+        },
+    );
+}

@@ -1,0 +1,185 @@
+//! Lines between two processes, and descriptors that go with them.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::time::Duration;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::net::UnixStream;
+
+use crate::sockets::{ADMIN, CLIENTS, Listening, Sockets};
+
+/// The first line of a new process.
+pub(super) const HELLO: &str = "headwater takeover 1";
+pub(super) const GO: &str = "go";
+pub(super) const SOCKETS: &str = "sockets";
+pub(super) const REFUSED: &str = "refused ";
+/// The name of the socket of the machine that clients connect to.
+pub(super) const LOCAL: &str = "mysql-socket";
+/// The same, where its file is a service manager's.
+pub(super) const KEPT: &str = "mysql-socket-kept";
+/// The name of the socket that this is said on.
+pub(super) const CONTROL: &str = "takeover";
+/// A port, a socket, the admin port, and the one that this is said on.
+const MOST: usize = 4;
+/// No line is longer.
+const LINE_BYTES: usize = 512;
+/// The other one answers within it.
+pub(super) const ANSWERS: Duration = Duration::from_secs(10);
+/// Where no more files can be opened.
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
+
+/// What the other side answers, and the descriptors that come with it.
+pub(super) async fn request(
+    mut stream: UnixStream,
+) -> io::Result<(String, Vec<OwnedFd>, UnixStream)> {
+    // Who refuses need not have read it.
+    let _ = stream.write_all(format!("{HELLO}\n").as_bytes()).await;
+    let (mut line, mut sockets) = (Vec::new(), Vec::new());
+    while !line.ends_with(b"\n") && line.len() < LINE_BYTES {
+        stream.readable().await?;
+        let received = stream.try_io(Interest::READABLE, || receive(&stream, &mut sockets));
+        match received {
+            Ok(bytes) if bytes.is_empty() => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(bytes) => line.extend_from_slice(&bytes),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+    Ok((line, sockets, stream))
+}
+
+fn receive(stream: &UnixStream, sockets: &mut Vec<OwnedFd>) -> io::Result<Vec<u8>> {
+    let mut bytes = [0; LINE_BYTES];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut into = [IoSliceMut::new(&mut bytes)];
+    let received = recvmsg(stream, &mut into, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+            sockets.extend(descriptors);
+        }
+    }
+    Ok(bytes.get(..received.bytes).unwrap_or_default().to_vec())
+}
+
+pub(super) fn send(stream: &UnixStream, line: &str, sockets: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !control.push(SendAncillaryMessage::ScmRights(sockets)) {
+        return Err(io::Error::other("too many sockets"));
+    }
+    let bytes = [IoSlice::new(line.as_bytes())];
+    let sent = sendmsg(stream, &bytes, &mut control, SendFlags::NOSIGNAL)?;
+    match sent == line.len() {
+        true => Ok(()),
+        false => Err(io::ErrorKind::WriteZero.into()),
+    }
+}
+
+/// Descriptors by their names: those for clients and operators, and the one that the next process asks at. `None`: they are not as
+/// they are called.
+pub(super) fn sorted(line: &str, descriptors: Vec<OwnedFd>) -> Option<(Sockets, UnixListener)> {
+    let names = line.strip_prefix(SOCKETS)?.split_whitespace();
+    let mut control = None;
+    let mut sockets = Sockets {
+        in_use: true,
+        ..Sockets::default()
+    };
+    if names.clone().count() != descriptors.len() {
+        return None;
+    }
+    for (name, descriptor) in names.zip(descriptors) {
+        let listening = match name {
+            CLIENTS | ADMIN => Listening::Tcp(descriptor.into()),
+            LOCAL | KEPT | CONTROL => Listening::Unix(descriptor.into()),
+            // Of a later Headwater.
+            _ => continue,
+        };
+        if !listening.listens() {
+            return None;
+        }
+        match (name, listening) {
+            (CLIENTS, Listening::Tcp(port)) => sockets.port = Some(port),
+            (ADMIN, Listening::Tcp(port)) => sockets.admin = Some(port),
+            (LOCAL | KEPT, Listening::Unix(local)) => {
+                sockets.local = Some(local);
+                sockets.keeps_file = name == KEPT;
+            }
+            (CONTROL, Listening::Unix(socket)) => control = Some(socket),
+            _ => return None,
+        }
+    }
+    Some((sockets, control?))
+}
+
+pub(super) async fn refuse(stream: &mut UnixStream, reason: &str) {
+    let refusal = format!("{REFUSED}{reason}\n");
+    // Who neither asks nor reads is not waited for.
+    let refusing = async {
+        let _ = line(stream).await;
+        let _ = stream.write_all(refusal.as_bytes()).await;
+    };
+    let _ = tokio::time::timeout(PAUSE, refusing).await;
+}
+
+/// A line, without its end. `None`: nothing more comes.
+pub(super) async fn line(stream: &mut UnixStream) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    while line.len() < LINE_BYTES {
+        match stream.read_u8().await {
+            Ok(b'\n') => return Ok(Some(String::from_utf8_lossy(&line).into_owned())),
+            Ok(byte) => line.push(byte),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::InvalidData.into())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn descriptors_are_taken_by_their_names_where_each_is_what_it_is_called() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut number = 0;
+        let mut unix = || {
+            number += 1;
+            let path = folder.path().join(number.to_string());
+            OwnedFd::from(UnixListener::bind(path).unwrap())
+        };
+        let tcp = || OwnedFd::from(TcpListener::bind("127.0.0.1:0").unwrap());
+        let (sockets, _) = sorted(
+            "sockets takeover mysql mysql-socket-kept admin",
+            vec![unix(), tcp(), unix(), tcp()],
+        )
+        .unwrap();
+        assert!(sockets.port.is_some() && sockets.admin.is_some());
+        assert!(sockets.local.is_some() && sockets.keeps_file && sockets.in_use);
+        // A later Headwater may have more.
+        let more = vec![tcp(), unix()];
+        let (sockets, _) = sorted("sockets another takeover", more).unwrap();
+        assert!(sockets.port.is_none());
+        let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        for (line, descriptors) in [
+            ("sockets mysql", vec![tcp()]),
+            ("sockets takeover mysql", vec![unix()]),
+            ("sockets takeover", vec![OwnedFd::from(one)]),
+            ("hello", vec![unix()]),
+        ] {
+            assert!(sorted(line, descriptors).is_none(), "{line}");
+        }
+    }
+}

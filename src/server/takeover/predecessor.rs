@@ -1,0 +1,89 @@
+//! The new process: asks, and takes over.
+
+use std::io;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+
+use super::channel::{ANSWERS, GO, REFUSED, request, sorted};
+use super::{TakeoverError, own_user};
+use crate::sockets::Sockets;
+
+/// The process before this one, whose sockets this one has as well.
+#[derive(Debug)]
+pub struct Predecessor {
+    stream: UnixStream,
+    control: UnixListener,
+    /// Its number, where the system says so.
+    pid: Option<i32>,
+}
+
+impl Predecessor {
+    /// Asks the process at this socket for what it listens on. `None`: there is no such process.
+    ///
+    /// # Errors
+    /// There is one, and it does not hand its sockets over.
+    pub async fn ask(path: &Path) -> Result<Option<(Predecessor, Sockets)>, TakeoverError> {
+        let stream = match UnixStream::connect(path).await {
+            Ok(stream) => stream,
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => return Ok(None),
+                _ => return Err(unreached(path, error)),
+            },
+        };
+        let theirs = stream.peer_cred().map_err(|it| unreached(path, it))?;
+        let ours = own_user();
+        if theirs.uid() != ours {
+            return Err(TakeoverError::Stranger {
+                path: path.to_owned(),
+                theirs: theirs.uid(),
+                ours,
+            });
+        }
+        let asked = tokio::time::timeout(ANSWERS, request(stream));
+        let (line, sockets, stream) = match asked.await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(source)) => return Err(unreached(path, source)),
+            Err(_) => return Err(TakeoverError::Silent { path: path.into() }),
+        };
+        if let Some(reason) = line.strip_prefix(REFUSED) {
+            return Err(TakeoverError::Refused {
+                path: path.to_owned(),
+                reason: reason.to_owned(),
+            });
+        }
+        let Some((sockets, control)) = sorted(&line, sockets) else {
+            return Err(TakeoverError::Unknown { path: path.into() });
+        };
+        let pid = theirs.pid();
+        let predecessor = Predecessor {
+            stream,
+            control,
+            pid,
+        };
+        Ok(Some((predecessor, sockets)))
+    }
+
+    /// From here on this process takes clients, and the other one no more. Returns where the next process asks.
+    pub(crate) async fn go(mut self) -> UnixListener {
+        let pid = self.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
+        match self.stream.write_all(format!("{GO}\n").as_bytes()).await {
+            Ok(()) => {
+                tracing::info!("taken over from process{pid}, which takes no more clients");
+            }
+            Err(error) => tracing::warn!(
+                "process{pid} had gone before its sockets were taken over ({error}); they are open"
+            ),
+        }
+        self.control
+    }
+}
+
+fn unreached(path: &Path, source: io::Error) -> TakeoverError {
+    TakeoverError::Connect {
+        path: path.to_owned(),
+        source,
+    }
+}
