@@ -92,7 +92,9 @@ fn a_preload_ends_where_memory_does() {
             let expected = pages(server, &login);
             let settings = "[index]\nmemory_bytes = 60000\npreload = true\n";
             let proxy = Proxy::configured(server.addr(), settings, ROOT_SERVICE);
-            proxy.wait_for_log("then memory was full (index.memory_bytes = 60000)");
+            proxy.wait_for_log(
+                "then memory was full (60000 bytes, by index.memory_bytes and memory.limit)",
+            );
             tells(&proxy, &login, &expected);
         },
     );

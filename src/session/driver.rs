@@ -282,6 +282,8 @@ impl Session {
     pub(super) fn note_doing(&mut self) {
         let doing = self.machine.doing();
         if self.listed.doing() == Doing::LoggingIn && doing != Doing::LoggingIn {
+            // Also where the login goes on unread.
+            self.login_until = None;
             let (thread, account) = (self.machine.thread_id(), self.machine.account());
             self.listed.knows(thread, account);
         }
@@ -385,7 +387,7 @@ impl Session {
         while let Some(rest) = bytes.get(passed..).filter(|rest| !rest.is_empty()) {
             self.count_as_directly(rest);
             let step = self.machine.server(rest);
-            if self.logs_in && self.machine.commands().is_some() {
+            if self.logs_in && self.of_account.is_none() && self.machine.commands().is_some() {
                 self.take_place_of_account(rest)?;
             }
             self.spread();

@@ -462,7 +462,7 @@ fn say(place: &Place, progress: Progress, full: Option<usize>) {
     };
     let [bytes, follows, authors, ids] = place.index().sizes();
     let end = full.map_or_else(String::new, |bytes| {
-        format!("; then its memory was full ({bytes} bytes, by index.memory_bytes and memory.limit), of {of} readers")
+        format!("; then memory was full ({bytes} bytes, by index.memory_bytes and memory.limit), of {of} readers")
     });
     tracing::info!(
         "preload of {database}: {done} readers, {follows} follows, {authors} authors, {ids} ids, {:.0} MiB in {:.1} s{end}",

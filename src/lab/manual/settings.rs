@@ -9,7 +9,7 @@ const HEAD: &str = "\
 
 Every key of the settings file of `headwater serve --config FILE`, with its default, and the flag and environment variable that mean the
 same. Flags go before the environment, and that before the file. A key that does not exist is an error, and so is a wrong type. `headwater check`
-takes the same settings. All of them are read at the start; SIGHUP reads certificates again, and nothing else.
+takes the same settings. All of them are read at the start. `headwater reload` and SIGHUP read the\nfile again, with certificates and keys; [some settings need a restart](operations.md#change-settings).
 
 This page is written from the code: `make settings` renews it.
 ";
@@ -125,7 +125,7 @@ impl Section {
 impl Key {
     fn default(&self) -> String {
         match self.shown_only {
-            true => format!("none; for example `{}`", self.value),
+            true => format!("not set (for example `{}`)", self.value),
             false => format!("`{}`", self.value),
         }
     }
@@ -276,7 +276,7 @@ mod tests {
         for row in [
             "| `listen` | `\"127.0.0.1:3307\"` |  | `--listen` | `HEADWATER_LISTEN` | Address on which MySQL clients connect. |",
             "| `accelerate` | `true` |  | `--relay-only` | `HEADWATER_RELAY_ONLY` | ",
-            "| `user` | none; for example `\"headwater\"` |  | `--service-user` | `HEADWATER_SERVICE_USER` | Account with which",
+            "| `user` | not set (for example `\"headwater\"`) |  | `--service-user` | `HEADWATER_SERVICE_USER` | Account with which",
             "| `drain_ms` | `10000` | ms |  |  | Time that ",
             "| `wait_ms` | `50` | ms |  |  | So long a call waits until memory has caught up",
         ] {
