@@ -12,7 +12,7 @@ use crate::feeds::narrowed::narrowed;
 use crate::kit::database::Database;
 use crate::kit::proxy::{Counts, Proxy, ROOT_SERVICE, headwater};
 use crate::kit::servers::{Server, on_each_server};
-use crate::kit::wire_client::WireClient;
+use crate::kit::wire_client::{Login, WireClient};
 use crate::memory::warm;
 
 const STATEMENT: &str =
@@ -280,5 +280,38 @@ fn another_password_of_the_service_account_is_picked_up() {
         let log = proxy.log();
         assert!(!log.contains("second"), "{log}");
         root.ok("DROP USER hw_reload@'%'");
+    });
+}
+
+#[test]
+fn a_session_that_is_open_obeys_another_bound_of_slow_statements() {
+    on_each_server(|server| {
+        let (proxy, admin) = Admin::beside(server.addr(), NONE, ROOT_SERVICE);
+        let mut client = proxy.login(&Login::default());
+        let slow = || proxy.log().matches("a statement was slow").count();
+        let mut sleeps = || assert_eq!(client.column("SELECT SLEEP(0.3)"), ["0"]);
+        sleeps();
+        assert_eq!(slow(), 0, "{}", proxy.log());
+        let told = printed(
+            &reload(&proxy, admin, &format!("{NONE}[log]\nslow_ms = 100\n")),
+            0,
+        );
+        assert!(
+            told.contains("in force now: log.slow_ms: 0 -> 100"),
+            "{told}"
+        );
+        sleeps();
+        sleeps();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while slow() < 2 {
+            assert!(Instant::now() < deadline, "{}", proxy.log());
+            thread::sleep(Duration::from_millis(5));
+        }
+        printed(&reload(&proxy, admin, NONE), 0);
+        sleeps();
+        sleeps();
+        // What would be told is there before what comes behind it.
+        proxy.counts();
+        assert_eq!(slow(), 2, "{}", proxy.log());
     });
 }

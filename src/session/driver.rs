@@ -193,6 +193,7 @@ impl Session {
         // Who logs in goes on with what its greeting told.
         if self.machine.commands().is_some() && self.machine.is_at_rest() {
             (self.shared, self.generation) = self.current.with_generation();
+            self.tell_slow_ones();
         }
     }
 
@@ -309,13 +310,13 @@ impl Session {
                 self.listed.is(Doing::Busy);
             }
             self.backend.link.comes_from(&self.client);
+            self.renew();
             self.note_came();
             let bytes = scratch.get(..read).unwrap_or_default();
             if !self.client_in.is_empty() {
                 self.client_in.extend_from_slice(bytes);
                 return Ok(());
             }
-            self.renew();
             // The common case: whole commands that go straight on, never copied.
             let catalogue = &self.shared.catalogue;
             let passed = self

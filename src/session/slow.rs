@@ -76,6 +76,16 @@ impl Slow {
 }
 
 impl Session {
+    /// Tells of slow statements from now on as the settings have it.
+    pub(super) fn tell_slow_ones(&mut self) {
+        self.slow = Slow::of(&self.shared);
+        if self.slow.is_none()
+            && let Some(commands) = self.machine.commands()
+        {
+            commands.time_none();
+        }
+    }
+
     /// Bytes of the client have come.
     pub(super) fn note_came(&mut self) {
         let Some(slow) = &mut self.slow else {

@@ -63,6 +63,11 @@ impl Commands {
         }
     }
 
+    /// Nobody wants to know any more.
+    pub fn time_none(&mut self) {
+        (self.came, self.took) = (None, Vec::new());
+    }
+
     /// Says what the command is that was begun last.
     pub fn explain(&mut self, about: About) {
         let latest = self.in_flight.back_mut();
@@ -158,6 +163,9 @@ mod tests {
         assert_eq!(took.sent, Some(came + Duration::from_millis(2)));
         assert_eq!(took.about.as_ref().unwrap().reason, "in_transaction");
         assert!(session.take_took().is_empty());
+        session.time_none();
+        session.begin(Command::Query, After::Nothing);
+        assert!(session.in_flight.pop_back().unwrap().timing.is_none());
     }
 
     #[test]
