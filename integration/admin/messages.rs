@@ -4,16 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use super::http::Admin;
+use super::metrics::value;
 use crate::kit::servers::mariadb;
-
-fn value(page: &str, sample: &str) -> u64 {
-    let line = page
-        .lines()
-        .find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("no {sample} in:\n{page}"))
-        .parse()
-        .unwrap()
-}
 
 #[test]
 fn a_flood_of_clients_that_are_let_go_does_not_flood_the_log() {
@@ -23,9 +15,9 @@ fn a_flood_of_clients_that_are_let_go_does_not_flood_the_log() {
     let warned = |page: &str| value(page, "headwater_log_messages_total{level=\"warn\"}");
     assert_eq!(
         value(&before, "headwater_log_messages_total{level=\"error\"}"),
-        0
+        0.0
     );
-    assert_eq!(value(&before, "headwater_log_suppressed_total"), 0);
+    assert_eq!(value(&before, "headwater_log_suppressed_total"), 0.0);
     for _ in 0..50 {
         let mut client = TcpStream::connect(proxy.addr()).unwrap();
         client
@@ -35,8 +27,8 @@ fn a_flood_of_clients_that_are_let_go_does_not_flood_the_log() {
         let _ = client.read_to_end(&mut Vec::new());
     }
     let after = admin.get("/metrics").body;
-    assert_eq!(warned(&after) - warned(&before), 50, "{}", proxy.log());
-    assert_eq!(value(&after, "headwater_log_suppressed_total"), 40);
+    assert_eq!(warned(&after) - warned(&before), 50.0, "{}", proxy.log());
+    assert_eq!(value(&after, "headwater_log_suppressed_total"), 40.0);
     let (_, log) = proxy.terminate();
     let written = log
         .lines()

@@ -163,7 +163,7 @@ fn checked(page: &str) {
 
 /// The value of the sample with this name and these labels.
 #[track_caller]
-fn value(page: &str, sample: &str) -> f64 {
+pub(super) fn value(page: &str, sample: &str) -> f64 {
     let line = page
         .lines()
         .find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));

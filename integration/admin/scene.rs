@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::http::Admin;
 use crate::feeds::narrowed::narrowed;
-use crate::kit::database::Database;
+use crate::kit::database::{Database, HOME_FEED};
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::Server;
 use crate::kit::wire_client::WireClient;
@@ -15,17 +15,6 @@ pub(super) const NAME: &str = "<img src=x onerror=alert(1)>";
 
 pub(super) const STATEMENT: &str =
     "SELECT id, body FROM message WHERE user_id IN (1, 2) ORDER BY id DESC LIMIT 3";
-const FEED: &str = "[[feed]]
-name = \"<b>home</b>\"
-[feed.message]
-table = \"message\"
-author = \"user_id\"
-[feed.follow]
-table = \"follower\"
-reader = \"user_id\"
-author = \"follower_id\"
-";
-
 pub(super) struct Scene {
     pub(super) proxy: Proxy,
     pub(super) admin: Admin,
@@ -44,7 +33,7 @@ impl Scene {
     /// With a feed as well, one of whose statements was asked.
     #[track_caller]
     pub(super) fn with_a_feed(server: &'static Server, flags: &[&str]) -> Scene {
-        let mut scene = Scene::with(server, flags, FEED);
+        let mut scene = Scene::with(server, flags, &HOME_FEED.replace("home", "<b>home</b>"));
         narrowed(&scene.proxy, &mut scene.client, STATEMENT);
         scene
     }

@@ -8,6 +8,18 @@ use headwater::lab::demo::{load, script};
 use super::servers::Server;
 use super::wire_client::{Login, WireClient};
 
+/// The classic tables as a feed: its section of the settings file.
+pub(crate) const HOME_FEED: &str = "[[feed]]
+name = \"home\"
+[feed.message]
+table = \"message\"
+author = \"user_id\"
+[feed.follow]
+table = \"follower\"
+reader = \"user_id\"
+author = \"follower_id\"
+";
+
 /// Makes a database with the classic tables and procedures on a server of the story's own.
 #[track_caller]
 pub(crate) fn classic_on(server: SocketAddr, database: &str) -> Login {

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::kit::database::Database;
+use crate::kit::database::{Database, HOME_FEED};
 use crate::kit::proxy::settings_file;
 use crate::kit::servers::{Server, on_each_server};
 use crate::kit::wire_client::WireClient;
@@ -76,23 +76,9 @@ fn filled(server: &'static Server) -> (Database, WireClient) {
     (database, root)
 }
 
-const FEED: &str = "
-[service]
-user = \"root\"
-[[feed]]
-name = \"home\"
-[feed.message]
-table = \"message\"
-author = \"user_id\"
-[feed.follow]
-table = \"follower\"
-reader = \"user_id\"
-author = \"follower_id\"
-";
-
 /// What a bench of that feed, or of another name, says with further flags, and whether it ended well.
 fn of_feed(server: &Server, database: &Database, name: &str, flags: &[&str]) -> (String, bool) {
-    let (_folder, path) = settings_file(FEED);
+    let (_folder, path) = settings_file(&format!("[service]\nuser = \"root\"\n{HOME_FEED}"));
     let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
         .args(["bench", "--upstream", &server.addr().to_string()])
         .args(["--user", "root", "--database", database.name()])

@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 
 use crate::admin::http::Admin;
 use crate::feeds::narrowed::narrowed;
-use crate::kit::database::Database;
+use crate::kit::database::{Database, HOME_FEED};
 use crate::kit::proxy::{Counts, Proxy, ROOT_SERVICE, headwater};
 use crate::kit::servers::{Server, on_each_server};
 use crate::kit::wire_client::{Login, WireClient};
@@ -19,21 +19,13 @@ const STATEMENT: &str =
     "SELECT id, body FROM message WHERE user_id IN (1, 2) ORDER BY id DESC LIMIT 3";
 const CALL: &str = "CALL fetch_timeline_ids(1)";
 const TAIL: &str = "SELECT id FROM fetch_timeline_tt ORDER BY id DESC";
-const FEED: &str = "[feeds]
-narrow = \"always\"
-auto = \"off\"
-[[feed]]
-name = \"home\"
-[feed.message]
-table = \"message\"
-author = \"user_id\"
-[feed.follow]
-table = \"follower\"
-reader = \"user_id\"
-author = \"follower_id\"
-";
 const NONE: &str = "[feeds]\nauto = \"off\"\n";
 const ELSEWHERE: &str = "[[definition]]\nname = \"classic\"\ndatabase = \"nowhere\"\n";
+
+/// With the feed.
+fn feed() -> String {
+    format!("[feeds]\nnarrow = \"always\"\nauto = \"off\"\n{HOME_FEED}")
+}
 
 /// As an operator would, with the settings file and the flags that name the port and the account.
 fn reload(proxy: &Proxy, admin: Admin, settings: &str) -> Output {
@@ -86,7 +78,7 @@ fn definitions_and_feeds_come_and_go_and_no_session_notices() {
         client.ok("SET @kept = 7");
 
         // A feed comes.
-        let told = printed(&reload(&proxy, admin, FEED), 0);
+        let told = printed(&reload(&proxy, admin, &feed()), 0);
         assert!(told.contains("in force now: feed.home."), "{told}");
         narrowed(&proxy, &mut client, STATEMENT);
         warm(&proxy, &mut client, CALL);
@@ -105,7 +97,7 @@ fn definitions_and_feeds_come_and_go_and_no_session_notices() {
         relayed(&proxy, &mut client);
 
         // Both come back, by a signal this time, and are counted where they were.
-        std::fs::write(proxy.settings(), FEED).unwrap();
+        std::fs::write(proxy.settings(), feed()).unwrap();
         proxy.signal(Signal::SIGHUP);
         proxy.wait_for_log("in force now: definition.classic.database: nowhere -> not set");
         narrowed(&proxy, &mut client, STATEMENT);
@@ -204,7 +196,7 @@ fn a_mistake_changes_nothing_and_what_needs_a_restart_is_named() {
 fn while_settings_change_all_the_time_each_answer_is_right() {
     on_each_server(|server| {
         let database = filled(server, "reload_load");
-        let (proxy, admin) = Admin::beside(server.addr(), FEED, ROOT_SERVICE);
+        let (proxy, admin) = Admin::beside(server.addr(), &feed(), ROOT_SERVICE);
         let mut client = proxy.login(&database.login());
         warm(&proxy, &mut client, CALL);
         let rows = database.connect().rows(STATEMENT);
@@ -231,9 +223,9 @@ fn while_settings_change_all_the_time_each_answer_is_right() {
             for round in 0..20 {
                 let settings = match round % 4 {
                     0 => format!("{NONE}{ELSEWHERE}"),
-                    1 => FEED.to_owned(),
-                    2 => format!("accelerate = false\n{FEED}"),
-                    _ => format!("{FEED}[[definition]]\nname = \"a{round}\"\n"),
+                    1 => feed(),
+                    2 => format!("accelerate = false\n{}", feed()),
+                    _ => format!("{}[[definition]]\nname = \"a{round}\"\n", feed()),
                 };
                 printed(&reload(&proxy, admin, &settings), 0);
                 thread::sleep(Duration::from_millis(50));

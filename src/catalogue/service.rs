@@ -11,7 +11,7 @@ use crate::shadow::real::EXECUTE_DENIED;
 use crate::sql::quoted;
 use crate::timeline::check::{self, Answered, ServerError, Verdict};
 use crate::timeline::definition::{Definition, Form};
-use crate::wire::resultset::{Answer, Row};
+use crate::wire::resultset::Answer;
 
 /// A connection with the service account, made when it is needed and again when it was lost.
 #[derive(Debug)]
@@ -231,14 +231,7 @@ pub fn denied(forms: &[Form], answers: &[Answered]) -> Vec<Form> {
 pub async fn ask(connection: &mut Conn, queries: &[String]) -> Result<Vec<Answered>, AccountError> {
     let answers = connection.ask(queries).await?;
     let answered = answers.into_iter().map(|answer| match answer {
-        Answer::Rows(rows) => {
-            let width = rows.columns().len();
-            let cells = |row: Row<'_>| {
-                let cells = (0..width).map(|at| row.cell(at).map(<[u8]>::to_vec));
-                cells.collect()
-            };
-            Ok(rows.iter().map(cells).collect())
-        }
+        Answer::Rows(rows) => Ok(rows.cells()),
         Answer::Ok(_) => Ok(Vec::new()),
         Answer::Err(error) => Err(ServerError {
             code: error.code,

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use super::{MOST_SESSIONS, ServeError, legs, own_user};
 use crate::account::{Account, host};
 use crate::binlog::{Binlog, Inbox};
-use crate::catalogue::{Catalogue, MOST_DEFINITIONS, Service, numbered};
+use crate::catalogue::{Catalogue, Service, numbered};
 use crate::config::{Comparisons, FeedColumns, Narrow, Redirects, Settings};
 use crate::feed::tally::Tally;
 use crate::feeds::{self, Auto, Feeds};
@@ -65,18 +65,6 @@ pub(super) struct Built {
     pub(super) shared: Shared,
     /// Of feeds that were made anew.
     pub(super) templates: Option<feeds::Inbox>,
-}
-
-/// Why settings cannot be put in force.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum BuildError {
-    #[error(transparent)]
-    Serve(#[from] ServeError),
-    #[error(
-        "more than {MOST_DEFINITIONS} different sections [[definition]] were read since the start, those that are gone or were changed included: start \
-         Headwater again"
-    )]
-    Definitions,
 }
 
 impl Lasting {
@@ -142,17 +130,12 @@ impl Lasting {
         Arc::clone(&self.room.0)
     }
 
-    /// True where every call is relayed for good.
-    pub(super) fn relays_only(&self, started: &Settings) -> bool {
-        !started.accelerate && self.binlog.is_none()
-    }
-
     /// What sessions share by these settings. What was known `before` is known still.
     pub(super) fn build(
         &self,
         settings: &Settings,
         before: Option<(&Shared, &Settings)>,
-    ) -> Result<Built, BuildError> {
+    ) -> Result<Built, ServeError> {
         let transport = Transport {
             ways: Ways {
                 legs: legs(settings),
@@ -160,11 +143,11 @@ impl Lasting {
                 compression: settings.compression,
                 own_user: own_user(&settings.upstream)?,
             },
-            acceptor: Acceptor::new(&settings.tls).map_err(ServeError::Tls)?,
+            acceptor: Acceptor::new(&settings.tls)?,
             connector: self.connector.clone(),
         };
         let known = before.map_or(&[][..], |(before, _)| before.catalogue.definitions());
-        let definitions = numbered(known, &settings.definitions).ok_or(BuildError::Definitions)?;
+        let definitions = numbered(known, &settings.definitions).ok_or(ServeError::Definitions)?;
         let (feeds, templates) = self.feeds(settings, before);
         let messages = match feeds {
             Some(_) => (
@@ -260,14 +243,6 @@ impl Lasting {
             service.set_patience(Duration::from_millis(settings.limits.check_ms));
         }
     }
-}
-
-/// What sessions share at the start.
-pub(super) fn start(lasting: &Lasting, settings: &Settings) -> Result<Built, ServeError> {
-    lasting.build(settings, None).map_err(|error| match error {
-        BuildError::Serve(error) => error,
-        BuildError::Definitions => ServeError::Definitions,
-    })
 }
 
 /// What feeds are made of.

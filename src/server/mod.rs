@@ -157,7 +157,10 @@ pub enum ServeError {
         source: io::Error,
     },
     /// They could not be numbered.
-    #[error("the settings file has more than {MOST_DEFINITIONS} sections [[definition]]")]
+    #[error(
+        "more than {MOST_DEFINITIONS} different sections [[definition]] were read since the start, those that are gone or were changed included: \
+         start Headwater again, with fewer of them"
+    )]
     Definitions,
     /// There can be no TLS as it is set.
     #[error(transparent)]
@@ -219,7 +222,7 @@ impl Server {
         let shards = Shards::start(settings.worker_threads())
             .map_err(|source| ServeError::Threads { source })?;
         let (lasting, room, inboxes) = Lasting::new(settings, tally)?;
-        let Built { shared, templates } = build::start(&lasting, settings)?;
+        let Built { shared, templates } = lasting.build(settings, None)?;
         let current = Arc::new(Current::new(shared));
         Ok(Server {
             listener,

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 
+use super::ServeError;
 use super::background::{discover, look};
-use super::build::{BuildError, Lasting};
+use super::build::Lasting;
 use crate::config::{Changes, LogLevel, Settings};
 use crate::feeds;
 use crate::session::current::Current;
@@ -69,7 +70,7 @@ impl Reloads {
         Reloads {
             source,
             current,
-            relays_only: lasting.relays_only(settings),
+            relays_only: !settings.accelerate,
             lasting,
             state: Mutex::new(State {
                 settings: settings.clone(),
@@ -158,7 +159,7 @@ fn spawn_look(shared: Arc<Shared>, templates: Option<feeds::Inbox>) -> Option<Ab
     Some(tokio::spawn(look(shared, templates)).abort_handle())
 }
 
-fn text(error: &BuildError) -> String {
+fn text(error: &ServeError) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(error) = source {

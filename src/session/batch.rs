@@ -1,7 +1,6 @@
 //! Several statements in one command, of which one may be a feed's: the first is answered by itself, and the others come next, as a
 //! command of their own whose reply continues this one.
 
-use super::feed::error_of;
 use super::machine::Part;
 use super::narrowing::{Narrowing, Why};
 use super::slow::Own;
@@ -42,7 +41,7 @@ impl Session {
                 let own = Own {
                     bytes: Some(bytes.len()),
                     rows: Some(reply.rows),
-                    error: error_of(&outcome),
+                    error: outcome.error_code(),
                     ..Own::new("other", "server")
                 };
                 self.tell_slow(&took, &own);

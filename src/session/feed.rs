@@ -23,7 +23,6 @@ use crate::feeds::Met;
 use crate::session::narrowing::Why;
 use crate::statement::Effects;
 use crate::wire::frame::HEADER_BYTES;
-use crate::wire::reply::Outcome;
 
 /// The packet that waits.
 #[derive(Clone, Copy)]
@@ -79,14 +78,6 @@ fn wish(want: &Want) -> Wish {
         authors: want.authors.clone(),
         range: want.range,
         untied: want.untied,
-    }
-}
-
-/// The error that a reply ended with.
-pub(super) fn error_of(outcome: &Outcome) -> Option<u16> {
-    match outcome {
-        Outcome::Err(error) => Some(error.code),
-        _ => None,
     }
 }
 
@@ -169,10 +160,7 @@ impl Session {
                     }
                     let statement = decision.statement().unwrap_or_default();
                     let (length, effects) = (waits.length, Effects::NONE);
-                    let of = match self.slow.is_some() {
-                        true => self.feed_of(Some(&decision)),
-                        false => (None, None),
-                    };
+                    let of = self.feed_of(Some(&decision));
                     let relayed = self.relay_execution(length, effects, statement, Some(lesson));
                     self.note_relayed("feed", "learned", of);
                     return relayed;
@@ -388,7 +376,7 @@ impl Session {
                 of,
                 digest,
                 bytes: Some(bytes.len()),
-                error: error_of(&outcome),
+                error: outcome.error_code(),
                 ..Own::new("feed", from)
             };
             self.tell_slow(&took, &own);
@@ -422,10 +410,7 @@ impl Session {
             );
         }
         // Before the packet goes, by which an execution is known.
-        let of = match self.slow.is_some() && why.is_some() {
-            true => self.feed_of(decision),
-            false => (None, None),
-        };
+        let of = self.feed_of(decision.filter(|_| why.is_some()));
         let reason = why.map_or("", Why::label);
         let kind = if why.is_some() { "feed" } else { "other" };
         if let Some(statement) = decision.and_then(Narrowing::statement) {

@@ -158,11 +158,12 @@ impl Session {
         );
     }
 
-    /// The name of a feed and the digest of the statement's form, where they are known.
+    /// The name of a feed and the digest of the statement's form, where they are known and slow statements are told of.
     pub(super) fn feed_of(
         &mut self,
         decision: Option<&Narrowing>,
     ) -> (Option<String>, Option<u64>) {
+        let decision = decision.filter(|_| self.slow.is_some());
         let name = decision.and_then(Narrowing::template).and_then(|template| {
             let feeds = self.shared.feeds.as_ref()?;
             feeds.name_of(template.feed)

@@ -9,7 +9,6 @@ use headwater_rows::template::{KeptRows, Templates};
 use headwater_rows::{Of, Page};
 
 use super::counts::Event;
-use super::feed::error_of;
 use super::kept::Paged;
 use super::knowledge::SharedKnowledge;
 use super::overlooked::Made;
@@ -120,7 +119,7 @@ impl Session {
                 of: slow::definition(&self.shared, definition),
                 rows: Some(rows),
                 bytes: Some(bytes),
-                error: error_of(outcome),
+                error: outcome.error_code(),
                 ..Own::new("tail", from)
             };
             self.tell_slow(&took, &own);

@@ -1,6 +1,7 @@
 //! What the server's procedure says.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 
 use crate::account::{Account, AccountError, Conn, Purpose};
 use crate::binlog::Place;
@@ -65,7 +66,12 @@ pub(crate) async fn answer(
 }
 
 /// The statement that calls it.
-pub(crate) fn call(definition: &Definition, form: Form, reader: u64, bound: Option<u64>) -> String {
+pub(crate) fn call(
+    definition: &Definition,
+    form: Form,
+    reader: impl Display,
+    bound: Option<u64>,
+) -> String {
     let name = quoted(definition.procedure(form));
     match bound {
         Some(bound) => format!("CALL {name}({reader}, {bound})"),

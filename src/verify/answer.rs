@@ -1,7 +1,7 @@
 //! What a statement was answered, as far as a client can tell answers apart, and where two of them differ.
 
 use crate::feed::variants::{KEY_FLAGS, flags_at};
-use crate::wire::resultset::{self, Row};
+use crate::wire::resultset;
 
 /// No such procedure.
 const NO_PROCEDURE: u16 = 1305;
@@ -43,18 +43,11 @@ impl From<resultset::Answer> for Answer {
                 code: error.code,
                 message: String::from_utf8_lossy(&error.message).into_owned(),
             },
-            resultset::Answer::Rows(rows) => {
-                let width = rows.columns().len();
-                let cells = |row: Row<'_>| {
-                    let cells = (0..width).map(|at| row.cell(at).map(<[u8]>::to_vec));
-                    cells.collect()
-                };
-                Answer::Rows {
-                    columns: rows.columns().iter().map(|own| without_keys(own)).collect(),
-                    rows: rows.iter().map(cells).collect(),
-                    warnings: rows.end().warnings,
-                }
-            }
+            resultset::Answer::Rows(rows) => Answer::Rows {
+                columns: rows.columns().iter().map(|own| without_keys(own)).collect(),
+                rows: rows.cells(),
+                warnings: rows.end().warnings,
+            },
         }
     }
 }

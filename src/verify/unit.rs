@@ -7,6 +7,7 @@ use super::judge::{Pair, Verdict};
 use super::pattern::Pattern;
 use super::readers::{Column, Walk};
 use super::watch::Watch;
+use crate::shadow::real;
 use crate::sql::quoted;
 use crate::timeline::definition::{Definition, Form};
 
@@ -168,12 +169,9 @@ impl Question {
 impl Timeline {
     fn statements(&self, form: Form, reader: i128, bound: Option<u64>) -> Vec<String> {
         let definition = &self.definition;
-        let name = quoted(definition.procedure(form));
         let bound = bound.unwrap_or(definition.id_type.max());
-        let call = match form.is_bounded() {
-            true => format!("CALL {name}({reader}, {bound})"),
-            false => format!("CALL {name}({reader})"),
-        };
+        let bound = form.is_bounded().then_some(bound);
+        let call = real::call(definition, form, reader, bound);
         let behind = match form.fills_result() {
             true => self.page(),
             false => self.heads(),

@@ -86,6 +86,17 @@ pub enum Outcome {
     Text,
 }
 
+impl Outcome {
+    /// The error that it ended with.
+    #[must_use]
+    pub fn error_code(&self) -> Option<u16> {
+        match self {
+            Outcome::Err(error) => Some(error.code),
+            Outcome::Ok(_) | Outcome::Prepared(_) | Outcome::Silent | Outcome::Text => None,
+        }
+    }
+}
+
 /// The head of the answer to COM_STMT_PREPARE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prepared {

@@ -102,10 +102,7 @@ impl Commands {
             came,
             sent,
             rows: ended.reply.rows(),
-            error: match outcome {
-                Outcome::Err(error) => Some(error.code),
-                _ => None,
-            },
+            error: outcome.error_code(),
             about,
         });
     }

@@ -40,6 +40,17 @@ impl Rows {
         self.count == 0
     }
 
+    /// Every cell of every row, copied; `None` for NULL.
+    #[must_use]
+    pub fn cells(&self) -> Vec<Vec<Option<Vec<u8>>>> {
+        let width = self.columns().len();
+        let cells = |row: Row<'_>| {
+            let cells = (0..width).map(|at| row.cell(at).map(<[u8]>::to_vec));
+            cells.collect()
+        };
+        self.iter().map(cells).collect()
+    }
+
     /// The rows, in the order they came.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Row<'_>> {
         (0..self.count).map(|index| {
