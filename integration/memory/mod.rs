@@ -2,6 +2,7 @@
 
 mod contradictions;
 mod definers;
+mod failover;
 mod faults;
 mod filling;
 mod freshness;

@@ -28,10 +28,12 @@ pub enum Purpose {
     Comparisons,
     /// A reader that an operator tries.
     Trials,
+    /// What the log held before the stream.
+    History,
 }
 
 /// Connections of each purpose, in the order of [`Purpose`].
-const SEATS: [usize; 8] = [1, 1, 8, 1, 2, 1, 1, 1];
+const SEATS: [usize; 9] = [1, 1, 8, 1, 2, 1, 1, 1, 1];
 /// All of them: the service account never has more.
 pub const MOST_CONNECTIONS: usize = {
     let [
@@ -43,8 +45,9 @@ pub const MOST_CONNECTIONS: usize = {
         transactions,
         comparisons,
         trials,
+        history,
     ] = SEATS;
-    definitions + log + proofs + settings + loads + transactions + comparisons + trials
+    definitions + log + proofs + settings + loads + transactions + comparisons + trials + history
 };
 
 /// The places that are taken.
@@ -81,6 +84,7 @@ impl Purpose {
             Purpose::Transactions => "the list of open transactions",
             Purpose::Comparisons => "comparisons",
             Purpose::Trials => "a reader that is tried",
+            Purpose::History => "what the log held before",
         }
     }
 }
@@ -98,6 +102,6 @@ mod tests {
         assert!(seats.take(Purpose::Proofs).is_ok());
         drop(taken);
         assert!(seats.take(Purpose::Loads).is_ok());
-        assert_eq!(MOST_CONNECTIONS, 16);
+        assert_eq!(MOST_CONNECTIONS, 17);
     }
 }

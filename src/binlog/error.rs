@@ -3,6 +3,10 @@
 use super::obstacle::Obstacle;
 use crate::account::AccountError;
 use crate::log::events::Lost;
+use crate::log::seek::Strayed;
+
+/// ER_MASTER_FATAL_ERROR_READING_BINLOG: the log cannot be sent from there.
+const NO_SUCH_LOG: u16 = 1236;
 
 /// Why the server's log is not followed now. While it does not, calls are answered by lookups.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +29,9 @@ pub(super) enum BinlogError {
     /// One more timeline is listened to: from the beginning of a stream.
     #[error("another timeline is listened to from now on")]
     Late,
+    /// The server's history is not the one that memory is of.
+    #[error("memory is filled anew: {0}")]
+    Strayed(Strayed),
     /// The operator wants memory to be filled anew.
     #[error("memory is to be filled anew")]
     Asked,
@@ -46,7 +53,7 @@ pub(super) enum BinlogError {
 }
 
 /// Every name of a reason for which memory stands aside, and what it means.
-pub const REASONS: [(&str, &str); 17] = [
+pub const REASONS: [(&str, &str); 18] = [
     (
         "starting",
         "Headwater has begun just now, or has not reached the server yet",
@@ -98,6 +105,10 @@ pub const REASONS: [(&str, &str); 17] = [
         "contradiction",
         "rows and log contradict each other: somebody changes rows without logging them",
     ),
+    (
+        "history",
+        "another server is followed, which lacks transactions that memory was made of, or has others before them: memory is filled anew",
+    ),
     ("ended", "the server ended the stream of its log"),
     ("other_server", "the address leads to several servers"),
 ];
@@ -128,6 +139,7 @@ impl BinlogError {
             BinlogError::Silent(_) => "silent",
             BinlogError::Late | BinlogError::Asked | BinlogError::Reset => "anew",
             BinlogError::Contradiction(_) => "contradiction",
+            BinlogError::Strayed(_) => "history",
             BinlogError::Ended => "ended",
             BinlogError::OtherServer { .. } => "other_server",
         }
@@ -138,6 +150,15 @@ impl BinlogError {
         match self {
             BinlogError::Obstacle(obstacle) => obstacle.cure(user),
             _ => None,
+        }
+    }
+
+    /// True where memory may go on once there is a server again: nothing was told that it does not hold.
+    pub(super) fn leaves_memory(&self) -> bool {
+        match self {
+            BinlogError::Server { source, .. } => source.code() != Some(NO_SUCH_LOG),
+            BinlogError::Silent(_) | BinlogError::Ended | BinlogError::OtherServer { .. } => true,
+            _ => false,
         }
     }
 

@@ -61,6 +61,14 @@ impl Memory {
         of_each!(self, index => index.clear());
     }
 
+    pub(super) fn leave(&mut self) {
+        of_each!(self, index => index.leave());
+    }
+
+    pub(super) fn resume(&mut self, position: Position) {
+        of_each!(self, index => index.resume(position));
+    }
+
     pub(super) fn begin_anew(&mut self) {
         of_each!(self, index => index.begin_anew());
     }

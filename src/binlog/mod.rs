@@ -12,6 +12,7 @@ mod control;
 mod error;
 mod feed;
 mod fence;
+mod history;
 mod kept;
 mod lag;
 mod load;
@@ -21,6 +22,7 @@ pub mod obstacles;
 mod place;
 mod probe;
 mod random;
+mod resume;
 pub mod right;
 mod rows;
 mod settings;
@@ -28,6 +30,7 @@ mod stream;
 pub mod survey;
 mod watch;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
@@ -46,6 +49,7 @@ pub use settings::{BinlogLimits, BinlogSection, Freshness, IndexSection, Mode, R
 use self::load::Load;
 use self::obstacles::ServerFacts;
 use self::probe::Resting;
+use self::resume::Remains;
 use crate::account::Account;
 use crate::index::{Page, PlaceId};
 use crate::latency::Histogram;
@@ -99,6 +103,10 @@ pub struct Binlog {
     /// How long proofs took.
     proofs: Histogram,
     resting: Mutex<Resting>,
+    /// How places' tables are defined, beside the stream that there is.
+    prints: Mutex<HashMap<PlaceId, String>>,
+    /// Streams that memory went on with.
+    resumed: AtomicU64,
     /// Itself, for what goes on beside those who ask.
     me: Weak<Binlog>,
     loads: mpsc::Sender<Load>,
@@ -111,6 +119,12 @@ struct State {
     server: Option<Arc<ServerFacts>>,
     /// Why the stream has to begin anew.
     anew: Option<BinlogError>,
+    /// The name of its log's files, before the number.
+    base: String,
+    /// It is not known yet where in the log memory stands.
+    seeking: bool,
+    /// What was left of memory when a stream was lost, until there is another one.
+    remains: Option<Remains>,
     /// Why the log is not followed, while it is not.
     aside: Option<Aside>,
     /// What is noted of how far behind memory is.
@@ -173,6 +187,9 @@ impl Binlog {
                 following: Following::new(true),
                 server: None,
                 anew: None,
+                base: String::new(),
+                seeking: false,
+                remains: None,
                 aside: Some(Aside {
                     reason: "starting",
                     text: "the server's log is not followed yet".to_owned(),
@@ -194,6 +211,8 @@ impl Binlog {
             asker: Asker::new(Duration::from_millis(freshness.wait_ms)),
             proofs: Histogram::default(),
             resting: Mutex::new(Resting::default()),
+            prints: Mutex::default(),
+            resumed: AtomicU64::new(0),
             me: me.clone(),
             loads,
         });
@@ -653,9 +672,63 @@ impl Binlog {
         }
     }
 
+    /// The stream is lost: nothing is answered from memory, which is left as it is until there is another one.
+    fn leave(&self) {
+        let mut state = self.state();
+        if state.remains.is_some() && state.following.is_aside() {
+            return;
+        }
+        let (left, server) = (state.following.leave(), state.server.clone());
+        let (Some(left), Some(server)) = (left, server) else {
+            drop(state);
+            return self.step_aside();
+        };
+        for place in self.places() {
+            match left.places.contains(&place.number()) {
+                true => place.index_mut().leave(),
+                false => place.index_mut().clear(),
+            }
+        }
+        if let Some(rows) = &self.rows {
+            match &left.edited {
+                Some(edited) => edited.iter().for_each(|row| rows.forget(*row)),
+                None => rows.clear(),
+            }
+        }
+        state.remains = Some(Remains {
+            server,
+            base: state.base.clone(),
+            stands: !state.seeking,
+            left,
+        });
+        drop(state);
+        self.progress.notify_waiters();
+    }
+
+    /// How many streams memory went on with, in place of being filled anew.
+    #[must_use]
+    pub fn resumed(&self) -> u64 {
+        self.resumed.load(Ordering::Relaxed)
+    }
+
+    fn is_mariadb(&self) -> bool {
+        let server = self.state().server.clone();
+        server.is_some_and(|server| server.mariadb)
+    }
+
+    fn prints(&self) -> MutexGuard<'_, HashMap<PlaceId, String>> {
+        self.prints.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How a place's tables were defined when memory learned of them.
+    fn print_of(&self, place: PlaceId) -> Option<String> {
+        self.prints().get(&place).cloned()
+    }
+
     /// Stands aside: nothing in memory is used any more.
     pub fn step_aside(&self) {
         let mut state = self.state();
+        state.remains = None;
         state.following.step_aside();
         for place in self.places() {
             place.index_mut().clear();

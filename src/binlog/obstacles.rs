@@ -1,12 +1,14 @@
 //! What on a server stands in the way of an index that is never stale: settings and rights, each by name.
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use super::error::BinlogError;
 pub use super::obstacle::Obstacle;
 use super::right::Right;
 use super::rows::{first_text, log_end, text, texts};
 use crate::account::{AccountError, Conn};
+use crate::log::gtid::{Source, uuid};
 use crate::session::probe::server_identity;
 use crate::timeline::check::Product;
 use crate::wire::resultset::Rows;
@@ -22,6 +24,31 @@ pub(super) struct ServerFacts {
     pub(super) status: &'static str,
     /// How many RESET statements it had counted before its log was looked at.
     pub(super) resets: Option<String>,
+    pub(super) version: String,
+    /// When it was started, as it says, by whole seconds; and how many connections there had been by then.
+    started: Option<(Instant, u64)>,
+    /// Whatever was in its log is there still when it has crashed.
+    pub(super) durable: bool,
+    /// Its transactions have global ids.
+    pub(super) gtids: bool,
+    /// The group that it is a member of, as its transactions are numbered.
+    pub(super) group: Option<Source>,
+}
+
+/// A server tells by whole seconds for how long it has been up.
+const UPTIME_STEP: Duration = Duration::from_secs(2);
+
+impl ServerFacts {
+    /// True where these are later facts of the same server, which was not started anew, nor its log begun anew.
+    pub(super) fn is_same_run(&self, later: &ServerFacts) -> bool {
+        let is_same = |((one, before), (other, behind)): ((Instant, u64), (Instant, u64))| {
+            let apart = other.max(one) - other.min(one);
+            apart <= UPTIME_STEP && before <= behind
+        };
+        self.identity == later.identity
+            && self.resets == later.resets
+            && self.started.zip(later.started).is_some_and(is_same)
+    }
 }
 
 /// Variables, the values under which the log tells everything, and what is wrong with others. A variable that a server
@@ -87,6 +114,10 @@ pub(super) async fn survey(conn: &mut Conn) -> Result<(ServerFacts, Vec<Obstacle
             "lower_case_table_names",
             "log_slave_updates",
             "log_replica_updates",
+            "gtid_mode",
+            "sync_binlog",
+            "innodb_flush_log_at_trx_commit",
+            "group_replication_group_name",
         ])
         .map(|name| format!("'{name}'"))
         .collect();
@@ -99,13 +130,15 @@ pub(super) async fn survey(conn: &mut Conn) -> Result<(ServerFacts, Vec<Obstacle
     let variables = named(&rows);
     let counted = conn
         .rows(&format!(
-            "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_running', 'Com_reset', '{ENHANCED_BINLOG}')"
+            "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_running', 'Com_reset', 'Uptime', 'Connections', '{ENHANCED_BINLOG}')"
         ))
         .await?;
     let counted = named(&counted);
     let mut obstacles = judge(&variables, &counted);
     let status = position(conn, is_off(&variables, "log_bin"), &mut obstacles).await?;
     let mariadb = Product::of(&version) == Product::Mariadb;
+    let value_of = |name: &str| variables.get(name).map(String::as_str);
+    let counted_of = |name: &str| counted.get(name)?.parse::<u64>().ok();
     let facts = ServerFacts {
         mariadb,
         identity: identity(conn, mariadb).await?,
@@ -114,6 +147,20 @@ pub(super) async fn survey(conn: &mut Conn) -> Result<(ServerFacts, Vec<Obstacle
             .is_some_and(|value| value != "0"),
         status,
         resets: counted.get("com_reset").cloned(),
+        version,
+        started: counted_of("uptime")
+            .zip(counted_of("connections"))
+            .and_then(|(uptime, connections)| {
+                let started = Instant::now().checked_sub(Duration::from_secs(uptime))?;
+                Some((started, connections))
+            }),
+        durable: ["sync_binlog", "innodb_flush_log_at_trx_commit"]
+            .iter()
+            .all(|name| value_of(name) == Some("1")),
+        gtids: mariadb || value_of("gtid_mode").is_some_and(|mode| mode.eq_ignore_ascii_case("ON")),
+        group: value_of("group_replication_group_name")
+            .and_then(uuid)
+            .map(|uuid| Source::Uuid(uuid, String::new())),
     };
     Ok((facts, obstacles))
 }

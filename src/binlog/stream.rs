@@ -7,16 +7,18 @@ use std::time::{Duration, Instant};
 
 use super::error::BinlogError;
 use super::obstacles::{self, Obstacle, ServerFacts};
+use super::resume::{self, Start, Warm};
 use super::right::Right;
 use super::rows::{log_end, text};
-use super::{Aside, Binlog, fence, lag};
+use super::{Aside, Binlog, fence, history, lag};
 use crate::account::log::Request;
 use crate::account::{AccountError, Conn, Purpose};
 use crate::binlog::load::Load;
-use crate::index::Position;
+use crate::index::PlaceId;
 use crate::log::events::{Events, Heard, Lost};
 use crate::log::following::Generation;
-use crate::log::routes::Routes;
+use crate::log::routes::{Route, Routes};
+use crate::log::seek::Known;
 
 /// A sign of life of the server, where nothing else is to be told.
 const HEARTBEAT: Duration = Duration::from_millis(500);
@@ -35,13 +37,20 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
     loop {
         let begun = Instant::now();
         let Err(error) = follow(&binlog, &mut news).await;
-        binlog.step_aside();
+        match error.leaves_memory() {
+            true => binlog.leave(),
+            false => binlog.step_aside(),
+        }
         binlog.state().aside = Some(Aside {
             reason: error.reason(),
             text: error.to_string(),
             cure: error.cure(binlog.account.user()),
         });
         if matches!(error, BinlogError::Late | BinlogError::Asked) {
+            continue;
+        }
+        if let BinlogError::Strayed(why) = &error {
+            tracing::info!("memory is filled anew beside this server: {why}");
             continue;
         }
         if let BinlogError::Lost(lost) = &error {
@@ -115,30 +124,44 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
             "the position of the log cannot be read",
         ))?;
     let row = rows.row(0);
-    let (base, start) = log_end(row)?;
+    let (base, end) = log_end(row)?;
     let file = row.and_then(|row| text(row, 0)).unwrap_or_default();
+    let begins = resume::start(binlog, &mut conn, &server, (file, base, end)).await?;
+    let start = begins.position;
     let request = Request {
         replica: binlog.replica,
-        file: &file,
+        file: &begins.file,
         offset: start.offset,
         to_the_end: false,
         most: binlog.limits.event_bytes,
     };
     let mut log = conn.follow(&request).await.map_err(denied)?;
     let most = binlog.limits.transaction_rows;
-    let mut events = Events::starting_at(start, &base, most)
+    let mut events = Events::starting_at(start, &begins.base, most)
         .unpacking_at_most(binlog.limits.event_bytes)
         .noting_edits(binlog.rows.is_some());
-    let (generation, mut routes, mut version) = begin(binlog, server, start);
+    let mut seek = begins.warm.as_ref().and_then(|warm| warm.seek.clone());
+    let is_known = |warm: &Warm| warm.trail.is_known();
+    let learns = server.gtids && !begins.warm.as_ref().is_some_and(is_known);
+    let file = begins.file.clone();
+    let (generation, mut routes, mut version) = begin(binlog, server, begins);
     let fence = tokio::spawn(fence::run(Arc::clone(binlog), generation, start));
     let _stop = Stop(fence);
+    let _learning = learns.then(|| {
+        let learning = history::learn(Arc::clone(binlog), generation, file, start);
+        Stop(tokio::spawn(learning))
+    });
+    // What memory has already is told to nobody.
+    let nobodys = Arc::new(Routes::default());
+    let mut passes = seek.is_some();
+    let mut begun = false;
     let mut idle = true;
     let mut heard_something = true;
     let mut looks = tokio::time::interval(SILENCE);
     loop {
         let event = tokio::select! {
             biased;
-            event = log.next(|kind, first: &[u8]| events.keeps(kind, first, &routes)) => event,
+            event = log.next(|kind, first: &[u8]| events.keeps(kind, first, if passes { &nobodys } else { &routes })) => event,
             () = binlog.rerouted.notified() => {
                 if let Some(why) = binlog.state().anew.take() {
                     return Err(why);
@@ -158,12 +181,18 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
         heard_something = true;
         let event = event.map_err(denied)?.ok_or(BinlogError::Ended)?;
         let heard = loop {
-            match events.take(&event, &routes)? {
+            match events.take(&event, if passes { &nobodys } else { &routes })? {
                 // Sessions on this thread have their turn.
                 Heard::Unfinished => tokio::task::yield_now().await,
                 heard => break heard,
             }
         };
+        if events.has_begun() {
+            begun = true;
+            if let Some((seek, _)) = &mut seek {
+                passes = seek.hears(events.gtid())? == Known::Held;
+            }
+        }
         if events.has_redefined() {
             binlog.changed.notify_one();
         }
@@ -177,6 +206,13 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
             let mut state = binlog.state();
             let now = Instant::now();
             state.noted.hears(now);
+            let (Heard::Transaction(end, ..) | Heard::Passed(end)) = &heard else {
+                continue;
+            };
+            let end = *end;
+            if std::mem::take(&mut begun) && !passes {
+                state.following.ends(end, events.gtid().cloned());
+            }
             match heard {
                 Heard::Transaction(end, changes, edits) => {
                     binlog.forget(&edits);
@@ -188,6 +224,12 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
                 }
                 Heard::Passed(to) => state.following.pass(to),
                 Heard::Nothing | Heard::Unfinished => {}
+            }
+            if let Some((sought, _)) = seek.take_if(|(_, at)| end >= *at) {
+                sought.ends()?;
+                passes = false;
+                state.seeking = false;
+                tracing::info!("memory goes on with the log of this server");
             }
         }
         binlog.progress.notify_waiters();
@@ -210,7 +252,7 @@ impl Drop for Stop {
 }
 
 /// The session of the stream: signs of life, checksums, and on MariaDB its own events as they are.
-fn session_statements(mariadb: bool) -> Vec<String> {
+pub(super) fn session_statements(mariadb: bool) -> Vec<String> {
     let heartbeat = HEARTBEAT.as_nanos();
     if mariadb {
         vec![
@@ -234,30 +276,62 @@ fn denied(error: AccountError) -> BinlogError {
     }
 }
 
-/// Starts from nothing at this position.
-fn begin(binlog: &Binlog, server: ServerFacts, start: Position) -> (Generation, Arc<Routes>, u64) {
+/// Starts at this position: from nothing, or from what is in memory.
+fn begin(binlog: &Binlog, server: ServerFacts, begins: Start) -> (Generation, Arc<Routes>, u64) {
     let mut state = binlog.state();
     let places = binlog.places();
     let referred = binlog.referred();
+    let start = begins.position;
+    let warm = begins.warm.as_ref();
+    let goes_on: Vec<PlaceId> = warm.map_or_else(Vec::new, |warm| warm.places.clone());
     let blind = places.iter().flat_map(|place| place.tables.blind_routes());
     let blind = blind.chain(referred.iter().map(|table| table.blind_route()));
+    let mut routes: Vec<Route> = blind
+        .filter(|route| !goes_on.contains(&route.place))
+        .collect();
+    let unkept: Vec<PlaceId> = routes.iter().map(|route| route.place).collect();
+    routes.extend(warm.iter().flat_map(|warm| warm.routes.iter().cloned()));
     let routes = Routes {
-        routes: blind.collect(),
+        routes,
         caseless: server.caseless,
     };
-    let generation = state.following.begin(start, routes);
+    let keeps_rows = warm.is_some_and(|warm| warm.keeps_rows);
+    state.seeking = warm.is_some_and(|warm| warm.seek.is_some());
+    let generation = match begins.warm {
+        Some(Warm { places, trail, .. }) => {
+            binlog.resumed.fetch_add(1, Ordering::Relaxed);
+            state.following.resume(start, routes, &places, trail)
+        }
+        None => state.following.begin(start, routes),
+    };
+    state.base = begins.base;
+    state.remains = None;
     state.anew = None;
     state.aside = None;
     state.noted = lag::Noted::default();
     state.noted.hears(Instant::now());
     state.server = Some(Arc::new(server));
-    binlog.rows.iter().for_each(|rows| rows.clear());
+    if let Some(rows) = &binlog.rows {
+        match keeps_rows {
+            true => unkept.iter().for_each(|place| rows.forget_all(*place)),
+            false => rows.clear(),
+        }
+    }
     for place in &places {
-        place.index_mut().begin_anew();
-        binlog.load(Load::Schema(place.number()));
+        let number = place.number();
+        if goes_on.contains(&number) {
+            place.index_mut().resume(start);
+        } else {
+            place.index_mut().begin_anew();
+        }
+        if !goes_on.contains(&number) || !place.preloaded.load(Ordering::Relaxed) {
+            binlog.load(Load::Schema(number));
+        }
     }
     for table in &referred {
-        binlog.load(Load::Referred(table.place));
+        if !goes_on.contains(&table.place) {
+            binlog.load(Load::Referred(table.place));
+        }
     }
     let version = binlog.routes_version.load(Ordering::Acquire);
     // What became of the tables while nobody listened is not told.

@@ -14,7 +14,7 @@ pub use super::packed::SLICE;
 pub const EVENT_BYTES: usize = 65 * 1024 * 1024;
 /// Bytes of a body by which it is decided how much of it is kept: the names of a table stand among them.
 pub const FIRST_BYTES: usize = 600;
-/// An event's own header: its type stands at 4, its length at 9, its end in the log at 13, its flags at 17.
+/// An event's own header: its type stands at 4, its server at 5, its length at 9, its end in the log at 13, its flags at 17.
 pub const HEADER: usize = 19;
 /// Behind an event, where the log has checksums.
 const CHECKSUM: usize = 4;
@@ -28,6 +28,8 @@ const TRANSACTION_PAYLOAD: u8 = 40;
 const TABLE_MAP: u8 = 19;
 /// Of the flags: the server writes to the file. It is left out of the checksum.
 const IN_USE: u16 = 1;
+/// Of the flags: the server made the event for this stream.
+const ARTIFICIAL: u16 = 0x20;
 
 /// An event, as far as it was wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,12 +38,22 @@ pub struct Event {
     pub kind: u8,
     /// Flags of the header.
     pub flags: u16,
+    /// The number of the server that it is from.
+    pub server: u32,
     /// The lower half of where it ends in the log; 0: not told.
     pub log_pos: u32,
     /// What stands behind the header, without a checksum.
     pub body: Vec<u8>,
     /// The body went on, and that was not kept.
     pub cut: bool,
+}
+
+impl Event {
+    /// True where the server made it for this stream: it does not stand in the file.
+    #[must_use]
+    pub fn is_artificial(&self) -> bool {
+        self.flags & ARTIFICIAL != 0
+    }
 }
 
 /// How much of a body is wanted.
@@ -325,6 +337,7 @@ impl Reader {
         let event = Event {
             kind,
             flags,
+            server: number(5),
             log_pos: number(13),
             ..Event::default()
         };

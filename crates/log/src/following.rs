@@ -10,9 +10,11 @@ use headwater_timeline::index::{Change, PlaceId, Position};
 
 use super::edits::{Edited, Edits, Row, Tick};
 use super::evidence::Table;
+use super::gtid::{Gtid, Gtids};
 use super::queue::{Cut, Question, Queue, Transaction};
 use super::recent::Recent;
 use super::routes::{Route, Routes};
+use super::trail::Trail;
 
 /// Counts the streams; 0: there was none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,6 +71,21 @@ pub struct Release {
     pub floor: Position,
 }
 
+/// What memory was, when the stream was lost.
+#[derive(Clone, Debug)]
+pub struct Left {
+    /// Up to here everything was applied.
+    pub floor: Position,
+    /// Rows that were changed by what was received and not applied; `None`: all may have been.
+    pub edited: Option<Vec<Row>>,
+    /// The tables that were listened to, as they were known.
+    pub routes: Arc<Routes>,
+    /// Places whose rows were told.
+    pub places: Vec<PlaceId>,
+    /// Which transactions it is made of.
+    pub trail: Trail,
+}
+
 /// What is known of one server's log.
 #[derive(Debug, Default)]
 pub struct Following {
@@ -88,6 +105,8 @@ pub struct Following {
     recent: Option<Recent>,
     /// Which rows were changed lately.
     edited: Edited,
+    /// Which transactions all that is applied is made of.
+    trail: Trail,
     /// Counts what was received, applied or lost.
     version: u64,
 }
@@ -106,6 +125,12 @@ impl Following {
     #[must_use]
     pub fn generation(&self) -> Generation {
         self.generation
+    }
+
+    /// True while the log is not followed.
+    #[must_use]
+    pub fn is_aside(&self) -> bool {
+        self.phase == Phase::Aside
     }
 
     /// True while the log is followed, and this is the stream.
@@ -203,7 +228,57 @@ impl Following {
         self.suspect = false;
         self.fresh = None;
         self.releasing = false;
+        self.trail = Trail::default();
         self.generation
+    }
+
+    /// A stream goes on where memory is of: these places' rows are told from its first position on.
+    pub fn resume(
+        &mut self,
+        start: Position,
+        routes: Routes,
+        places: &[PlaceId],
+        trail: Trail,
+    ) -> Generation {
+        let generation = self.begin(start, routes);
+        for place in places {
+            if let Some(base) = self.bases.get_mut(place.0) {
+                *base = Some(start);
+            }
+        }
+        self.trail = trail;
+        generation
+    }
+
+    /// The stream is lost. What is applied is left as it is, to be gone on with; `None`: there is no stream.
+    pub fn leave(&mut self) -> Option<Left> {
+        if self.phase == Phase::Aside {
+            return None;
+        }
+        let floor = self.queue.floor();
+        let mut trail = std::mem::take(&mut self.trail);
+        trail.applied_to(floor);
+        let edited = match trail.forget_received() {
+            Some(tick) => self.edited.since(tick),
+            None => Some(Vec::new()),
+        };
+        let told = (0..self.bases.len()).map(PlaceId);
+        let left = Left {
+            floor,
+            edited,
+            routes: self.routes(),
+            places: told.filter(|place| self.tells_of(*place)).collect(),
+            trail,
+        };
+        self.step_aside();
+        Some(left)
+    }
+
+    /// It is known now what the log held before this stream.
+    pub fn learn_base(&mut self, generation: Generation, base: Gtids) {
+        if self.is_current(generation) {
+            self.trail.learn_base(base);
+        }
     }
 
     /// Nothing that was learned is used any more.
@@ -212,6 +287,7 @@ impl Following {
         self.phase = Phase::Aside;
         self.queue = Queue::default();
         self.edited = Edited::default();
+        self.trail = Trail::default();
         self.version += 1;
         self.bases.fill(None);
         self.suspect = false;
@@ -258,6 +334,12 @@ impl Following {
         }
         self.edited.note(&begun, self.queue.end());
         self.routes()
+    }
+
+    /// A transaction of that number ends here, as [`Self::push`] or [`Self::pass`] will tell next.
+    pub fn ends(&mut self, end: Position, gtid: Option<Gtid>) {
+        self.trail.applied_to(self.queue.floor());
+        self.trail.note(end, gtid, self.edited.received());
     }
 
     /// The stream has told of a transaction, which changed these rows among others.

@@ -14,6 +14,7 @@ pub mod evidence;
 pub mod following;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod gtid;
 mod packed;
 pub mod proof;
 pub mod queue;
@@ -22,7 +23,9 @@ pub mod referred;
 pub mod routes;
 #[cfg(test)]
 mod script;
+pub mod seek;
 mod statement;
 pub mod tables;
+pub mod trail;
 
 pub use error::EventError;

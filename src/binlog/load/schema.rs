@@ -5,6 +5,7 @@ use crate::binlog::Binlog;
 use crate::binlog::cascades;
 use crate::binlog::error::BinlogError;
 use crate::binlog::place::Place;
+use crate::binlog::resume;
 use crate::binlog::rows::texts;
 use crate::index::PlaceId;
 use crate::log::following::Generation;
@@ -30,11 +31,13 @@ pub(super) async fn learn(
         .map(|[table, column]| (table, column))
         .collect();
     has_no_cascades(place.tables.show_create_queries(), conn).await?;
+    let printed = binlog.show_create_queries(place.number());
+    let printed = resume::print(conn, printed).await.map_err(&failed)?;
     let Some(own) = place.tables.routes(&columns) else {
         // The tables are gone, or cannot be seen: nothing of them is to be kept.
         return Ok(false);
     };
-    Ok(adopt(binlog, generation, place.number(), own))
+    Ok(adopt(binlog, generation, place.number(), own, printed))
 }
 
 /// The same of a table that messages refer to.
@@ -44,18 +47,18 @@ pub(super) async fn learn_referred(
     table: &Referred,
     conn: &mut Conn,
 ) -> Result<bool, BinlogError> {
-    let rows = conn
-        .rows(&table.columns_query())
-        .await
-        .map_err(BinlogError::while_doing("a table's columns cannot be read"))?;
+    let failed = BinlogError::while_doing("a table's columns cannot be read");
+    let rows = conn.rows(&table.columns_query()).await.map_err(&failed)?;
     let columns: Vec<String> = rows
         .iter()
         .filter_map(texts)
         .map(|[column]| column)
         .collect();
     has_no_cascades(vec![(&table.table, table.show_create_query())], conn).await?;
+    let printed = resume::print(conn, vec![table.show_create_query()]);
+    let printed = printed.await.map_err(&failed)?;
     Ok(match table.route(&columns) {
-        Some(own) => adopt(binlog, generation, table.place, [own]),
+        Some(own) => adopt(binlog, generation, table.place, [own], printed),
         None => false,
     })
 }
@@ -75,9 +78,16 @@ fn adopt(
     generation: Generation,
     place: PlaceId,
     own: impl IntoIterator<Item = Route>,
+    printed: Option<String>,
 ) -> bool {
     let mut state = binlog.state();
     let learned = state.following.learn_columns(generation, place, own);
+    if learned {
+        match printed {
+            Some(printed) => binlog.prints().insert(place, printed),
+            None => binlog.prints().remove(&place),
+        };
+    }
     drop(state);
     if learned {
         binlog.routes_changed();

@@ -26,6 +26,7 @@ use super::edits::Edits;
 use super::routes::Routes;
 use super::statement::{Statement, Text};
 use crate::event::{EVENT_BYTES, Event, Keep};
+use crate::gtid::{Gtid, Source};
 use headwater_timeline::index::{Change, PlaceId, Position};
 use headwater_wire::cursor::{self, Cursor};
 
@@ -39,8 +40,6 @@ const MARIADB_HARMLESS: [u8; 3] = [160, 161, 163];
 const MARIADB_START_ENCRYPTION: u8 = 164;
 const MARIADB_COMPRESSED_QUERY: u8 = 165;
 const HEARTBEAT_V2: u8 = 41;
-/// The server made it for this stream: it does not stand in the file.
-const ARTIFICIAL: u16 = 0x20;
 const STANDALONE: u8 = 1;
 /// Bytes of a checksum behind the name of the first file.
 const CHECKSUM: usize = 4;
@@ -139,6 +138,10 @@ pub struct Events {
     /// `None`: nobody wants to know.
     edits: Option<Edits>,
     prepared: Prepared,
+    /// The number of the transaction that was begun last, where it has one.
+    gtid: Option<Gtid>,
+    /// It has not been told that it was begun.
+    begins: bool,
     /// Since this was asked last, a statement has changed rights, views or stored programs.
     redefined: bool,
     most: usize,
@@ -168,6 +171,8 @@ impl Events {
             changes: Vec::new(),
             edits: None,
             prepared: Prepared::default(),
+            gtid: None,
+            begins: false,
             redefined: false,
             most,
             event_bytes: EVENT_BYTES,
@@ -178,6 +183,17 @@ impl Events {
     /// True once when a statement has changed rights, views or stored programs.
     pub fn has_redefined(&mut self) -> bool {
         std::mem::take(&mut self.redefined)
+    }
+
+    /// True once for each transaction that was begun: its number is [`Self::gtid`].
+    pub fn has_begun(&mut self) -> bool {
+        std::mem::take(&mut self.begins)
+    }
+
+    /// The number of the transaction that was begun last, or has just ended; `None` where it has none, or one with a tag.
+    #[must_use]
+    pub fn gtid(&self) -> Option<&Gtid> {
+        self.gtid.as_ref()
     }
 
     /// The same where edits of rows are noted, or not.
@@ -218,7 +234,7 @@ impl Events {
     /// Takes in the next event; where that is [`Heard::Unfinished`], the same one once more.
     pub fn take(&mut self, event: &Event, routes: &Routes) -> Result<Heard, Lost> {
         let raw = event.kind;
-        if !self.unpacking && event.flags & ARTIFICIAL == 0 {
+        if !self.unpacking && !event.is_artificial() {
             self.advance(event.log_pos);
         }
         let body = &event.body[..];
@@ -249,6 +265,8 @@ impl Events {
                 if self.unpacking {
                     return Err(unfinished());
                 }
+                self.gtid = begun(event).flatten();
+                self.begins = true;
                 self.begin()
             }
             EventType::TRANSACTION_PAYLOAD_EVENT => {
@@ -291,10 +309,12 @@ impl Events {
         match event.kind {
             MARIADB_GTID => {
                 let mut body = Cursor::new(body);
-                // Sequence number, and domain.
+                // Number, and domain.
                 body.take(8 + 4)?;
                 let flags = body.u8()?;
                 let heard = self.begin()?;
+                self.gtid = Some(mariadb_gtid(event)?);
+                self.begins = true;
                 self.begun = flags & STANDALONE == 0;
                 Ok(heard)
             }
@@ -522,6 +542,37 @@ impl From<cursor::Malformed> for Lost {
 
 fn malformed(what: &str) -> Lost {
     Lost::Malformed(what.to_owned())
+}
+
+/// Whether a transaction begins with this event, of which the first 64 bytes are there; its number, where it has one without a tag.
+#[must_use]
+pub fn begun(event: &Event) -> Option<Option<Gtid>> {
+    if event.kind == MARIADB_GTID {
+        return Some(mariadb_gtid(event).ok());
+    }
+    match EventType::try_from(event.kind) {
+        Ok(EventType::GTID_EVENT) => Some(gtid(&event.body).ok()),
+        Ok(EventType::ANONYMOUS_GTID_EVENT | EventType::GTID_TAGGED_LOG_EVENT) => Some(None),
+        _ => None,
+    }
+}
+
+fn mariadb_gtid(event: &Event) -> Result<Gtid, Lost> {
+    let mut body = Cursor::new(&event.body);
+    let (number, domain) = (body.u64()?, body.u32()?);
+    let server = event.server;
+    let source = Source::Domain { domain, server };
+    Ok(Gtid { source, number })
+}
+
+/// The number of a transaction of MySQL's without a tag.
+fn gtid(body: &[u8]) -> Result<Gtid, Lost> {
+    let mut body = Cursor::new(body);
+    let _flags = body.u8()?;
+    let uuid = body.take(16)?.first_chunk().copied().unwrap_or_default();
+    let source = Source::Uuid(uuid, String::new());
+    let number = body.u64()?;
+    Ok(Gtid { source, number })
 }
 
 fn unfinished() -> Lost {

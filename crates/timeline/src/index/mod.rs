@@ -279,6 +279,20 @@ impl<I: Item> Index<I> {
         self.position = Position::default();
     }
 
+    /// The log goes on elsewhere: what is known stays as it is, loads that are not valid yet are void.
+    pub fn leave(&mut self) {
+        self.authors.remove_loading();
+        self.readers.remove_loading();
+        self.asked.clear();
+        self.settling.clear();
+    }
+
+    /// What is known is the server's state here, in a log whose positions have nothing to do with those before. Behind [`Self::leave`].
+    pub fn resume(&mut self, position: Position) {
+        self.leave();
+        self.position = position;
+    }
+
     /// True when the reader's follow list is resident and may be used: its page is likely to be there.
     #[must_use]
     pub fn has_reader(&self, reader: u64) -> bool {

@@ -151,6 +151,24 @@ impl<E: Entry> Table<E> {
         self.len -= 1;
     }
 
+    /// Entries whose loads are under way, or not valid yet, are gone.
+    pub(super) fn remove_loading(&mut self) {
+        let mut hand = Hand::default();
+        while self.loading > 0 && hand.shard < self.shards.len() {
+            let shard = hand.shard;
+            let Some(place) = self.advance(&mut hand) else {
+                continue;
+            };
+            let entry = self
+                .shards
+                .get(shard)
+                .and_then(|shard| shard.entries().get(place));
+            if entry.is_some_and(Entry::is_loading) {
+                self.remove_at(shard, place);
+            }
+        }
+    }
+
     /// Where a hand points next, moved there; `None` when it leaves a shard.
     fn advance(&self, hand: &mut Hand) -> Option<usize> {
         let len = self.shards.get(hand.shard).map_or(0, Shard::len);

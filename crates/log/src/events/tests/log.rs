@@ -162,7 +162,7 @@ pub(crate) fn event(kind: u8, log_pos: u32, flags: u16, body: &[u8]) -> Event {
         flags,
         log_pos,
         body: body.to_vec(),
-        cut: false,
+        ..Event::default()
     }
 }
 

@@ -197,6 +197,31 @@ fn a_load_is_void_after_too_many_changes() {
     assert!(index.begin_author(8, Some(5), 5).is_some());
 }
 
+/// In the other log a position may be less than any before, and one that a load waits for may have gone by.
+#[test]
+fn behind_a_resumption_what_was_valid_is_and_what_was_not_is_gone() {
+    let mut index = Index::<u64>::new(1 << 20);
+    index.apply(&[], at(100));
+    let reader = index.begin_reader(1).unwrap();
+    index.loaded_reader(reader, vec![2], at(100));
+    let early = index.begin_author(2, None, 5).unwrap();
+    index.loaded_author(early.ticket, vec![7, 9], Some(0), at(100));
+    assert_eq!(index.page(1, None, 5).unwrap().ids, [9, 7]);
+    let late = index.begin_reader(3).unwrap();
+    index.loaded_reader(late, vec![2], at(150));
+    let asked = index.begin_author(4, None, 5).unwrap();
+    index.leave();
+    index.resume(at(10));
+    assert_eq!(index.page(1, None, 5).unwrap().ids, [9, 7]);
+    index.loaded_author(asked.ticket, vec![1], Some(0), at(5));
+    index.apply(&[], at(200));
+    assert!(
+        !index.has_reader(3),
+        "it was to be valid from 150 on, in the other log"
+    );
+    assert_eq!((index.readers(), index.authors()), (1, 1));
+}
+
 #[test]
 fn lost_and_cleared_make_tickets_stale() {
     let mut index = filled(&[(7, &[10])]);

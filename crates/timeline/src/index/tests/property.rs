@@ -20,6 +20,8 @@ enum Step {
     Finish(usize, usize, usize, usize),
     GiveUp(usize),
     Clear,
+    /// The stream is lost, and goes on where the index stands.
+    Resume,
     Budget(usize),
 }
 
@@ -52,6 +54,7 @@ fn step() -> impl Strategy<Value = Step> {
         50 => load.prop_map(|(which, cut, later, limit)| Step::Finish(which, cut, later, limit)),
         4 => (0usize..8).prop_map(Step::GiveUp),
         1 => Just(Step::Clear),
+        3 => Just(Step::Resume),
         1 => prop_oneof![1_500usize..4_000, Just(1 << 20)].prop_map(Step::Budget),
     ]
 }
@@ -76,6 +79,10 @@ fn take(world: &mut World, step: Step) {
         Step::Finish(which, cut, later, limit) => world.finish(which, cut, later, limit),
         Step::GiveUp(which) => world.give_up(which),
         Step::Clear => world.index.clear(),
+        Step::Resume => {
+            let position = world.index.position();
+            world.index.resume(position);
+        }
         Step::Budget(bytes) => world.index.budget = bytes,
     }
 }

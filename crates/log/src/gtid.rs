@@ -1,0 +1,395 @@
+//! Global transaction ids (GTIDs): who gave them, sets of them, and a server's history as a set.
+//!
+//! MySQL numbers the transactions of each server, or group, without gaps. MariaDB numbers those of a domain upwards, and tells of each of
+//! a domain's servers the last number: all lower ones of that server are behind it in the log.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Whoever gives numbers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// A server of MySQL or a group of them, by its UUID, and a tag, which is empty as a rule.
+    Uuid([u8; 16], String),
+    /// A server of MariaDB in a domain.
+    Domain {
+        /// The domain's number.
+        domain: u32,
+        /// The server's number.
+        server: u32,
+    },
+}
+
+/// One transaction's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gtid {
+    /// Who gave it.
+    pub source: Source,
+    /// From 1 on.
+    pub number: u64,
+}
+
+/// A set of them. Ranges of each source are ascending, do not touch, and name their first and last number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gtids {
+    ranges: BTreeMap<Source, Vec<(u64, u64)>>,
+    /// The last one of each domain (MariaDB): its server and number.
+    last: BTreeMap<u32, (u32, u64)>,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Domain { domain, server } => write!(f, "{domain}-{server}"),
+            Source::Uuid(bytes, tag) => {
+                for (at, byte) in bytes.iter().enumerate() {
+                    if matches!(at, 4 | 6 | 8 | 10) {
+                        f.write_str("-")?;
+                    }
+                    write!(f, "{byte:02x}")?;
+                }
+                if tag.is_empty() {
+                    return Ok(());
+                }
+                write!(f, ":{tag}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Gtid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Gtid { source, number } = self;
+        match source {
+            Source::Domain { .. } => write!(f, "{source}-{number}"),
+            Source::Uuid(..) => write!(f, "{source}:{number}"),
+        }
+    }
+}
+
+impl fmt::Display for Gtids {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (source, ranges)) in self.ranges.iter().enumerate() {
+            if at > 0 {
+                f.write_str(",")?;
+            }
+            if let (Source::Domain { .. }, Some((_, last))) = (source, ranges.last()) {
+                write!(f, "{source}-{last}")?;
+                continue;
+            }
+            write!(f, "{source}")?;
+            for (first, last) in ranges {
+                match first == last {
+                    true => write!(f, ":{first}")?,
+                    false => write!(f, ":{first}-{last}")?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A UUID's bytes.
+#[must_use]
+pub fn uuid(text: &str) -> Option<[u8; 16]> {
+    let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b'-').collect();
+    if digits.len() != 32 {
+        return None;
+    }
+    let mut bytes = [0; 16];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+impl Gtids {
+    /// As servers write it: `UUID:1-5:7:tag:1,UUID:3` (MySQL), or the last of each server, `0-1-17,0-2-20` (MariaDB; brackets around it
+    /// do no harm). `None` where it is neither.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Gtids> {
+        let text = text.trim().trim_start_matches('[').trim_end_matches(']');
+        let mut all = Gtids::default();
+        for part in text
+            .split(',')
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+        {
+            match part.contains(':') {
+                true => all.parse_uuid(part)?,
+                false => all.parse_domain(part)?,
+            }
+        }
+        Some(all)
+    }
+
+    fn parse_domain(&mut self, part: &str) -> Option<()> {
+        let mut numbers = part.split('-').map(|number| number.trim().parse::<u64>());
+        let [domain, server, number] = [
+            numbers.next()?.ok()?,
+            numbers.next()?.ok()?,
+            numbers.next()?.ok()?,
+        ];
+        if numbers.next().is_some() {
+            return None;
+        }
+        let source = Source::Domain {
+            domain: u32::try_from(domain).ok()?,
+            server: u32::try_from(server).ok()?,
+        };
+        self.add(&Gtid { source, number });
+        Some(())
+    }
+
+    fn parse_uuid(&mut self, part: &str) -> Option<()> {
+        let mut parts = part.split(':').map(str::trim);
+        let uuid = uuid(parts.next()?)?;
+        let mut source = Source::Uuid(uuid, String::new());
+        for part in parts {
+            if !part.starts_with(|first: char| first.is_ascii_digit()) {
+                source = Source::Uuid(uuid, part.to_owned());
+                continue;
+            }
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+            if first == 0 || last < first {
+                return None;
+            }
+            self.add_range(&source, first, last);
+        }
+        Some(())
+    }
+
+    /// One more.
+    pub fn add(&mut self, gtid: &Gtid) {
+        match gtid.source {
+            Source::Uuid(..) => self.add_range(&gtid.source, gtid.number, gtid.number),
+            Source::Domain { domain, server } => {
+                self.last.insert(domain, (server, gtid.number));
+                self.add_range(&gtid.source, 1, gtid.number);
+            }
+        }
+    }
+
+    fn add_range(&mut self, source: &Source, first: u64, last: u64) {
+        if first > last {
+            return;
+        }
+        let ranges = match self.ranges.get_mut(source) {
+            Some(ranges) => ranges,
+            None => self.ranges.entry(source.clone()).or_default(),
+        };
+        // As a rule it follows what is there.
+        if let Some((_, end)) = ranges
+            .last_mut()
+            .filter(|(_, end)| end.checked_add(1) == Some(first))
+        {
+            *end = last;
+            return;
+        }
+        let from = ranges.partition_point(|(_, end)| end.saturating_add(1) < first);
+        let to = ranges.partition_point(|(begin, _)| *begin <= last.saturating_add(1));
+        let touched = ranges.get(from..to).unwrap_or_default();
+        let first = touched
+            .first()
+            .map_or(first, |(begin, _)| first.min(*begin));
+        let last = touched.last().map_or(last, |(_, end)| last.max(*end));
+        ranges.splice(from..to, [(first, last)]);
+    }
+
+    /// With all of these; what is last in a domain of theirs is last.
+    pub fn add_all(&mut self, later: &Gtids) {
+        for (source, ranges) in &later.ranges {
+            for (first, last) in ranges {
+                self.add_range(source, *first, *last);
+            }
+        }
+        self.last.extend(&later.last);
+    }
+
+    /// Takes one out.
+    pub fn remove(&mut self, gtid: &Gtid) {
+        let Some(ranges) = self.ranges.get_mut(&gtid.source) else {
+            return;
+        };
+        let number = gtid.number;
+        let at = ranges.partition_point(|(_, end)| *end < number);
+        let Some((first, last)) = ranges
+            .get(at)
+            .copied()
+            .filter(|(first, _)| *first <= number)
+        else {
+            return;
+        };
+        let before = (first < number).then(|| (first, number - 1));
+        let behind = (number < last).then(|| (number + 1, last));
+        ranges.splice(at..=at, before.into_iter().chain(behind));
+        if ranges.is_empty() {
+            self.ranges.remove(&gtid.source);
+        }
+    }
+
+    /// True where it is one of them.
+    #[must_use]
+    pub fn has(&self, gtid: &Gtid) -> bool {
+        self.covers(&gtid.source, gtid.number, gtid.number)
+    }
+
+    fn covers(&self, source: &Source, first: u64, last: u64) -> bool {
+        let ranges = self
+            .ranges
+            .get(source)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let at = ranges.partition_point(|(_, end)| *end < first);
+        ranges
+            .get(at)
+            .is_some_and(|(begin, end)| *begin <= first && last <= *end)
+    }
+
+    /// True where all of them are in another set.
+    #[must_use]
+    pub fn is_within(&self, other: &Gtids) -> bool {
+        let mut all = self.ranges.iter().flat_map(|(source, ranges)| {
+            ranges
+                .iter()
+                .map(move |(first, last)| (source, *first, *last))
+        });
+        all.all(|(source, first, last)| other.covers(source, first, last))
+    }
+
+    /// Those that another set has not; of MariaDB's, domains whose last one it has not.
+    #[must_use]
+    pub fn without(&self, other: &Gtids) -> Gtids {
+        let mut left = Gtids::default();
+        for (source, ranges) in &self.ranges {
+            if let Source::Domain { .. } = source {
+                continue;
+            }
+            let taken = other
+                .ranges
+                .get(source)
+                .map(Vec::as_slice)
+                .unwrap_or_default();
+            for (first, last) in ranges {
+                let mut from = *first;
+                for (begin, end) in taken.iter().filter(|(_, end)| *end >= *first) {
+                    if *begin > *last || from > *last {
+                        break;
+                    }
+                    if *begin > from {
+                        left.add_range(source, from, begin - 1);
+                    }
+                    from = end.saturating_add(1).max(from);
+                }
+                left.add_range(source, from, *last);
+            }
+        }
+        for (domain, (server, number)) in &self.last {
+            let source = Source::Domain {
+                domain: *domain,
+                server: *server,
+            };
+            if !other.covers(&source, *number, *number) {
+                left.add_range(&source, *number, *number);
+            }
+        }
+        left
+    }
+
+    /// True where there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    const ONE: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+    const TWO: &str = "4e11fa47-71ca-11e1-9e33-c80aa9429562";
+
+    fn set(text: &str) -> Gtids {
+        Gtids::parse(text).unwrap()
+    }
+
+    fn mysql(number: u64) -> Gtid {
+        let source = Source::Uuid(uuid(ONE).unwrap(), String::new());
+        Gtid { source, number }
+    }
+
+    #[test]
+    fn sets_are_read_as_servers_write_them() {
+        let text = format!("{ONE}:1-3:5:7-9,\n{TWO}:4:blue:1-2");
+        assert_eq!(
+            set(&text).to_string(),
+            format!("{ONE}:1-3:5:7-9,{TWO}:4,{TWO}:blue:1-2")
+        );
+        assert_eq!(
+            set("[0-1-100,0-2-120,7-1-3]").to_string(),
+            "0-1-100,0-2-120,7-1-3"
+        );
+        assert!(set("").is_empty() && set("[]").is_empty());
+        for wrong in [
+            "0-1",
+            "0-1-2-3",
+            "a-b-c",
+            "x:1",
+            &format!("{ONE}:5-3"),
+            &format!("{ONE}:0"),
+        ] {
+            assert_eq!(Gtids::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn mariadb_tells_the_last_of_each_server_and_of_each_domain() {
+        let mut one = set("0-1-100,0-2-120,7-1-3");
+        assert!(set("0-1-99,0-2-120").is_within(&one));
+        assert!(!set("0-3-1").is_within(&one) && !set("0-2-121").is_within(&one));
+        // Of an old server of the domain the other one may know nothing: what is last has to be there.
+        assert!(one.without(&set("0-2-130,7-1-3")).is_empty());
+        assert_eq!(one.without(&set("0-1-200,7-1-3")).to_string(), "0-2-120");
+        one.add_all(&set("0-1-130"));
+        assert_eq!(one.without(&set("0-2-120,7-1-3")).to_string(), "0-1-130");
+    }
+
+    proptest! {
+        #[test]
+        fn sets_do_what_sets_do(steps in proptest::collection::vec((1u64..40, any::<bool>()), 0..80), others in proptest::collection::btree_set(1u64..40, 0..30)) {
+            let (mut own, mut model) = (Gtids::default(), BTreeSet::new());
+            for (number, add) in steps {
+                if add {
+                    own.add(&mysql(number));
+                    model.insert(number);
+                } else {
+                    own.remove(&mysql(number));
+                    model.remove(&number);
+                }
+            }
+            let mut other = Gtids::default();
+            others.iter().for_each(|number| other.add(&mysql(*number)));
+            for number in 0..41 {
+                prop_assert_eq!(own.has(&mysql(number)), model.contains(&number));
+            }
+            prop_assert_eq!(own.is_within(&other), model.is_subset(&others));
+            let left: BTreeSet<u64> = model.difference(&others).copied().collect();
+            let without = own.without(&other);
+            for number in 0..41 {
+                prop_assert_eq!(without.has(&mysql(number)), left.contains(&number));
+            }
+            prop_assert_eq!(without.is_empty(), left.is_empty());
+            prop_assert_eq!(Gtids::parse(&own.to_string()), Some(own.clone()));
+            let mut both = own;
+            both.add_all(&other);
+            for number in 0..41 {
+                prop_assert_eq!(both.has(&mysql(number)), model.contains(&number) || others.contains(&number));
+            }
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Memory outlives the stream that it was filled beside: where the log of the server that is there now holds all that memory is made of,
+//! and nothing of its own in between, memory goes on from there.
+//!
+//! It is left as it stands when the connection to the server is lost. If the same server is there again, and was not started anew, its log
+//! is followed from the position where it was left. Else its transactions are compared by their numbers (GTIDs), and the tables by their
+//! definitions; a position means nothing in another server's log.
+
+use std::sync::Arc;
+
+use super::Binlog;
+use super::error::BinlogError;
+use super::history::{self, FIRST_OFFSET};
+use super::obstacles::ServerFacts;
+use super::rows::text;
+use crate::account::{AccountError, Conn};
+use crate::index::{PlaceId, Position};
+use crate::log::events::file_number;
+use crate::log::following::Left;
+use crate::log::gtid::Gtids;
+use crate::log::routes::Route;
+use crate::log::seek::{Seek, Strayed};
+use crate::log::trail::Trail;
+
+/// No log has anything before.
+const FIRST_POSITION: Position = Position {
+    file: 0,
+    offset: FIRST_OFFSET,
+};
+/// So many files are looked at, from the newest on, for the one in which memory's last transaction stands.
+const MOST_FILES: usize = 100;
+
+/// What was left when a stream was lost.
+#[derive(Debug)]
+pub(super) struct Remains {
+    /// Of which server it is.
+    pub(super) server: Arc<ServerFacts>,
+    /// Its log files' name, before the number.
+    pub(super) base: String,
+    /// Memory stands at its position in that server's log: nothing was being sought.
+    pub(super) stands: bool,
+    pub(super) left: Left,
+}
+
+/// How memory goes on.
+#[derive(Debug)]
+pub(super) struct Warm {
+    /// Places that do.
+    pub(super) places: Vec<PlaceId>,
+    /// Where their columns stand.
+    pub(super) routes: Vec<Route>,
+    pub(super) trail: Trail,
+    /// What is in memory already is passed over, up to where the log ended.
+    pub(super) seek: Option<(Seek, Position)>,
+    /// Kept rows are as this server would send them.
+    pub(super) keeps_rows: bool,
+}
+
+/// Where a stream begins.
+#[derive(Debug)]
+pub(super) struct Start {
+    pub(super) file: String,
+    pub(super) base: String,
+    pub(super) position: Position,
+    /// `None`: memory begins anew.
+    pub(super) warm: Option<Warm>,
+}
+
+/// Decides where to begin with the log of this server, which ends at `end`, in `file`.
+pub(super) async fn start(
+    binlog: &Binlog,
+    conn: &mut Conn,
+    server: &ServerFacts,
+    (file, base, end): (String, String, Position),
+) -> Result<Start, BinlogError> {
+    let anew = Start {
+        file,
+        base,
+        position: end,
+        warm: None,
+    };
+    let Some(remains) = binlog.state().remains.take() else {
+        return Ok(anew);
+    };
+    let before = &remains.server;
+    if remains.stands
+        && before.is_same_run(server)
+        && remains.base == anew.base
+        && (FIRST_POSITION..=end).contains(&remains.left.floor)
+    {
+        let Remains { base, left, .. } = remains;
+        return Ok(Start {
+            file: format!("{base}.{:06}", left.floor.file),
+            position: left.floor,
+            warm: Some(Warm {
+                routes: routes_of(&left, &left.places),
+                places: left.places,
+                trail: left.trail.or_new(),
+                seek: None,
+                keeps_rows: true,
+            }),
+            base,
+        });
+    }
+    let sought = match seek(binlog, conn, (before, server), &remains.left).await {
+        Ok(sought) => sought,
+        Err(error) => {
+            // To be tried again with the next connection.
+            binlog.state().remains = Some(remains);
+            return Err(error);
+        }
+    };
+    let left = remains.left;
+    match sought {
+        Ok((file, seek, places)) => {
+            let number = file_number(&file).map_or(0, |(_, number)| number);
+            Ok(Start {
+                file,
+                base: anew.base,
+                position: Position {
+                    file: number,
+                    offset: FIRST_OFFSET,
+                },
+                warm: Some(Warm {
+                    routes: routes_of(&left, &places),
+                    places,
+                    trail: Trail::behind(seek.held().clone()),
+                    seek: Some((seek, end)),
+                    keeps_rows: before.version == server.version,
+                }),
+            })
+        }
+        Err(why) => {
+            binlog.strayed(&why);
+            Ok(anew)
+        }
+    }
+}
+
+fn routes_of(left: &Left, places: &[PlaceId]) -> Vec<Route> {
+    let own = |route: &&Route| places.contains(&route.place);
+    left.routes.routes.iter().filter(own).cloned().collect()
+}
+
+/// The file to begin with, and the places whose tables are the same; or why memory has to be emptied.
+async fn seek(
+    binlog: &Binlog,
+    conn: &mut Conn,
+    (before, server): (&ServerFacts, &ServerFacts),
+    left: &Left,
+) -> Result<Result<(String, Seek, Vec<PlaceId>), String>, BinlogError> {
+    let failed = BinlogError::while_doing("the server's history cannot be read");
+    if left.places.is_empty() {
+        return Ok(Err("no timeline was in it yet".to_owned()));
+    }
+    if !(before.gtids && server.gtids) {
+        return Ok(Err(
+            "the servers' transactions have no global ids (gtid_mode)".to_owned(),
+        ));
+    }
+    let crashed = before.identity == server.identity && !before.is_same_run(server);
+    if crashed && !(before.durable && server.durable) {
+        return Ok(Err(
+            "the server was started anew, and may have lost the end of its log (sync_binlog, innodb_flush_log_at_trx_commit)"
+                .to_owned(),
+        ));
+    }
+    let Some(held) = left.trail.held() else {
+        return Ok(Err(
+            "it is not known which transactions memory is made of".to_owned()
+        ));
+    };
+    let found = match find(conn, &held, server).await {
+        Ok(found) => found,
+        // Files come and go, or may not be looked at.
+        Err(AccountError::Server(error)) => {
+            return Ok(Err(format!(
+                "the server's history cannot be read: {}",
+                String::from_utf8_lossy(&error.message)
+            )));
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    let Some((file, seek)) = found else {
+        return Ok(Err(
+            "the server has transactions of its own among those that memory is made of, or has deleted the log of that time"
+                .to_owned(),
+        ));
+    };
+    let mut places = Vec::new();
+    for place in &left.places {
+        let tables = binlog.show_create_queries(*place);
+        let printed = print(conn, tables).await.map_err(&failed)?;
+        if printed.is_some() && printed == binlog.print_of(*place) {
+            places.push(*place);
+        }
+    }
+    if places.is_empty() {
+        return Ok(Err("the tables are defined otherwise there".to_owned()));
+    }
+    Ok(Ok((file, seek, places)))
+}
+
+async fn find(
+    conn: &mut Conn,
+    held: &Gtids,
+    server: &ServerFacts,
+) -> Result<Option<(String, Seek)>, AccountError> {
+    let rows = conn.rows("SHOW BINARY LOGS").await?;
+    let mut files: Vec<String> = rows.iter().filter_map(|row| text(row, 0)).collect();
+    files.reverse();
+    for file in files.into_iter().take(MOST_FILES) {
+        let Some(list) = history::before(conn, &file).await? else {
+            return Ok(None);
+        };
+        if let Some(seek) = Seek::begin(held, &list, server.group.clone()) {
+            return Ok(Some((file, seek)));
+        }
+    }
+    Ok(None)
+}
+
+/// The tables' definitions, but for what a table counts by; `None` where one is not there.
+pub(super) async fn print(
+    conn: &mut Conn,
+    queries: Vec<String>,
+) -> Result<Option<String>, AccountError> {
+    let mut print = String::new();
+    for query in queries {
+        let rows = match conn.rows(&query).await {
+            Ok(rows) => rows,
+            Err(AccountError::Server(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let created = rows.row(0).and_then(|row| text(row, 1));
+        let Some(created) = created else {
+            return Ok(None);
+        };
+        print.push_str(&without_counter(&created));
+        print.push('\n');
+    }
+    Ok(Some(print))
+}
+
+/// SHOW CREATE TABLE without ` AUTO_INCREMENT=…` in its last line.
+fn without_counter(created: &str) -> String {
+    const COUNTER: &str = " AUTO_INCREMENT=";
+    let last = created.rfind('\n').unwrap_or(0);
+    let (columns, options) = created.split_at(last);
+    let Some((before, behind)) = options.split_once(COUNTER) else {
+        return created.to_owned();
+    };
+    let behind = behind.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    format!("{columns}{before}{behind}")
+}
+
+impl Binlog {
+    /// What asks for the definitions of a place's tables.
+    pub(super) fn show_create_queries(&self, place: PlaceId) -> Vec<String> {
+        if let Some(table) = self.referred_at(place) {
+            return vec![table.show_create_query()];
+        }
+        let places = self.places();
+        let Some(place) = places.get(place.0) else {
+            return Vec::new();
+        };
+        let queries = place.tables.show_create_queries();
+        queries.into_iter().map(|(_, query)| query).collect()
+    }
+
+    /// Memory has to be emptied: says why.
+    fn strayed(&self, why: &str) {
+        tracing::info!("memory is filled anew beside this server: {why}");
+    }
+}
+
+impl From<Strayed> for BinlogError {
+    fn from(why: Strayed) -> BinlogError {
+        BinlogError::Strayed(why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_counter;
+
+    #[test]
+    fn what_a_table_counts_by_is_left_out_of_its_definition() {
+        let create = "CREATE TABLE `t` (\n  `a` int COMMENT ' AUTO_INCREMENT=5'\n) ENGINE=InnoDB AUTO_INCREMENT=17 DEFAULT CHARSET=utf8mb4";
+        assert_eq!(
+            without_counter(create),
+            "CREATE TABLE `t` (\n  `a` int COMMENT ' AUTO_INCREMENT=5'\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4"
+        );
+        let plain = "CREATE TABLE `t` (\n  `a` int\n) ENGINE=InnoDB";
+        assert_eq!(without_counter(plain), plain);
+    }
+}
