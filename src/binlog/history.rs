@@ -12,10 +12,12 @@ use crate::index::Position;
 use crate::log::event::Keep;
 use crate::log::events::begun;
 use crate::log::following::Generation;
-use crate::log::gtid::Gtids;
+use crate::log::gtid::{Gtids, Stamp};
 
 /// A file says in one of its first events which transactions are in the files before it.
 const FIRST_EVENTS: usize = 8;
+/// So many files are read back for the last transaction.
+const MOST_FILES: usize = 4;
 /// Where a file's events begin.
 pub(super) const FIRST_OFFSET: u64 = 4;
 /// Of an event so many bytes are read: a transaction's number stands among them.
@@ -37,22 +39,52 @@ pub(super) async fn before(conn: &mut Conn, file: &str) -> Result<Option<Gtids>,
 pub(super) async fn learn(
     binlog: Arc<Binlog>,
     generation: Generation,
-    file: String,
+    base: String,
     start: Position,
 ) {
-    match read(&binlog, &file, start).await {
-        Ok(Some(base)) => {
-            tracing::debug!("the log held these before the stream: {base}");
-            binlog.state().following.learn_base(generation, base);
+    match read(&binlog, &base, start).await {
+        Ok(Some(held)) => {
+            tracing::debug!("the log held these before the stream: {}", held.0);
+            binlog.state().following.learn_base(generation, held);
         }
-        Ok(None) => tracing::debug!("{file} does not say which transactions came before it"),
+        Ok(None) => tracing::debug!("the log does not say which transactions it holds"),
         Err(error) => tracing::debug!(
             "memory will be filled anew when the server changes: what its log held before cannot be read ({error})"
         ),
     }
 }
 
-async fn read(binlog: &Binlog, file: &str, start: Position) -> Result<Option<Gtids>, BinlogError> {
+/// All transactions up to there, and the last of them: it may stand in an older file.
+async fn read(
+    binlog: &Binlog,
+    base: &str,
+    start: Position,
+) -> Result<Option<(Gtids, Stamp)>, BinlogError> {
+    let mut all: Option<Gtids> = None;
+    let mut end = start;
+    for _ in 0..MOST_FILES {
+        let file = format!("{base}.{:06}", end.file);
+        let Some((held, last)) = scan(binlog, &file, end.offset).await? else {
+            return Ok(None);
+        };
+        let held = all.get_or_insert(held);
+        if let Some(last) = last {
+            return Ok(Some((std::mem::take(held), last)));
+        }
+        end = Position {
+            file: end.file.saturating_sub(1),
+            offset: u64::MAX,
+        };
+    }
+    Ok(None)
+}
+
+/// All transactions up to an offset of a file, or to its end, and the last one that stands in it.
+async fn scan(
+    binlog: &Binlog,
+    file: &str,
+    upto: u64,
+) -> Result<Option<(Gtids, Option<Stamp>)>, BinlogError> {
     let failed = BinlogError::while_doing("the log cannot be read");
     let mut conn = Conn::open(&binlog.account, Purpose::History)
         .await
@@ -71,22 +103,29 @@ async fn read(binlog: &Binlog, file: &str, start: Position) -> Result<Option<Gti
         most: EVENT_BYTES,
     };
     let mut log = conn.follow(&request).await.map_err(&failed)?;
-    let mut at = 0;
-    while at < start.offset {
+    let (mut at, mut last) = (0, None);
+    while at < upto {
         let wants = |_, _: &[u8]| Keep::First(EVENT_BYTES);
         let Some(event) = log.next(wants).await.map_err(&failed)? else {
-            return Ok(None);
+            break;
         };
-        // Offsets are told by 32 bits.
-        if u64::from(event.log_pos) < at || event.is_artificial() {
+        if event.is_artificial() {
             continue;
+        }
+        // Offsets are told by 32 bits. The next file begins at the beginning.
+        if u64::from(event.log_pos) < at {
+            break;
         }
         at = u64::from(event.log_pos);
         match begun(&event) {
-            Some(Some(gtid)) if at < start.offset => held.add(&gtid),
+            Some(Some(stamp)) if at < upto => {
+                held.add(&stamp.gtid);
+                last = Some(stamp);
+            }
             Some(_) => return Ok(None),
             None => {}
         }
     }
-    Ok(Some(held))
+    // A file that is followed by another is read to its end; the log itself has to come as far as was said.
+    Ok((at >= upto || upto == u64::MAX).then_some((held, last)))
 }

@@ -124,7 +124,7 @@ struct State {
     /// It is not known yet where in the log memory stands.
     seeking: bool,
     /// What was left of memory when a stream was lost, until there is another one.
-    remains: Option<Remains>,
+    remains: Option<Arc<Remains>>,
     /// Why the log is not followed, while it is not.
     aside: Option<Aside>,
     /// What is noted of how far behind memory is.
@@ -695,12 +695,12 @@ impl Binlog {
                 None => rows.clear(),
             }
         }
-        state.remains = Some(Remains {
+        state.remains = Some(Arc::new(Remains {
             server,
             base: state.base.clone(),
             stands: !state.seeking,
             left,
-        });
+        }));
         drop(state);
         self.progress.notify_waiters();
     }

@@ -16,7 +16,7 @@ use crate::account::{AccountError, Conn};
 use crate::index::{PlaceId, Position};
 use crate::log::events::file_number;
 use crate::log::following::Left;
-use crate::log::gtid::Gtids;
+use crate::log::gtid::{Gtids, Stamp};
 use crate::log::routes::Route;
 use crate::log::seek::{Seek, Strayed};
 use crate::log::trail::Trail;
@@ -78,38 +78,30 @@ pub(super) async fn start(
         position: end,
         warm: None,
     };
-    let Some(remains) = binlog.state().remains.take() else {
+    // It stays there until the stream has begun: this may be given up.
+    let Some(remains) = binlog.state().remains.clone() else {
         return Ok(anew);
     };
-    let before = &remains.server;
+    let (before, left) = (&remains.server, &remains.left);
     if remains.stands
         && before.is_same_run(server)
         && remains.base == anew.base
-        && (FIRST_POSITION..=end).contains(&remains.left.floor)
+        && (FIRST_POSITION..=end).contains(&left.floor)
     {
-        let Remains { base, left, .. } = remains;
         return Ok(Start {
-            file: format!("{base}.{:06}", left.floor.file),
+            file: format!("{}.{:06}", remains.base, left.floor.file),
+            base: remains.base.clone(),
             position: left.floor,
             warm: Some(Warm {
-                routes: routes_of(&left, &left.places),
-                places: left.places,
-                trail: left.trail.or_new(),
+                routes: routes_of(left, &left.places),
+                places: left.places.clone(),
+                trail: left.trail.clone().or_new(),
                 seek: None,
                 keeps_rows: true,
             }),
-            base,
         });
     }
-    let sought = match seek(binlog, conn, (before, server), &remains.left).await {
-        Ok(sought) => sought,
-        Err(error) => {
-            // To be tried again with the next connection.
-            binlog.state().remains = Some(remains);
-            return Err(error);
-        }
-    };
-    let left = remains.left;
+    let sought = seek(binlog, conn, (before, server), left).await?;
     match sought {
         Ok((file, seek, places)) => {
             let number = file_number(&file).map_or(0, |(_, number)| number);
@@ -121,9 +113,12 @@ pub(super) async fn start(
                     offset: FIRST_OFFSET,
                 },
                 warm: Some(Warm {
-                    routes: routes_of(&left, &places),
+                    routes: routes_of(left, &places),
                     places,
-                    trail: Trail::behind(seek.held().clone()),
+                    trail: {
+                        let (held, last) = seek.held();
+                        Trail::behind(held.clone(), last.clone())
+                    },
                     seek: Some((seek, end)),
                     keeps_rows: before.version == server.version,
                 }),
@@ -169,7 +164,7 @@ async fn seek(
             "it is not known which transactions memory is made of".to_owned()
         ));
     };
-    let found = match find(conn, &held, server).await {
+    let found = match find(conn, (&held.0, &held.1), server).await {
         Ok(found) => found,
         // Files come and go, or may not be looked at.
         Err(AccountError::Server(error)) => {
@@ -202,7 +197,7 @@ async fn seek(
 
 async fn find(
     conn: &mut Conn,
-    held: &Gtids,
+    held: (&Gtids, &Stamp),
     server: &ServerFacts,
 ) -> Result<Option<(String, Seek)>, AccountError> {
     let rows = conn.rows("SHOW BINARY LOGS").await?;

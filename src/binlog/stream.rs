@@ -143,12 +143,12 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
     let mut seek = begins.warm.as_ref().and_then(|warm| warm.seek.clone());
     let is_known = |warm: &Warm| warm.trail.is_known();
     let learns = server.gtids && !begins.warm.as_ref().is_some_and(is_known);
-    let file = begins.file.clone();
+    let base = begins.base.clone();
     let (generation, mut routes, mut version) = begin(binlog, server, begins);
     let fence = tokio::spawn(fence::run(Arc::clone(binlog), generation, start));
     let _stop = Stop(fence);
     let _learning = learns.then(|| {
-        let learning = history::learn(Arc::clone(binlog), generation, file, start);
+        let learning = history::learn(Arc::clone(binlog), generation, base, start);
         Stop(tokio::spawn(learning))
     });
     // What memory has already is told to nobody.
@@ -190,7 +190,7 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
         if events.has_begun() {
             begun = true;
             if let Some((seek, _)) = &mut seek {
-                passes = seek.hears(events.gtid())? == Known::Held;
+                passes = seek.hears(events.stamp())? == Known::Held;
             }
         }
         if events.has_redefined() {
@@ -211,7 +211,7 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
             };
             let end = *end;
             if std::mem::take(&mut begun) && !passes {
-                state.following.ends(end, events.gtid().cloned());
+                state.following.ends(end, events.stamp().cloned());
             }
             match heard {
                 Heard::Transaction(end, changes, edits) => {

@@ -14,7 +14,7 @@ pub use super::packed::SLICE;
 pub const EVENT_BYTES: usize = 65 * 1024 * 1024;
 /// Bytes of a body by which it is decided how much of it is kept: the names of a table stand among them.
 pub const FIRST_BYTES: usize = 600;
-/// An event's own header: its type stands at 4, its server at 5, its length at 9, its end in the log at 13, its flags at 17.
+/// An event's own header: its time stands at 0, its type at 4, its server at 5, its length at 9, its end in the log at 13, its flags at 17.
 pub const HEADER: usize = 19;
 /// Behind an event, where the log has checksums.
 const CHECKSUM: usize = 4;
@@ -38,6 +38,8 @@ pub struct Event {
     pub kind: u8,
     /// Flags of the header.
     pub flags: u16,
+    /// When it was written, in seconds, on the server that it is from.
+    pub written: u32,
     /// The number of the server that it is from.
     pub server: u32,
     /// The lower half of where it ends in the log; 0: not told.
@@ -337,6 +339,7 @@ impl Reader {
         let event = Event {
             kind,
             flags,
+            written: number(0),
             server: number(5),
             log_pos: number(13),
             ..Event::default()

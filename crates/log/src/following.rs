@@ -10,7 +10,7 @@ use headwater_timeline::index::{Change, PlaceId, Position};
 
 use super::edits::{Edited, Edits, Row, Tick};
 use super::evidence::Table;
-use super::gtid::{Gtid, Gtids};
+use super::gtid::{Gtids, Stamp};
 use super::queue::{Cut, Question, Queue, Transaction};
 use super::recent::Recent;
 use super::routes::{Route, Routes};
@@ -275,9 +275,9 @@ impl Following {
     }
 
     /// It is known now what the log held before this stream.
-    pub fn learn_base(&mut self, generation: Generation, base: Gtids) {
+    pub fn learn_base(&mut self, generation: Generation, (base, last): (Gtids, Stamp)) {
         if self.is_current(generation) {
-            self.trail.learn_base(base);
+            self.trail.learn_base(base, last);
         }
     }
 
@@ -337,9 +337,9 @@ impl Following {
     }
 
     /// A transaction of that number ends here, as [`Self::push`] or [`Self::pass`] will tell next.
-    pub fn ends(&mut self, end: Position, gtid: Option<Gtid>) {
+    pub fn ends(&mut self, end: Position, stamp: Option<Stamp>) {
         self.trail.applied_to(self.queue.floor());
-        self.trail.note(end, gtid, self.edited.received());
+        self.trail.note(end, stamp, self.edited.received());
     }
 
     /// The stream has told of a transaction, which changed these rows among others.

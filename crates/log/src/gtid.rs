@@ -29,6 +29,15 @@ pub struct Gtid {
     pub number: u64,
 }
 
+/// A transaction, and when it was committed on the server that numbered it: where a log was begun anew, numbers are given again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Its number.
+    pub gtid: Gtid,
+    /// Microseconds (MySQL) or seconds (MariaDB) since 1970.
+    pub at: u64,
+}
+
 /// A set of them. Ranges of each source are ascending, do not touch, and name their first and last number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gtids {

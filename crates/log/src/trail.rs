@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use headwater_timeline::index::Position;
 
 use super::edits::Tick;
-use super::gtid::{Gtid, Gtids};
+use super::gtid::{Gtids, Stamp};
 
 /// Transactions that were received and are not applied, of which that is remembered. With more of them it is not known any more what
 /// memory is made of.
@@ -18,6 +18,8 @@ pub struct Trail {
     base: Option<Gtids>,
     /// What was applied of the stream.
     applied: Gtids,
+    /// The last one of all.
+    last: Option<Stamp>,
     /// What was received behind that.
     received: VecDeque<Received>,
     /// A transaction had no number.
@@ -27,29 +29,31 @@ pub struct Trail {
 #[derive(Clone, Debug)]
 struct Received {
     end: Position,
-    gtid: Option<Gtid>,
+    stamp: Option<Stamp>,
     /// So many changes of rows were received before it.
     edits: Tick,
 }
 
 impl Trail {
-    /// Behind these.
+    /// Behind these, and this one as the last.
     #[must_use]
-    pub fn behind(base: Gtids) -> Trail {
+    pub fn behind(base: Gtids, last: Stamp) -> Trail {
         Trail {
             base: Some(base),
+            last: Some(last),
             ..Trail::default()
         }
     }
 
-    /// It is known now what the log held before the stream.
-    pub fn learn_base(&mut self, base: Gtids) {
+    /// It is known now what the log held before the stream, and which of it was the last.
+    pub fn learn_base(&mut self, base: Gtids, last: Stamp) {
         self.base = Some(base);
+        self.last.get_or_insert(last);
     }
 
     /// A transaction was received that ends here, before which so many changes of rows had been.
-    pub fn note(&mut self, end: Position, gtid: Option<Gtid>, edits: Tick) {
-        self.received.push_back(Received { end, gtid, edits });
+    pub fn note(&mut self, end: Position, stamp: Option<Stamp>, edits: Tick) {
+        self.received.push_back(Received { end, stamp, edits });
         if self.received.len() > MOST_RECEIVED {
             self.broken = true;
             self.received.clear();
@@ -59,10 +63,11 @@ impl Trail {
     /// Up to here all is applied.
     pub fn applied_to(&mut self, floor: Position) {
         while let Some(next) = self.received.pop_front_if(|next| next.end <= floor) {
-            match &next.gtid {
-                Some(gtid) => self.applied.add(gtid),
+            match &next.stamp {
+                Some(stamp) => self.applied.add(&stamp.gtid),
                 None => self.broken = true,
             }
+            self.last = next.stamp.or(self.last.take());
         }
     }
 
@@ -89,12 +94,12 @@ impl Trail {
         self.base.is_some() && !self.broken
     }
 
-    /// All that memory is made of; `None` where that is not known.
+    /// All that memory is made of, and the last of it; `None` where that is not known.
     #[must_use]
-    pub fn held(&self) -> Option<Gtids> {
+    pub fn held(&self) -> Option<(Gtids, Stamp)> {
         let mut held = self.base.clone().filter(|_| !self.broken)?;
         held.add_all(&self.applied);
-        Some(held)
+        Some((held, self.last.clone()?))
     }
 }
 
@@ -102,36 +107,46 @@ impl Trail {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::gtid::Source;
+    use crate::gtid::{Gtid, Source};
 
-    fn gtid(number: u64) -> Option<Gtid> {
+    fn stamp(number: u64) -> Option<Stamp> {
         let source = Source::Domain {
             domain: 0,
             server: 1,
         };
-        Some(Gtid { source, number })
+        let gtid = Gtid { source, number };
+        Some(Stamp {
+            gtid,
+            at: number * 10,
+        })
     }
 
     fn at(offset: u64) -> Position {
         Position { file: 1, offset }
     }
 
+    fn held(trail: &Trail) -> (String, u64) {
+        let (held, last) = trail.held().unwrap();
+        (held.to_string(), last.at)
+    }
+
     #[test]
     fn what_is_applied_is_held_and_what_was_received_behind_it_is_not() {
         let mut trail = Trail::default();
-        trail.note(at(10), gtid(6), 0);
-        trail.note(at(20), gtid(7), 3);
-        trail.note(at(30), gtid(8), 5);
+        trail.note(at(10), stamp(6), 0);
+        trail.note(at(20), stamp(7), 3);
+        trail.note(at(30), stamp(8), 5);
         trail.applied_to(at(10));
         assert_eq!(trail.held(), None, "it is not known what came before");
-        trail.learn_base(Gtids::parse("0-1-5").unwrap());
-        assert_eq!(trail.held().unwrap().to_string(), "0-1-6");
+        let base = Gtids::parse("0-1-5").unwrap();
+        trail.learn_base(base, stamp(5).unwrap());
+        assert_eq!(held(&trail), ("0-1-6".to_owned(), 60));
         trail.applied_to(at(25));
-        assert_eq!(trail.held().unwrap().to_string(), "0-1-7");
+        assert_eq!(held(&trail), ("0-1-7".to_owned(), 70));
         assert_eq!(trail.forget_received(), Some(5));
         assert_eq!(trail.forget_received(), None);
         trail.applied_to(at(40));
-        assert_eq!(trail.held().unwrap().to_string(), "0-1-7");
+        assert_eq!(held(&trail), ("0-1-7".to_owned(), 70));
         trail.note(at(50), None, 5);
         assert!(trail.held().is_some());
         trail.applied_to(at(50));

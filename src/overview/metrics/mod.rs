@@ -15,10 +15,10 @@ pub use self::names::{ALL, Kind, Measure, Metric};
 use self::names::{
     BEGUN, BINLOG, BUILD, CALL_SECONDS, CALLS_TOTAL, CHANGES, COMPARED, CONTRADICTIONS, CPU,
     EVICTED, FILES, FILES_LIMIT, INDEX, INDEX_ENTRIES, INDEX_LIMIT, LAG, LOG_MESSAGES,
-    LOG_SUPPRESSED, LOGIN_ERRORS, LOGINS_CUT, PROOF_SECONDS, REDONE, RELAYED_BYTES, RESIDENT, ROWS,
-    ROWS_EVICTED, ROWS_LIMIT, ROWS_MESSAGES, SESSIONS, SESSIONS_LIMIT, SESSIONS_OPENED,
-    SESSIONS_STATE, SILENT, STALLED, STATEMENT_SECONDS, STATEMENTS_TOTAL, TABLES, TAILS_RETRIED,
-    TAILS_TOTAL, THREADS, UNREADABLE, UP, VIRTUAL, WAITING,
+    LOG_SUPPRESSED, LOGIN_ERRORS, LOGINS_CUT, PROOF_SECONDS, REDONE, RELAYED_BYTES, RESIDENT,
+    RESUMED, ROWS, ROWS_EVICTED, ROWS_LIMIT, ROWS_MESSAGES, SESSIONS, SESSIONS_LIMIT,
+    SESSIONS_OPENED, SESSIONS_STATE, SILENT, STALLED, STATEMENT_SECONDS, STATEMENTS_TOTAL, TABLES,
+    TAILS_RETRIED, TAILS_TOTAL, THREADS, UNREADABLE, UP, VIRTUAL, WAITING,
 };
 use super::process::Process;
 use crate::binlog::REASONS;
@@ -224,6 +224,7 @@ impl Page {
         self.one(CHANGES, lag.map(|lag| lag.changes as u64));
         self.fraction(SILENT, lag.map(|lag| lag.silent.as_secs_f64()));
         self.one(UNREADABLE, binlog.map(|binlog| binlog.unreadable()));
+        self.one(RESUMED, binlog.map(|binlog| binlog.resumed()));
         self.one(CONTRADICTIONS, binlog.map(|binlog| binlog.contradictions()));
         let sizes = binlog.map(|binlog| (binlog.timelines(), binlog.sizes()));
         self.one(INDEX, sizes.map(|(_, [bytes, ..])| bytes as u64));

@@ -186,6 +186,12 @@ pub(super) const UNREADABLE: Metric = metric(
     &[],
     "Statements of the server's log that could not be read for certain, or stand in place of row changes. Each emptied memory",
 );
+pub(super) const RESUMED: Metric = metric(
+    "headwater_memory_resumed",
+    Counter,
+    &[],
+    "Times memory went on where the connection to the server was lost, or with another server, in place of being filled anew",
+);
 pub(super) const CONTRADICTIONS: Metric = metric(
     "headwater_memory_contradictions",
     Counter,
@@ -346,7 +352,7 @@ pub(super) const BEGUN: Metric = measured(
 );
 
 /// Every metric, in the order in which they are told.
-pub const ALL: [Metric; 44] = [
+pub const ALL: [Metric; 45] = [
     BUILD,
     CALLS_TOTAL,
     CALL_SECONDS,
@@ -363,6 +369,7 @@ pub const ALL: [Metric; 44] = [
     CHANGES,
     SILENT,
     UNREADABLE,
+    RESUMED,
     CONTRADICTIONS,
     INDEX,
     INDEX_LIMIT,

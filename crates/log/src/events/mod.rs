@@ -26,7 +26,7 @@ use super::edits::Edits;
 use super::routes::Routes;
 use super::statement::{Statement, Text};
 use crate::event::{EVENT_BYTES, Event, Keep};
-use crate::gtid::{Gtid, Source};
+use crate::gtid::{Gtid, Source, Stamp};
 use headwater_timeline::index::{Change, PlaceId, Position};
 use headwater_wire::cursor::{self, Cursor};
 
@@ -139,7 +139,7 @@ pub struct Events {
     edits: Option<Edits>,
     prepared: Prepared,
     /// The number of the transaction that was begun last, where it has one.
-    gtid: Option<Gtid>,
+    stamp: Option<Stamp>,
     /// It has not been told that it was begun.
     begins: bool,
     /// Since this was asked last, a statement has changed rights, views or stored programs.
@@ -171,7 +171,7 @@ impl Events {
             changes: Vec::new(),
             edits: None,
             prepared: Prepared::default(),
-            gtid: None,
+            stamp: None,
             begins: false,
             redefined: false,
             most,
@@ -185,15 +185,15 @@ impl Events {
         std::mem::take(&mut self.redefined)
     }
 
-    /// True once for each transaction that was begun: its number is [`Self::gtid`].
+    /// True once for each transaction that was begun: its number is in [`Self::stamp`].
     pub fn has_begun(&mut self) -> bool {
         std::mem::take(&mut self.begins)
     }
 
     /// The number of the transaction that was begun last, or has just ended; `None` where it has none, or one with a tag.
     #[must_use]
-    pub fn gtid(&self) -> Option<&Gtid> {
-        self.gtid.as_ref()
+    pub fn stamp(&self) -> Option<&Stamp> {
+        self.stamp.as_ref()
     }
 
     /// The same where edits of rows are noted, or not.
@@ -265,7 +265,7 @@ impl Events {
                 if self.unpacking {
                     return Err(unfinished());
                 }
-                self.gtid = begun(event).flatten();
+                self.stamp = begun(event).flatten();
                 self.begins = true;
                 self.begin()
             }
@@ -313,7 +313,7 @@ impl Events {
                 body.take(8 + 4)?;
                 let flags = body.u8()?;
                 let heard = self.begin()?;
-                self.gtid = Some(mariadb_gtid(event)?);
+                self.stamp = Some(mariadb_stamp(event)?);
                 self.begins = true;
                 self.begun = flags & STANDALONE == 0;
                 Ok(heard)
@@ -546,33 +546,55 @@ fn malformed(what: &str) -> Lost {
 
 /// Whether a transaction begins with this event, of which the first 64 bytes are there; its number, where it has one without a tag.
 #[must_use]
-pub fn begun(event: &Event) -> Option<Option<Gtid>> {
+pub fn begun(event: &Event) -> Option<Option<Stamp>> {
     if event.kind == MARIADB_GTID {
-        return Some(mariadb_gtid(event).ok());
+        return Some(mariadb_stamp(event).ok());
     }
     match EventType::try_from(event.kind) {
-        Ok(EventType::GTID_EVENT) => Some(gtid(&event.body).ok()),
+        Ok(EventType::GTID_EVENT) => Some(stamp(&event.body).ok()),
         Ok(EventType::ANONYMOUS_GTID_EVENT | EventType::GTID_TAGGED_LOG_EVENT) => Some(None),
         _ => None,
     }
 }
 
-fn mariadb_gtid(event: &Event) -> Result<Gtid, Lost> {
+fn mariadb_stamp(event: &Event) -> Result<Stamp, Lost> {
     let mut body = Cursor::new(&event.body);
     let (number, domain) = (body.u64()?, body.u32()?);
     let server = event.server;
     let source = Source::Domain { domain, server };
-    Ok(Gtid { source, number })
+    Ok(Stamp {
+        gtid: Gtid { source, number },
+        at: event.written.into(),
+    })
 }
 
-/// The number of a transaction of MySQL's without a tag.
-fn gtid(body: &[u8]) -> Result<Gtid, Lost> {
+/// The number of a transaction of MySQL's without a tag. Its times are there since MySQL 8.0.1: that of the commit on this server, and,
+/// where the highest bit of its seven bytes says so, that of the commit on the first server behind it.
+fn stamp(body: &[u8]) -> Result<Stamp, Lost> {
+    const ORIGINAL: u64 = 1 << 55;
     let mut body = Cursor::new(body);
     let _flags = body.u8()?;
     let uuid = body.take(16)?.first_chunk().copied().unwrap_or_default();
     let source = Source::Uuid(uuid, String::new());
     let number = body.u64()?;
-    Ok(Gtid { source, number })
+    // A type, and two numbers of the order of commits.
+    body.take(1 + 8 + 8)?;
+    let immediate = seven(&mut body)?;
+    let at = match immediate & ORIGINAL {
+        0 => immediate,
+        _ => seven(&mut body)?,
+    };
+    Ok(Stamp {
+        gtid: Gtid { source, number },
+        at,
+    })
+}
+
+fn seven(body: &mut Cursor<'_>) -> Result<u64, Lost> {
+    let mut bytes = [0; 8];
+    let (low, _) = bytes.split_at_mut(7);
+    low.copy_from_slice(body.take(7)?);
+    Ok(u64::from_le_bytes(bytes))
 }
 
 fn unfinished() -> Lost {
