@@ -14,6 +14,7 @@ mod admin;
 mod bench_relay;
 mod book;
 mod check;
+mod clusters;
 mod compression;
 mod corpus;
 mod data;

@@ -12,6 +12,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("timeline", &["sql"]),
     ("rows", &["timeline", "wire"]),
     ("feed", &["rows", "sql", "timeline"]),
+    ("cluster", &["timeline"]),
     ("log", &["sql", "timeline", "wire"]),
     ("statement", &["sql", "timeline", "wire"]),
     ("lookup", &["sql", "statement", "timeline", "wire"]),
@@ -65,6 +66,9 @@ const RINGS: &[(&str, u8)] = &[
     ("log", 0),
     ("logging", 1),
     ("shadow", 1),
+    ("cluster", 0),
+    ("reach", 1),
+    ("upstreams", 1),
 ];
 
 /// What a ring without sockets and clocks has no use for.

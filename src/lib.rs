@@ -12,6 +12,7 @@
 //! | [`backend`] | one server connection | 1 |
 //! | [`account`] | connections of the service account: questions, and the server's log | 1 |
 //! | [`binlog`] | keeps the index as the server is: follows its log, loads what is missing, proves freshness | 1 |
+//! | [`upstreams`] | the servers, and which of several is the primary | 1 |
 //! | [`shadow`] | has the real procedure run beside a share of the calls, and compares | 1 |
 //! | [`catalogue`] | definitions and the verdicts on them, shared by all sessions | 1 |
 //! | [`feeds`] | feeds, whether each can be served, and the templates of their statements | 1 |
@@ -56,9 +57,11 @@ pub mod shards;
 pub mod sockets;
 pub mod systemd;
 pub mod tls;
+pub mod upstreams;
 pub mod verify;
 pub mod version;
 
+pub use headwater_cluster as cluster;
 pub use headwater_feed as feed;
 pub use headwater_log as log;
 pub use headwater_lookup as source;

@@ -15,13 +15,14 @@ use crate::kit::servers::{on_each_quiet_server, on_each_server};
 const PAGE: &str = include_str!("../../docs/admin-api.md");
 const SHOW: &str = include_str!("../../docs/show.md");
 /// Those that `SHOW HEADWATER` shows as well.
-const TABLES: [&str; 6] = [
+const TABLES: [&str; 7] = [
     "status",
     "feeds",
     "statements",
     "sessions",
     "memory",
     "settings",
+    "upstreams",
 ];
 
 #[test]

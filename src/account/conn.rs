@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Account;
 use super::error::AccountError;
 use super::login::{self, Dialogue, Login, Turn};
 use super::seats::{Purpose, Seat};
+use super::target::{Aim, Moved};
+use super::{Account, Server};
 use crate::backend::{Backend, Batch};
 use crate::wire::capability::Capabilities;
 use crate::wire::command::Command;
@@ -37,6 +38,8 @@ pub struct Conn {
     load_bytes: usize,
     /// A question was not answered to its end.
     asked: bool,
+    /// The server is not followed any more.
+    moved: Moved,
 }
 
 impl Drop for Conn {
@@ -74,24 +77,29 @@ impl Conn {
     /// # Errors
     /// When the server cannot be reached, does not let the account in, or has all connections that there are for this purpose.
     pub async fn open(account: &Account, purpose: Purpose) -> Result<Conn, AccountError> {
-        let seat = account.seats.take(purpose)?;
-        let opened = tokio::time::timeout(PATIENCE, Self::log_in(account, seat)).await;
+        let aim = account.target.aim_within(PATIENCE).await;
+        let aim = aim.ok_or(AccountError::NoPrimary)?;
+        let seat = aim.server.seats.take(purpose)?;
+        let moved = aim.moved.clone();
+        let opened = tokio::time::timeout(PATIENCE, Self::log_in(account, aim, seat));
         let timed_out = |_| std::io::Error::from(std::io::ErrorKind::TimedOut);
-        let opened = opened.map_err(timed_out)?;
+        let opened = while_followed(&moved, opened).await?.map_err(timed_out)?;
         account.told.note(&opened);
         opened
     }
 
-    async fn log_in(account: &Account, seat: Seat) -> Result<Conn, AccountError> {
-        let backend = Backend::dial(&account.upstream, PATIENCE).await?;
+    async fn log_in(account: &Account, aim: Aim, seat: Seat) -> Result<Conn, AccountError> {
+        let Aim { server, moved, .. } = aim;
+        let backend = Backend::dial(server.address(), PATIENCE).await?;
         let mut conn = Conn {
             backend: Some(backend),
             capabilities: Capabilities::NONE,
             load_bytes: account.load_bytes,
             seat: Some(seat),
             asked: true,
+            moved,
         };
-        conn.capabilities = introduce(conn.backend()?, account).await?;
+        conn.capabilities = introduce(conn.backend()?, account, &server).await?;
         for answer in conn.ask(&account.session).await? {
             done(answer)?;
         }
@@ -103,10 +111,26 @@ impl Conn {
         self.backend.as_mut().ok_or(AccountError::Unexpected)
     }
 
-    /// True if the server has not ended the connection while it was idle: it has said nothing then.
+    /// True if the server has not ended the connection while it was idle: it has said nothing then; and if it is the one still that is
+    /// followed.
     pub fn is_open(&mut self) -> bool {
+        if self.moved.is_so() {
+            return false;
+        }
         let said = self.backend().map(|backend| backend.link.read(&mut [0]));
         matches!(said, Ok(Err(error)) if error.kind() == std::io::ErrorKind::WouldBlock)
+    }
+
+    /// Waits until the server has ended the connection, or has said something unasked.
+    pub async fn ended(&mut self) {
+        while self.is_open() {
+            let Ok(backend) = self.backend() else {
+                return;
+            };
+            if backend.link.readable().await.is_err() {
+                return;
+            }
+        }
     }
 
     /// Hands the connection on to who listens to it for good; it ends when that does.
@@ -140,7 +164,9 @@ impl Conn {
         }
         let capabilities = self.capabilities;
         self.asked = true;
-        let answers = self.backend()?.ask(&batch, capabilities, limits).await?;
+        let moved = self.moved.clone();
+        let answers = self.backend()?.ask(&batch, capabilities, limits);
+        let answers = while_followed(&moved, answers).await??;
         self.asked = false;
         Ok(answers)
     }
@@ -192,7 +218,11 @@ impl Conn {
 }
 
 /// Says who it is, and returns what both sides will use.
-async fn introduce(backend: &mut Backend, account: &Account) -> Result<Capabilities, AccountError> {
+async fn introduce(
+    backend: &mut Backend,
+    account: &Account,
+    server: &Server,
+) -> Result<Capabilities, AccountError> {
     let (mut seq, packet) = read_packet(backend).await?;
     if let Ok(refused) = ErrPacket::parse(&packet) {
         return Err(AccountError::Server(refused));
@@ -205,7 +235,8 @@ async fn introduce(backend: &mut Backend, account: &Account) -> Result<Capabilit
         database: account.database.as_deref(),
     };
     let (mut response, capabilities) = login::response(&greeting, &who);
-    if let Some(tls) = &account.tls {
+    let tls = server.tls();
+    if let Some(tls) = tls {
         if !greeting.capabilities.contains(Capabilities::SSL) {
             return Err(AccountError::NoTls);
         }
@@ -217,7 +248,7 @@ async fn introduce(backend: &mut Backend, account: &Account) -> Result<Capabilit
         link.connect_tls(config, tls.name.clone()).await?;
     }
     say(backend, seq, &response).await?;
-    let secure = account.tls.is_some() || backend.link.is_local();
+    let secure = tls.is_some() || backend.link.is_local();
     let mut dialogue = Dialogue::new(&greeting, &password, secure);
     loop {
         let (seq, packet) = read_packet(backend).await?;
@@ -229,6 +260,21 @@ async fn introduce(backend: &mut Backend, account: &Account) -> Result<Capabilit
                 say(backend, seq, &answer).await?;
             }
         }
+    }
+}
+
+/// What comes of this, unless another server is followed before: nobody waits for one that may be gone.
+async fn while_followed<T>(
+    moved: &Moved,
+    work: impl Future<Output = T>,
+) -> Result<T, AccountError> {
+    if !moved.is_possible() {
+        return Ok(work.await);
+    }
+    tokio::select! {
+        biased;
+        () = moved.wait() => Err(AccountError::Moved),
+        done = work => Ok(done),
     }
 }
 

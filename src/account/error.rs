@@ -21,6 +21,12 @@ pub enum AccountError {
         "the server has not answered an earlier question yet ({0}): somebody's lock may be in its way (SHOW PROCESSLIST)"
     )]
     Waiting(&'static str),
+    /// Of several servers none is followed.
+    #[error("none of the servers in upstream takes writes now")]
+    NoPrimary,
+    /// The server that was asked is not followed any more.
+    #[error("another server is the primary now")]
+    Moved,
     /// The server refused; or its answer came whole and is of no use.
     #[error("{0}")]
     Server(ErrPacket),

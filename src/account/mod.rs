@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `login` | what is said to be let in |
 //! | `conn` | a connection, questions and answers |
+//! | `target` | which server they are made to |
 //! | `seats` | how many connections there are at most, and what for |
 //! | `log` | a connection that is sent the log |
 //! | `told` | what the log was told of a login that is refused |
@@ -18,6 +19,7 @@ pub mod error;
 pub mod log;
 pub mod login;
 mod seats;
+mod target;
 mod told;
 
 use std::fmt;
@@ -26,8 +28,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub use conn::Conn;
 pub use error::AccountError;
 pub use seats::{MOST_CONNECTIONS, Purpose};
-
-use self::seats::Seats;
+pub use target::{Aim, Followed, Moved, Server, Target};
 
 use crate::link::is_path;
 use crate::tls::Connector;
@@ -38,22 +39,20 @@ const LOAD_BYTES: usize = 64 << 20;
 /// Who connects to which server, and what is said first.
 #[derive(Clone)]
 pub struct Account {
-    upstream: String,
+    target: Target,
     user: String,
     /// The same for all that were made of one account.
     password: Arc<RwLock<String>>,
     database: Option<String>,
-    tls: Option<Connector>,
     session: Vec<String>,
     /// The longest answer to a load that is read, in bytes.
     load_bytes: usize,
     told: told::Told,
-    seats: Seats,
 }
 
 impl fmt::Debug for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Account({:?} at {})", self.user, self.upstream)
+        write!(f, "Account({:?} at {})", self.user, self.target.shown())
     }
 }
 
@@ -61,17 +60,20 @@ impl Account {
     /// An account on a server (`HOST:PORT`, or the path of its socket). There is TLS where the settings leave no choice.
     #[must_use]
     pub fn new(upstream: &str, user: &str, password: &str, connector: &Connector) -> Account {
-        let tls = connector.mode.is_required() && !is_path(upstream);
+        Account::toward(Target::one(upstream, connector), user, password)
+    }
+
+    /// An account on the server that is followed.
+    #[must_use]
+    pub fn toward(target: Target, user: &str, password: &str) -> Account {
         Account {
-            upstream: upstream.to_owned(),
+            target,
             user: user.to_owned(),
             password: Arc::new(RwLock::new(password.to_owned())),
             database: None,
-            tls: tls.then(|| connector.clone()),
             session: Vec::new(),
             load_bytes: LOAD_BYTES,
             told: told::Told::default(),
-            seats: Seats::default(),
         }
     }
 
@@ -91,6 +93,21 @@ impl Account {
     pub fn set_password(&self, password: &str) {
         let own = self.password.write();
         password.clone_into(&mut own.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// The same on the servers of another target.
+    #[must_use]
+    pub fn at(&self, target: Target) -> Account {
+        Account {
+            target,
+            ..self.clone()
+        }
+    }
+
+    /// Where it connects to.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.target
     }
 
     /// The same, which reads no longer answers to loads than this.

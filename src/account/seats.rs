@@ -30,11 +30,14 @@ pub enum Purpose {
     Trials,
     /// What the log held before the stream.
     History,
+    /// What the server is, where there are several.
+    Roles,
 }
 
 /// Connections of each purpose, in the order of [`Purpose`].
-const SEATS: [usize; 9] = [1, 1, 8, 1, 2, 1, 1, 1, 1];
-/// All of them: the service account never has more.
+const SEATS: [usize; 10] = [1, 1, 8, 1, 2, 1, 1, 1, 1, 2];
+/// All of them on a server that is the only one: the service account never has more. Of several each has up to two more, for its role:
+/// the second one is for the time in which the first hangs.
 pub const MOST_CONNECTIONS: usize = {
     let [
         definitions,
@@ -46,6 +49,7 @@ pub const MOST_CONNECTIONS: usize = {
         comparisons,
         trials,
         history,
+        _roles,
     ] = SEATS;
     definitions + log + proofs + settings + loads + transactions + comparisons + trials + history
 };
@@ -85,6 +89,7 @@ impl Purpose {
             Purpose::Comparisons => "comparisons",
             Purpose::Trials => "a reader that is tried",
             Purpose::History => "what the log held before",
+            Purpose::Roles => "what the server is",
         }
     }
 }

@@ -49,8 +49,13 @@ impl Reachable {
             return fault.clone();
         }
         let limit = GREETS.min(Duration::from_millis(seen.shared().limits.connect_ms));
-        let greeted = greet(&seen.upstream, limit).await;
-        let fault = greeted.err().map(|error| error.to_string());
+        let fault = match seen.upstreams.target().aim() {
+            Some(aim) => {
+                let greeted = greet(aim.server.address(), limit).await;
+                greeted.err().map(|error| error.to_string())
+            }
+            None => Some("none of them is the primary".to_owned()),
+        };
         *last = Some((Instant::now(), fault.clone()));
         fault
     }
@@ -78,7 +83,10 @@ pub(super) async fn ready(state: &State) -> Health {
         None => Health::Well("ready"),
         Some(error) => Health::not(
             "server_away",
-            format!("the server at {} does not answer: {error}", seen.upstream),
+            format!(
+                "the server at {} does not answer: {error}",
+                seen.upstreams.shown()
+            ),
         ),
     }
 }

@@ -56,7 +56,7 @@ pub(super) async fn lamp(state: &State) -> Lamp {
         cure,
         ready: matches!(ready, Health::Well(_)),
         version: version::NUMBER,
-        upstream: seen.upstream.clone(),
+        upstream: seen.upstreams.shown().to_owned(),
         seconds: seen.shared().begun.elapsed().as_secs(),
     }
 }

@@ -42,6 +42,7 @@ pub use self::section::{AdminSection, DEFAULT};
 use crate::server::Reloads;
 use crate::session::current::Current;
 use crate::session::shared::Shared;
+use crate::upstreams::Upstreams;
 
 /// The port, opened.
 #[derive(Debug)]
@@ -56,8 +57,8 @@ pub(crate) struct Seen {
     pub(crate) current: Arc<Current>,
     /// Reads settings again.
     pub(crate) reloads: Arc<Reloads>,
-    /// Where the server is.
-    pub(crate) upstream: String,
+    /// Where the servers are.
+    pub(crate) upstreams: Arc<Upstreams>,
     /// True once no more clients are taken.
     pub(crate) draining: watch::Receiver<bool>,
     /// Where proofs are made.

@@ -21,7 +21,7 @@ use crate::session::own::Overview;
 use crate::statement::OwnTable;
 
 /// The paths, and what each says.
-pub(super) const PATHS: [(&str, &str); 18] = [
+pub(super) const PATHS: [(&str, &str); 19] = [
     ("/", "the page"),
     ("/live", "200 while the process runs"),
     (
@@ -54,6 +54,10 @@ pub(super) const PATHS: [(&str, &str); 18] = [
     ("/api/sessions", "who is connected, and what they are doing"),
     ("/api/memory", "what takes memory, and what limits it"),
     ("/api/settings", "settings by their names, without secrets"),
+    (
+        "/api/upstreams",
+        "the servers, and which one is the primary",
+    ),
     (
         RELOAD,
         "POST: settings and certificates are read again, as headwater reload has it",

@@ -35,6 +35,9 @@ pub(super) enum BinlogError {
     /// The operator wants memory to be filled anew.
     #[error("memory is to be filled anew")]
     Asked,
+    /// Another server is the primary, and its log is followed from now on.
+    #[error("another server is the primary now: its log is followed")]
+    Moved,
     /// As by RESET MASTER: a stream can go on in the file that is not the log any more.
     #[error("the server's log ends before what it has told already: it was begun anew")]
     Reset,
@@ -53,7 +56,7 @@ pub(super) enum BinlogError {
 }
 
 /// Every name of a reason for which memory stands aside, and what it means.
-pub const REASONS: [(&str, &str); 18] = [
+pub const REASONS: [(&str, &str); 19] = [
     (
         "starting",
         "Headwater has begun just now, or has not reached the server yet",
@@ -111,6 +114,10 @@ pub const REASONS: [(&str, &str); 18] = [
     ),
     ("ended", "the server ended the stream of its log"),
     ("other_server", "the address leads to several servers"),
+    (
+        "moved",
+        "another of the servers in `upstream` became the primary a moment ago",
+    ),
 ];
 
 impl BinlogError {
@@ -142,6 +149,7 @@ impl BinlogError {
             BinlogError::Strayed(_) => "history",
             BinlogError::Ended => "ended",
             BinlogError::OtherServer { .. } => "other_server",
+            BinlogError::Moved => "moved",
         }
     }
 
@@ -157,7 +165,10 @@ impl BinlogError {
     pub(super) fn leaves_memory(&self) -> bool {
         match self {
             BinlogError::Server { source, .. } => source.code() != Some(NO_SUCH_LOG),
-            BinlogError::Silent(_) | BinlogError::Ended | BinlogError::OtherServer { .. } => true,
+            BinlogError::Silent(_)
+            | BinlogError::Ended
+            | BinlogError::Moved
+            | BinlogError::OtherServer { .. } => true,
             _ => false,
         }
     }

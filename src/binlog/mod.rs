@@ -83,6 +83,8 @@ pub struct Binlog {
     referred: RwLock<Vec<Arc<Referred>>>,
     /// Something was received, released or lost.
     progress: Notify,
+    /// Another server is to be followed.
+    moved: Notify,
     /// A statement in the log, or before it, may have changed a definition.
     pub changed: Notify,
     /// Tables to listen to were added.
@@ -200,6 +202,7 @@ impl Binlog {
             places: RwLock::default(),
             referred: RwLock::default(),
             progress: Notify::new(),
+            moved: Notify::new(),
             changed: Notify::new(),
             rerouted: Notify::new(),
             unreadable: AtomicU64::new(0),
@@ -508,6 +511,12 @@ impl Binlog {
         self.step_aside();
         self.state().anew = Some(BinlogError::Asked);
         self.routes_changed();
+    }
+
+    /// Another server is the primary: nothing is answered from memory, the stream ends at once, and begins on that one without a wait.
+    pub fn server_moved(&self) {
+        self.leave();
+        self.moved.notify_one();
     }
 
     /// Has the stream begin anew.

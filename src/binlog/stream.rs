@@ -36,7 +36,11 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
     let mut wait = FIRST_WAIT;
     loop {
         let begun = Instant::now();
-        let Err(error) = follow(&binlog, &mut news).await;
+        let Err(error) = tokio::select! {
+            biased;
+            () = binlog.moved.notified() => Err(BinlogError::Moved),
+            error = follow(&binlog, &mut news) => error,
+        };
         match error.leaves_memory() {
             true => binlog.leave(),
             false => binlog.step_aside(),
@@ -46,7 +50,10 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
             text: error.to_string(),
             cure: error.cure(binlog.account.user()),
         });
-        if matches!(error, BinlogError::Late | BinlogError::Asked) {
+        if matches!(
+            error,
+            BinlogError::Late | BinlogError::Asked | BinlogError::Moved
+        ) {
             continue;
         }
         if let BinlogError::Strayed(why) = &error {
@@ -67,7 +74,10 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
         } else {
             (wait * 2).min(LAST_WAIT)
         };
-        tokio::time::sleep(wait).await;
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = binlog.moved.notified() => wait = FIRST_WAIT,
+        }
     }
 }
 

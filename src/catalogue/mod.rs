@@ -275,6 +275,15 @@ impl Catalogue {
         self.seen.epoch.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// Makes every check due, and forgets what is known of definers' rights: another server is asked from now on.
+    pub fn server_moved(&self) {
+        self.expire();
+        lock(&self.seen.rights).clear();
+        if let Some(service) = &self.service {
+            service.server_moved();
+        }
+    }
+
     /// The definitions and databases that have a verdict.
     #[must_use]
     pub fn known(&self) -> Vec<(DefinitionId, Vec<u8>)> {

@@ -76,6 +76,11 @@ impl Service {
         self.patience_ms.store(millis(patience), Ordering::Relaxed);
     }
 
+    /// Another server is asked from now on: what failed with the one before is no reason to wait.
+    pub fn server_moved(&self) {
+        *super::lock(&self.failed) = None;
+    }
+
     /// Who asks.
     #[must_use]
     pub fn account(&self) -> &Account {

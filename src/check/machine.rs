@@ -44,7 +44,7 @@ pub(super) async fn look(settings: &Settings, greeting: &Greeting) -> Vec<Findin
         )),
         Err(error) => findings.push(Finding::InTheWay(error.to_string())),
     }
-    if let Err(error) = Connector::new(&settings.upstream_tls, host(&settings.upstream)) {
+    if let Err(error) = Connector::new(&settings.upstream_tls, host(settings.upstream.first())) {
         findings.push(Finding::InTheWay(error.to_string()));
     }
     if let Some(void) = legs(settings).void(has_tls(greeting)) {
@@ -61,7 +61,7 @@ async fn port(settings: &Settings) -> Finding {
     match bind(listen).await {
         Ok(()) => Finding::Fine(format!("listen = {listen} is free")),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            if is_the_servers(listen, &settings.upstream).await {
+            if is_the_servers(listen, settings.upstream.first()).await {
                 return Finding::InTheWay(format!(
                     "listen = {listen} (--listen, HEADWATER_LISTEN) is the server's own address: choose another port"
                 ));
@@ -171,7 +171,7 @@ async fn is_the_servers(listen: &str, upstream: &str) -> bool {
 
 /// Somebody listens there: a Headwater in front of the same server is in nobody's way, since `check` may be run beside it.
 async fn taken(name: &str, address: &str, settings: &Settings) -> Finding {
-    if leads_to_the_server(address, &settings.upstream)
+    if leads_to_the_server(address, settings.upstream.first())
         .await
         .unwrap_or(false)
     {

@@ -9,6 +9,7 @@ mod goal;
 mod machine;
 mod proposed;
 mod report;
+mod servers;
 mod timelines;
 
 use std::io;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use self::goal::{Compares, Goal};
 pub(crate) use self::proposed::Proposed;
 use self::report::Findings;
+pub(crate) use self::servers::of_primary;
 use crate::account::{Account, AccountError, Conn, Purpose, host};
 use crate::binlog::obstacles::Obstacle;
 use crate::binlog::right::Right;
@@ -44,6 +46,9 @@ pub enum CheckError {
         /// Why.
         source: io::Error,
     },
+    /// None of several servers takes writes.
+    #[error("none of the servers in upstream (--upstream, HEADWATER_UPSTREAM) is the primary: {0}")]
+    NoPrimary(String),
     /// The server refuses the service account.
     #[error(
         "the service account cannot log in to the server at {upstream} (--service-user, HEADWATER_SERVICE_USER, \
@@ -93,7 +98,14 @@ impl From<AccountError> for CheckError {
 /// # Errors
 /// When the server cannot be looked at to the end.
 pub async fn run(settings: &Settings, text: &mut String) -> Result<bool, CheckError> {
-    let upstream = &settings.upstream;
+    let servers = servers::look(settings).await?;
+    let primary = servers.as_ref().map(|found| {
+        Findings::new(text).servers(found.lines());
+        found.of_primary(settings)
+    });
+    let primary = primary.transpose()?;
+    let settings = primary.as_ref().unwrap_or(settings);
+    let upstream = settings.upstream.first();
     let greeting = greeted(settings).await?;
     let product = product(&greeting);
     let mut report = Findings::new(text);
@@ -128,9 +140,9 @@ pub async fn run(settings: &Settings, text: &mut String) -> Result<bool, CheckEr
 /// What the server says to who connects.
 pub(crate) async fn greeted(settings: &Settings) -> Result<Greeting, CheckError> {
     let patience = Duration::from_millis(settings.limits.connect_ms);
-    let greeting = greet(&settings.upstream, patience).await;
+    let greeting = greet(settings.upstream.first(), patience).await;
     greeting.map_err(|source| CheckError::Unreachable {
-        upstream: settings.upstream.clone(),
+        upstream: settings.upstream.to_string(),
         source,
     })
 }
@@ -146,7 +158,7 @@ pub(crate) fn account_of(
     settings: &Settings,
     service: &ServiceAccount,
 ) -> Result<Account, TlsError> {
-    let upstream = &settings.upstream;
+    let upstream = settings.upstream.first();
     let connector = Connector::new(&settings.upstream_tls, host(upstream))?;
     let (user, password) = (&service.user, &service.password);
     Ok(Account::new(upstream, user, password, &connector))
@@ -179,7 +191,7 @@ pub(crate) async fn log_in(settings: &Settings, account: &Account) -> Result<Con
         .await
         .map_err(slow)?
         .map_err(|source| CheckError::Login {
-            upstream: settings.upstream.clone(),
+            upstream: settings.upstream.to_string(),
             source,
         })
 }

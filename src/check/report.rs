@@ -33,6 +33,15 @@ impl<'a> Findings<'a> {
     }
 
     /// The settings that decide what is answered from memory, and how fresh it is.
+    /// What each of several servers is.
+    pub(super) fn servers(&mut self, lines: impl Iterator<Item = String>) {
+        self.line("Servers");
+        for line in lines {
+            self.item(&line);
+        }
+        self.line("");
+    }
+
     pub(super) fn settings(&mut self, settings: &Settings) {
         self.part("Settings");
         let memory = match settings.binlog.memory_bytes {

@@ -58,6 +58,8 @@ impl Settings {
             socket,
             listen_backlog,
             upstream,
+            failover,
+            listeners,
             service,
             proxy_protocol,
             upstream_tls,
@@ -74,6 +76,8 @@ impl Settings {
         self.socket = socket;
         self.listen_backlog = listen_backlog;
         self.upstream = upstream;
+        self.failover = failover;
+        self.listeners = listeners;
         self.proxy_protocol = proxy_protocol;
         self.upstream_tls = upstream_tls;
         self.threads = threads;

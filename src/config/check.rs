@@ -6,22 +6,26 @@ use std::net::SocketAddr;
 use super::Settings;
 use super::error::ConfigError;
 use super::memory::LEAST;
+use super::upstream::MOST_SERVERS;
 use crate::feeds::Auto;
 use crate::link::is_path;
 use crate::session::frames::{ClientFrames, Compression};
 use crate::tls::TlsMode;
+use crate::upstreams::ListenerRole;
 
 /// Servers plan for each id in a list: MySQL takes some 230 bytes for one, of `range_optimizer_max_mem_size`.
 const MOST_CANDIDATES: usize = 20_000;
 /// Less memory than this holds no rows of any use, and is a slip of the pen: bytes are meant, not mebibytes.
 const LEAST_ROWS_BYTES: usize = 1 << 20;
+/// Ports for clients beside `listen`.
+const MOST_LISTENERS: usize = 16;
 /// More ids than these may not fit a MEMORY table of the smallest size that sessions are accelerated with.
 const MOST_PENDING: usize = 30_000;
 
 impl Settings {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         address("listen", &self.listen)?;
-        address("upstream", &self.upstream)?;
+        self.check_upstream()?;
         self.check_tls()?;
         if self.takes_over && self.takeover.socket.is_none() {
             return Err(ConfigError::TakeoverWithoutSocket);
@@ -168,6 +172,70 @@ impl Settings {
 }
 
 impl Settings {
+    /// What of the servers, and of the ports that lead to them, contradicts itself.
+    fn check_upstream(&self) -> Result<(), ConfigError> {
+        let servers = self.upstream.all();
+        let several = self.upstream.are_several();
+        if servers.is_empty() || servers.len() > MOST_SERVERS {
+            return Err(ConfigError::Servers(servers.len()));
+        }
+        for (at, server) in servers.iter().enumerate() {
+            address("upstream", server)?;
+            if several && is_path(server) {
+                return Err(ConfigError::SocketAmongServers(server.clone()));
+            }
+            let mut before = servers.iter().take(at);
+            if before.any(|before| before.eq_ignore_ascii_case(server)) {
+                return Err(ConfigError::SameServer(server.clone()));
+            }
+        }
+        if several && self.service.is_none() {
+            return Err(ConfigError::ServersWithoutAccount);
+        }
+        for (setting, value, least, most) in [
+            ("failover.check_ms", self.failover.check_ms, 10, 60_000),
+            (
+                "failover.patience_ms",
+                self.failover.patience_ms,
+                50,
+                60_000,
+            ),
+        ] {
+            if !(least..=most).contains(&value) {
+                return Err(ConfigError::Failover {
+                    setting,
+                    value,
+                    least,
+                    most,
+                });
+            }
+        }
+        if self.listeners.len() > MOST_LISTENERS {
+            return Err(ConfigError::Listeners {
+                count: self.listeners.len(),
+                most: MOST_LISTENERS,
+            });
+        }
+        if self.takeover.socket.is_some() && !self.listeners.is_empty() {
+            return Err(ConfigError::ListenersTakenOver);
+        }
+        let mut ports = vec![&self.listen];
+        for listener in &self.listeners {
+            address("listener.listen", &listener.listen)?;
+            if ports.contains(&&listener.listen) {
+                return Err(ConfigError::SamePort(listener.listen.clone()));
+            }
+            ports.push(&listener.listen);
+            if listener.role != ListenerRole::Primary && !several {
+                return Err(ConfigError::ListenerRole {
+                    listen: listener.listen.clone(),
+                    role: listener.role.name(),
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// What of TLS contradicts itself.
     fn check_rows(&self) -> Result<(), ConfigError> {
         let bytes = self.rows.memory_bytes;
@@ -210,7 +278,7 @@ impl Settings {
                 "leaves TLS to client and server: it goes with none of tls.cert, tls.self_signed and tls.required",
             ),
             (
-                tls.passthrough && is_path(&self.upstream),
+                tls.passthrough && is_path(self.upstream.first()),
                 "tls.passthrough",
                 "hides from Headwater who logs in, and where upstream is a socket the server would take anyone for the user that \
                  Headwater runs as: set upstream = HOST:PORT, or leave tls.passthrough out",

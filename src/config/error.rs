@@ -157,6 +157,70 @@ pub enum ConfigError {
         /// Its value.
         value: String,
     },
+    /// No server, or a list that nobody has written.
+    #[error(
+        "upstream (--upstream, HEADWATER_UPSTREAM) names {0} servers: name one, or up to {most} of which one is the primary",
+        most = super::MOST_SERVERS
+    )]
+    Servers(usize),
+    /// A server that is named twice.
+    #[error("upstream (--upstream, HEADWATER_UPSTREAM) names {0} twice: name each server once")]
+    SameServer(String),
+    /// A socket's path beside others.
+    #[error(
+        "upstream (--upstream, HEADWATER_UPSTREAM) names the socket {0} beside other servers: a socket goes alone; write HOST:PORT for each \
+         of several servers"
+    )]
+    SocketAmongServers(String),
+    /// Several servers, and nobody to ask which of them is the primary.
+    #[error(
+        "upstream (--upstream, HEADWATER_UPSTREAM) names several servers, and which of them is the primary is asked by the service account: \
+         set service.user and service.password (--service-user, --service-password), or name one server"
+    )]
+    ServersWithoutAccount,
+    /// A time that cannot work.
+    #[error("{setting} = {value} is not between {least} and {most} milliseconds")]
+    Failover {
+        /// The key.
+        setting: &'static str,
+        /// Its value.
+        value: u64,
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
+    /// More ports than anybody needs.
+    #[error(
+        "there are {count} sections [[listener]]: at most {most} ports can be opened beside listen"
+    )]
+    Listeners {
+        /// How many there are.
+        count: usize,
+        /// How many there may be.
+        most: usize,
+    },
+    /// Ports that no other process could take over.
+    #[error(
+        "takeover.socket (--takeover-socket, HEADWATER_TAKEOVER_SOCKET) hands over the port in listen and no [[listener]]: leave one of them out"
+    )]
+    ListenersTakenOver,
+    /// A port that is opened twice.
+    #[error(
+        "listener.listen = {0:?} is the address of another port of Headwater's: give each its own"
+    )]
+    SamePort(String),
+    /// A port for replicas where there are none.
+    #[error(
+        "[[listener]] with listen = {listen:?} has role = {role:?}, and upstream (--upstream, HEADWATER_UPSTREAM) names one server, which is \
+         the primary: name its replicas there too, or leave the role out"
+    )]
+    ListenerRole {
+        /// Its address.
+        listen: String,
+        /// Its role.
+        role: &'static str,
+    },
     /// A timeline that no call could be answered for.
     #[error(
         "definition {name}: n = {n} leaves up to {ids} ids, more than limits.pending_ids = {most}: raise that"

@@ -12,6 +12,7 @@ use super::sections::{
     Account, FeedsSection, Log, Privileges, ProxyProtocolSection, Redirects, ShadowSection,
     TakeoverSection,
 };
+use super::upstream::{ListenerSection, Servers};
 use crate::admin::AdminSection;
 use crate::binlog::{BinlogSection, Freshness, IndexSection, RowsSection};
 use crate::feed::FeedDefinition;
@@ -19,6 +20,7 @@ use crate::limits::Limits;
 use crate::session::frames::Compression;
 use crate::timeline::definition::Definition;
 use crate::tls::{TlsSection, UpstreamTlsSection};
+use crate::upstreams::FailoverSection;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -26,7 +28,9 @@ pub(super) struct File {
     pub(super) listen: Option<String>,
     pub(super) socket: Option<PathBuf>,
     pub(super) listen_backlog: Option<u32>,
-    pub(super) upstream: Option<String>,
+    pub(super) upstream: Option<Servers>,
+    pub(super) failover: FailoverSection,
+    pub(super) listener: Vec<ListenerSection>,
     pub(super) accelerate: Option<bool>,
     pub(super) threads: Option<usize>,
     pub(super) service: Option<Account>,

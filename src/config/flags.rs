@@ -23,9 +23,15 @@ pub struct ServeFlags {
     /// Connections that may wait to be accepted, on the port and on the socket; 0: as many as the system allows [default: 0]
     #[arg(long, env = "HEADWATER_LISTEN_BACKLOG", value_name = "N")]
     pub listen_backlog: Option<u32>,
-    /// Address of the MySQL or MariaDB server, or the path of its socket [default: 127.0.0.1:3306]
-    #[arg(long, env = "HEADWATER_UPSTREAM", value_name = "ADDR")]
-    pub upstream: Option<String>,
+    /// Address of the MySQL or MariaDB server, or the path of its socket. Given several times (in the environment: with commas), the
+    /// servers of which one is the primary [default: 127.0.0.1:3306]
+    #[arg(
+        long,
+        env = "HEADWATER_UPSTREAM",
+        value_name = "ADDR",
+        value_delimiter = ','
+    )]
+    pub upstream: Vec<String>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub service: ServiceFlags,

@@ -9,6 +9,7 @@ mod flags;
 pub mod memory;
 mod sections;
 mod told;
+mod upstream;
 
 use std::path::PathBuf;
 
@@ -23,6 +24,8 @@ pub use sections::{
     Privileges, ProxyProtocolSection, Redirects, ShadowSection, TakeoverSection,
 };
 
+pub use upstream::{ListenerSection, MOST_SERVERS, Servers};
+
 use crate::admin::AdminSection;
 use crate::binlog::{BinlogLimits, Freshness, RowsSection};
 use crate::feed::FeedDefinition;
@@ -30,6 +33,7 @@ use crate::limits::Limits;
 use crate::session::frames::Compression;
 use crate::timeline::definition::Definition;
 use crate::tls::{TlsSection, UpstreamTlsSection};
+use crate::upstreams::FailoverSection;
 
 /// Every setting of `headwater serve`, checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,8 +44,12 @@ pub struct Settings {
     pub socket: Option<PathBuf>,
     /// Connections that may wait to be accepted (`listen_backlog`); 0: as many as the system allows.
     pub listen_backlog: u32,
-    /// Address of the database server (`upstream`).
-    pub upstream: String,
+    /// Addresses of the database servers (`upstream`).
+    pub upstream: Servers,
+    /// How it is noticed that one of them is lost (`failover`).
+    pub failover: FailoverSection,
+    /// Further ports for clients (`listener`).
+    pub listeners: Vec<ListenerSection>,
     /// The service account (`service.user`, `service.password`).
     pub service: Option<Account>,
     /// The PROXY protocol (`proxy_protocol`).
@@ -179,11 +187,11 @@ impl Settings {
                 .unwrap_or("127.0.0.1:3307".into()),
             socket: flags.socket.clone().or(file.socket),
             listen_backlog: flags.listen_backlog.or(file.listen_backlog).unwrap_or(0),
-            upstream: flags
-                .upstream
-                .clone()
+            upstream: Servers::of(&flags.upstream)
                 .or(file.upstream)
-                .unwrap_or("127.0.0.1:3306".into()),
+                .unwrap_or_default(),
+            failover: file.failover,
+            listeners: file.listener,
             service,
             proxy_protocol: file.proxy_protocol,
             tls: TlsSection {

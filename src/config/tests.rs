@@ -227,6 +227,30 @@ fn a_value_that_cannot_work_is_named() {
         ("listen = \"here\"", "listen"),
         ("upstream = \"127.0.0.1\"", "upstream"),
         ("upstream = \":3306\"", "upstream"),
+        ("upstream = []", "upstream"),
+        ("upstream = [\"a:1\", \"b\"]", "upstream"),
+        ("upstream = [\"a:1\", \"A:1\"]", "twice"),
+        (
+            "upstream = [\"a:1\", \"/run/mysqld.sock\"]",
+            "a socket goes alone",
+        ),
+        ("upstream = [\"a:1\", \"b:2\"]", "service.user"),
+        ("upstream = 3306", "upstream"),
+        ("[failover]\ncheck_ms = 0", "failover.check_ms"),
+        ("[failover]\npatience_ms = 100000", "failover.patience_ms"),
+        (
+            "[[listener]]\nlisten = \"127.0.0.1:3307\"",
+            "listener.listen",
+        ),
+        (
+            "[[listener]]\nlisten = \"a:9\"\nrole = \"replica\"",
+            "upstream",
+        ),
+        (
+            "[[listener]]\nlisten = \"a:9\"\nrole = \"second\"",
+            "listener.role",
+        ),
+        ("[[listener]]\nrole = \"any\"", "listen"),
         (
             "[proxy_protocol]\ntrusted = ['10.0.0.0/33']",
             "proxy_protocol.trusted",
@@ -292,7 +316,7 @@ fn flags_go_before_the_file() {
     std::fs::write(&path, text).unwrap();
     let settings = Settings::load(&ServeFlags {
         config: Some(path),
-        upstream: Some("c:3".into()),
+        upstream: vec!["c:3".into()],
         service: ServiceFlags {
             service_user: Some("v".into()),
             service_password: None,
@@ -302,7 +326,7 @@ fn flags_go_before_the_file() {
     })
     .unwrap();
     assert_eq!(
-        (settings.upstream.as_str(), settings.listen.as_str()),
+        (settings.upstream.first(), settings.listen.as_str()),
         ("c:3", "b:2")
     );
     let service = settings.service.unwrap();
@@ -323,4 +347,23 @@ fn a_password_alone_is_a_mistake() {
         ..ServeFlags::default()
     });
     assert!(matches!(error, Err(ConfigError::PasswordWithoutUser)));
+}
+
+#[test]
+fn one_server_or_several_are_named_in_each_way() {
+    let account = "[service]\nuser = \"u\"\n";
+    let one = load("upstream = \"a:1\"").unwrap();
+    assert_eq!(load("upstream = [\"a:1\"]").unwrap().upstream, one.upstream);
+    let several = load(&format!("upstream = [\"a:1\", \"b:2\"]\n{account}")).unwrap();
+    assert_eq!(several.upstream.all(), ["a:1", "b:2"]);
+    let told = several.told();
+    let told = told.iter().find(|(name, _)| name == "upstream").unwrap();
+    assert_eq!(told.1, "[\"a:1\",\"b:2\"]");
+    let port = "[[listener]]\nlisten = \"c:3\"\nrole = \"any\"\n";
+    let settings = load(&format!("upstream = [\"a:1\", \"b:2\"]\n{port}{account}")).unwrap();
+    let told = settings.told();
+    assert!(told.contains(&("listener.c:3.role".to_owned(), "any".to_owned())));
+    let many: Vec<String> = (0..17).map(|at| format!("\"a:{at}\"")).collect();
+    let error = load(&format!("upstream = [{}]\n{account}", many.join(",")));
+    assert!(error.unwrap_err().to_string().contains("17 servers"));
 }

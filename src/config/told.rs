@@ -34,12 +34,16 @@ impl Settings {
         let definitions = self.definitions.iter();
         let definitions = definitions.map(|it| named(&it.name, json!(it)));
         let feeds = self.feeds.iter().map(|it| named(&it.name, json!(it)));
+        let listeners = self.listeners.iter();
+        let listeners = listeners.map(|it| named(&it.listen, json!({ "role": it.role })));
         let binlog = &self.wished;
         json!({
             "listen": self.listen,
             "socket": self.socket,
             "listen_backlog": self.listen_backlog,
             "upstream": self.upstream,
+            "failover": self.failover,
+            "listener": listeners.collect::<Map<_, _>>(),
             "accelerate": self.accelerate,
             "threads": self.threads,
             "log": self.log,

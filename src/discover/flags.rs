@@ -13,9 +13,14 @@ pub struct DiscoverFlags {
     /// Settings file (TOML) of `serve`: where the server is, and which feeds it has already
     #[arg(long, env = "HEADWATER_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Address of the MySQL or MariaDB server, or the path of its socket [default: 127.0.0.1:3306]
-    #[arg(long, env = "HEADWATER_UPSTREAM", value_name = "ADDR")]
-    upstream: Option<String>,
+    /// Address of the MySQL or MariaDB server, or the path of its socket; of several, the primary is looked at [default: 127.0.0.1:3306]
+    #[arg(
+        long,
+        env = "HEADWATER_UPSTREAM",
+        value_name = "ADDR",
+        value_delimiter = ','
+    )]
+    upstream: Vec<String>,
     #[command(flatten)]
     #[allow(missing_docs)]
     service: ServiceFlags,

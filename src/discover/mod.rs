@@ -12,7 +12,7 @@ mod judge;
 mod listen;
 mod report;
 
-use crate::check::{CheckError, Proposed};
+use crate::check::{self, CheckError, Proposed};
 use crate::config::Settings;
 use crate::feed::digest;
 use crate::feed::tally::Seen;
@@ -96,6 +96,7 @@ pub async fn run(
     text: &mut String,
 ) -> Result<(), DiscoverError> {
     let service = settings.service.as_ref().ok_or(DiscoverError::NoAccount)?;
+    let settings = &check::of_primary(settings).await?;
     // Before the time of listening: what is wrong is known at once.
     let mut server = Proposed::connect(settings, service).await?;
     let statements = match source {

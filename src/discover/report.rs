@@ -32,7 +32,7 @@ impl<'a> Findings<'a> {
         about: &[String],
         judged: &Judged,
     ) {
-        self.server(&server.named, &settings.upstream);
+        self.server(&server.named, settings.upstream.first());
         self.part("Statements");
         for line in about {
             self.item(line);

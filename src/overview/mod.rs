@@ -8,12 +8,14 @@
 //! | `feeds` | definitions and feeds, and templates of statements |
 //! | `memory` | what memory holds, and its bounds |
 //! | `sessions` | client sessions |
+//! | `upstreams` | the servers |
 
 mod feeds;
 mod memory;
 pub mod metrics;
 pub(crate) mod process;
 mod sessions;
+mod upstreams;
 
 use crate::session::own::Overview;
 use crate::session::shared::Shared;
@@ -33,6 +35,7 @@ impl Overview for Tables {
             OwnTable::Sessions => sessions::sessions(shared),
             OwnTable::Memory => memory::memory(shared),
             OwnTable::Settings => settings(shared),
+            OwnTable::Upstreams => upstreams::upstreams(shared),
         }
     }
 }

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::build::Inboxes;
+use crate::account::Account;
 use crate::binlog::Inbox;
 use crate::catalogue::ServiceError;
 use crate::feeds;
@@ -15,18 +17,29 @@ use crate::shadow;
 use crate::sql::quoted;
 use crate::timeline::check::Verdict;
 use crate::timeline::definition::{Definition, DefinitionId};
+use crate::upstreams::{self, Follower, Upstreams};
 
 /// All of it, under way.
 #[derive(Debug)]
-pub(super) struct Background([JoinHandle<()>; 3]);
+pub(super) struct Background([JoinHandle<()>; 4]);
 
 impl Background {
-    pub(super) fn start(current: &Arc<Current>, inboxes: &mut Inboxes) -> Background {
+    /// `watch`: what watches the servers, where there are several.
+    pub(super) fn start(
+        current: &Arc<Current>,
+        inboxes: &mut Inboxes,
+        watch: Option<impl Future<Output = ()> + Send + 'static>,
+    ) -> Background {
         let (changes, comparisons) = (inboxes.binlog.take(), inboxes.shadow.take());
         Background([
             tokio::spawn(recheck(Arc::clone(current))),
             tokio::spawn(follow(Arc::clone(current), changes)),
             tokio::spawn(compare(Arc::clone(current), comparisons)),
+            tokio::spawn(async move {
+                if let Some(watch) = watch {
+                    watch.await;
+                }
+            }),
         ])
     }
 
@@ -34,6 +47,66 @@ impl Background {
         for task in &self.0 {
             task.abort();
         }
+    }
+}
+
+/// Watches several servers, where there are any: for the sessions of each set, those on the primary first.
+pub(super) fn watch_servers(
+    upstreams: Arc<Upstreams>,
+    account: Account,
+    sets: Vec<Arc<Current>>,
+    announced: &watch::Receiver<bool>,
+) -> impl Future<Output = ()> + Send + use<> {
+    let follower = |current| {
+        let announced = announced.clone();
+        Box::new(Knowledge { current, announced }) as Box<dyn Follower>
+    };
+    let followers: Vec<_> = sets.into_iter().map(follower).collect();
+    upstreams::run(upstreams, account, followers.into())
+}
+
+/// What is known of the server that was followed.
+struct Knowledge {
+    current: Arc<Current>,
+    announced: watch::Receiver<bool>,
+}
+
+impl Follower for Knowledge {
+    fn leaves(&self) {
+        let shared = self.current.shared();
+        shared.catalogue.server_moved();
+        if let Some(binlog) = &shared.binlog {
+            binlog.server_moved();
+        }
+    }
+
+    fn arrives(&self, other: bool) {
+        let shared = self.current.shared();
+        if let Some(binlog) = &shared.binlog
+            && !other
+            && binlog.aside().is_some()
+        {
+            // Who waits to try again need not.
+            binlog.server_moved();
+        }
+        if shared.catalogue.service.is_none() || !shared.accelerate {
+            return;
+        }
+        let unknown = *self.announced.borrow() && shared.catalogue.known().is_empty();
+        tokio::spawn(async move {
+            if unknown {
+                return discover(&shared).await;
+            }
+            if !other {
+                return;
+            }
+            if let Some(feeds) = &shared.feeds {
+                feeds.refresh();
+            }
+            for (number, database) in shared.catalogue.known() {
+                let _ = shared.catalogue.check_due(number, &database).await;
+            }
+        });
     }
 }
 

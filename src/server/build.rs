@@ -7,18 +7,22 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
-use super::{MOST_SESSIONS, ServeError, legs, own_user};
-use crate::account::{Account, host};
+use super::{Door, MOST_SESSIONS, Replicas, ServeError, legs, own_user};
+use crate::account::{Account, Target};
 use crate::binlog::{Binlog, Inbox};
 use crate::catalogue::{Catalogue, Service, numbered};
-use crate::config::{Comparisons, FeedColumns, Narrow, Redirects, Settings};
+use crate::config::{
+    Comparisons, FeedColumns, ListenerSection, Narrow, Redirects, Settings, memory,
+};
 use crate::feed::tally::Tally;
 use crate::feeds::{self, Auto, Feeds};
+use crate::listener::{Backlog, Listener};
 use crate::logging::Messages;
 use crate::overview::Tables;
 use crate::room::Room;
 use crate::session::advice::Advice;
 use crate::session::counts::Counts;
+use crate::session::current::Current;
 use crate::session::listed::Sessions;
 use crate::session::login::Ways;
 use crate::session::login_errors::LoginErrors;
@@ -28,16 +32,15 @@ use crate::session::shared::{Shared, Transport};
 use crate::session::tail::Tails;
 use crate::session::watched::Watched;
 use crate::shadow::{self, Shadow};
-use crate::tls::{Acceptor, Connector};
+use crate::sockets::Sockets;
+use crate::tls::Acceptor;
+use crate::upstreams::{Entry, ListenerRole, Upstreams};
 
-/// What lasts as long as the process does, whatever settings are read again.
-#[derive(Debug)]
+/// What lasts as long as the process does, whatever settings are read again: for the clients that are led to one server.
+#[derive(Clone, Debug)]
 pub(super) struct Lasting {
-    account: Option<Account>,
-    service: Option<Arc<Service>>,
-    binlog: Option<Arc<Binlog>>,
-    shadow: Option<Arc<Shadow>>,
-    connector: Connector,
+    kept: Kept,
+    upstreams: Arc<Upstreams>,
     tally: Option<Arc<Mutex<Tally>>>,
     room: (Arc<Semaphore>, usize),
     begun: Instant,
@@ -51,6 +54,89 @@ pub(super) struct Lasting {
     watched: Arc<Watched>,
     advice: Arc<Advice>,
     login_errors: Arc<LoginErrors>,
+}
+
+/// What asks one server, and keeps what it says.
+#[derive(Clone, Debug)]
+struct Kept {
+    account: Option<Account>,
+    service: Option<Arc<Service>>,
+    binlog: Option<Arc<Binlog>>,
+    shadow: Option<Arc<Shadow>>,
+}
+
+/// The ports for replicas.
+pub(super) fn posts(settings: &Settings) -> impl Iterator<Item = (&str, ListenerRole)> {
+    let listeners = settings.listeners.iter();
+    let posts = listeners.filter(|it| it.role != ListenerRole::Primary);
+    posts.map(|it| (it.listen.as_str(), it.role))
+}
+
+/// Opens the further ports.
+pub(super) async fn doors(
+    settings: &Settings,
+    backlog: Backlog,
+    (entry, current): (&Arc<Entry>, &Arc<Current>),
+    replicas: &[Replicas],
+) -> Result<Vec<Door>, ServeError> {
+    let mut doors = Vec::with_capacity(settings.listeners.len());
+    for ListenerSection { listen, .. } in &settings.listeners {
+        let opened = Listener::port(&mut Sockets::default(), listen, backlog).await;
+        let listener = opened.map_err(|source| ServeError::Door {
+            listen: listen.clone(),
+            source,
+        })?;
+        let of_replicas = replicas.iter().find(|it| it.listen == *listen);
+        let (entry, current) = of_replicas.map_or((entry, current), |it| (&it.entry, &it.current));
+        doors.push(Door {
+            listener,
+            entry: Arc::clone(entry),
+            current: Arc::clone(current),
+        });
+    }
+    Ok(doors)
+}
+
+impl Kept {
+    fn new(settings: &Settings, target: &Target) -> (Kept, Inboxes) {
+        // Each port for replicas has memory of its own.
+        let bounds = match posts(settings).count() {
+            0 => settings.binlog,
+            others => memory::within(settings.memory.limit / (others + 1), settings.wished),
+        };
+        let account = settings.service.as_ref().map(|named| {
+            let (user, password) = (&named.user, &named.password);
+            let account = Account::toward(target.clone(), user, password);
+            account.in_own_session().loading(bounds.load_bytes)
+        });
+        let (binlog, changes) = account
+            .clone()
+            .filter(|_| settings.accelerate && bounds.memory_bytes > 0)
+            .map(|account| Binlog::new(account, settings.freshness, bounds))
+            .unzip();
+        let (shadow, comparisons) = account
+            .clone()
+            .filter(|_| binlog.is_some())
+            .map(|account| {
+                let Comparisons { rate, unasked } = settings.shadow;
+                Shadow::new((rate, unasked), account)
+            })
+            .unzip();
+        let patience = Duration::from_millis(settings.limits.check_ms);
+        let service = account.clone();
+        let service = service.map(|account| Arc::new(Service::new(account, patience)));
+        let kept = Kept {
+            account,
+            service,
+            binlog,
+            shadow,
+        };
+        let inboxes = Inboxes {
+            binlog: changes,
+            shadow: comparisons,
+        };
+        (kept, inboxes)
+    }
 }
 
 /// What the tasks beside the sessions are told by.
@@ -72,38 +158,15 @@ impl Lasting {
         settings: &Settings,
         tally: Option<Arc<Mutex<Tally>>>,
     ) -> Result<(Lasting, Room, Inboxes), ServeError> {
-        let connector = Connector::new(&settings.upstream_tls, host(&settings.upstream))?;
-        let account = settings
-            .service
-            .as_ref()
-            .map(|named| {
-                let (user, password) = (&named.user, &named.password);
-                Account::new(&settings.upstream, user, password, &connector)
-            })
-            .map(|account| account.in_own_session().loading(settings.binlog.load_bytes));
-        let (binlog, changes) = account
-            .clone()
-            .filter(|_| settings.accelerate && settings.binlog.memory_bytes > 0)
-            .map(|account| Binlog::new(account, settings.freshness, settings.binlog))
-            .unzip();
-        let (shadow, comparisons) = account
-            .clone()
-            .filter(|_| binlog.is_some())
-            .map(|account| {
-                let Comparisons { rate, unasked } = settings.shadow;
-                Shadow::new((rate, unasked), account)
-            })
-            .unzip();
-        let patience = Duration::from_millis(settings.limits.check_ms);
-        let service = account.clone();
-        let service = service.map(|account| Arc::new(Service::new(account, patience)));
+        let servers = settings.upstream.all();
+        let posts: Vec<(&str, ListenerRole)> = posts(settings).collect();
+        let section = settings.failover;
+        let upstreams = Upstreams::new(servers, &settings.upstream_tls, section, &posts)?;
+        let (kept, inboxes) = Kept::new(settings, upstreams.target());
         let room = Room::now(settings.limits.sessions.min(MOST_SESSIONS));
         let lasting = Lasting {
-            account,
-            service,
-            binlog,
-            shadow,
-            connector,
+            kept,
+            upstreams: Arc::new(upstreams),
             tally,
             room: (Arc::new(Semaphore::new(room.sessions)), room.sessions),
             begun: Instant::now(),
@@ -118,11 +181,28 @@ impl Lasting {
             advice: Arc::default(),
             login_errors: Arc::default(),
         };
-        let inboxes = Inboxes {
-            binlog: changes,
-            shadow: comparisons,
-        };
         Ok((lasting, room, inboxes))
+    }
+
+    /// The same for the clients of a port for replicas: what is known of a server is of another one there.
+    pub(super) fn beside(&self, settings: &Settings, target: &Target) -> (Lasting, Inboxes) {
+        let (kept, inboxes) = Kept::new(settings, target);
+        let lasting = Lasting {
+            kept,
+            login_errors: Arc::default(),
+            ..self.clone()
+        };
+        (lasting, inboxes)
+    }
+
+    /// The servers.
+    pub(super) fn upstreams(&self) -> Arc<Upstreams> {
+        Arc::clone(&self.upstreams)
+    }
+
+    /// The service account, where there is one.
+    pub(super) fn account(&self) -> Option<Account> {
+        self.kept.account.clone()
     }
 
     /// Room for sessions.
@@ -141,10 +221,9 @@ impl Lasting {
                 legs: legs(settings),
                 redirects: settings.redirect_url == Redirects::Pass,
                 compression: settings.compression,
-                own_user: own_user(&settings.upstream)?,
+                own_user: own_user(settings.upstream.first())?,
             },
             acceptor: Acceptor::new(&settings.tls)?,
-            connector: self.connector.clone(),
         };
         let known = before.map_or(&[][..], |(before, _)| before.catalogue.definitions());
         let definitions = numbered(known, &settings.definitions).ok_or(ServeError::Definitions)?;
@@ -156,28 +235,29 @@ impl Lasting {
             ),
             None => Default::default(),
         };
-        let (service, limits) = (self.service.clone(), &settings.limits);
+        let (service, limits) = (self.kept.service.clone(), &settings.limits);
         let catalogue = match before {
             Some((before, _)) => {
                 Catalogue::after(&before.catalogue, definitions, messages, service, limits)
             }
             None => Catalogue::new(definitions, messages, service, limits),
         };
-        let rows = self.binlog.as_ref().and_then(|binlog| binlog.rows());
+        let rows = self.kept.binlog.as_ref().and_then(|binlog| binlog.rows());
         let show = settings.admin.show;
         let compares = |shadow: &&Arc<Shadow>| settings.shadow.rate > 0.0 || shadow.distrusts_any();
         let shared = Shared {
             catalogue,
             limits: settings.limits,
             privileges_ttl: Duration::from_secs(settings.privileges.ttl_s),
+            upstreams: Arc::clone(&self.upstreams),
             transport,
-            binlog: self.binlog.clone(),
+            binlog: self.kept.binlog.clone(),
             tails: rows.map(|_| Tails::new(settings.rows.clone())),
             feeds,
             classic_by_default: settings.classic_by_default,
             exact_columns: settings.narrow.columns == FeedColumns::Exact,
             narrow_always: settings.narrow.narrow == Narrow::Always,
-            shadow: self.shadow.as_ref().filter(compares).cloned(),
+            shadow: self.kept.shadow.as_ref().filter(compares).cloned(),
             accelerate: settings.accelerate,
             tally: self.tally.clone(),
             sessions: Arc::clone(&self.sessions),
@@ -210,7 +290,7 @@ impl Lasting {
         before: Option<(&Shared, &Settings)>,
     ) -> (Option<Arc<Feeds>>, Option<feeds::Inbox>) {
         let wished = !settings.feeds.is_empty() || settings.narrow.auto != Auto::Off;
-        let Some(binlog) = self.binlog.as_ref().filter(|_| wished) else {
+        let Some(binlog) = self.kept.binlog.as_ref().filter(|_| wished) else {
             return (None, None);
         };
         let feeds = before.and_then(|(before, _)| before.feeds.as_ref());
@@ -231,15 +311,15 @@ impl Lasting {
 
     /// Has what lasts obey settings that are in force now.
     pub(super) fn obey(&self, settings: &Settings) {
-        if let Some(shadow) = &self.shadow {
+        if let Some(shadow) = &self.kept.shadow {
             let Comparisons { rate, unasked } = settings.shadow;
             shadow.set_rate((rate, unasked));
             shadow.spare_none();
         }
-        if let (Some(account), Some(named)) = (&self.account, &settings.service) {
+        if let (Some(account), Some(named)) = (&self.kept.account, &settings.service) {
             account.set_password(&named.password);
         }
-        if let Some(service) = &self.service {
+        if let Some(service) = &self.kept.service {
             service.set_patience(Duration::from_millis(settings.limits.check_ms));
         }
     }

@@ -5,13 +5,21 @@ use std::time::Duration;
 
 use crate::backend::Backend;
 use crate::session::shared::Shared;
+use crate::upstreams::Entry;
 use crate::wire::capability::Capabilities;
 use crate::wire::frame;
 use crate::wire::handshake::Greeting;
 
 /// Says which server it is and what of the settings it makes void, or that there is none.
-pub(super) async fn introduce(upstream: &str, shared: &Shared) {
+pub(super) async fn introduce(entry: &Entry, shared: &Shared) {
     let limit = Duration::from_millis(shared.limits.connect_ms);
+    let Some(aim) = entry.target.aim_within(limit).await else {
+        return tracing::warn!(
+            "none of the servers {} is the primary yet (--upstream, HEADWATER_UPSTREAM, upstream)",
+            entry.upstreams.shown()
+        );
+    };
+    let upstream = aim.server.address();
     match greet(upstream, limit).await {
         Ok(greeting) => {
             tracing::info!("in front of {} at {upstream}", named(&greeting));

@@ -24,15 +24,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use futures_util::future::{Ready, select_all};
 use tokio::sync::{Semaphore, watch};
 
-use self::background::{Background, discover, uncompared};
-use self::build::{Built, Inboxes, Lasting};
+use self::background::{Background, discover, uncompared, watch_servers};
+use self::build::{Built, Inboxes, Lasting, doors, posts};
 use self::greeting::introduce;
 pub(crate) use self::greeting::{greet, has_tls, named};
 pub use self::reload::{Reloaded, Reloads, Source};
 pub use self::takeover::{Offer, Predecessor, TakeoverError};
 use self::welcome::{TOO_MANY_CONNECTIONS, Turn, ends, is_announced, refuse, serve, spoken_for};
+use crate::account::Account;
 use crate::admin::{Admin, AdminSection, Seen};
 use crate::catalogue::MOST_DEFINITIONS;
 use crate::config::{ProxyProtocolSection, Settings};
@@ -41,7 +43,6 @@ use crate::feeds;
 use crate::link::{Link, is_path, proxy_header};
 use crate::listener::{Accepted, Backlog, Listener};
 use crate::logging::Messages;
-use crate::reach::Upstream;
 use crate::room::Room;
 use crate::session::current::Current;
 use crate::session::legs::{Legs, ServerLeg};
@@ -51,6 +52,7 @@ use crate::session::who::{log_in, span};
 use crate::shards::{Pulse, Shards};
 use crate::sockets::Sockets;
 use crate::tls::{TlsError, TlsMode};
+use crate::upstreams::Entry;
 
 /// As many as can be counted where all are waited for.
 const MOST_SESSIONS: usize = (u32::MAX >> 4) as usize;
@@ -63,7 +65,13 @@ const LAST_CALL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Server {
     listener: Listener,
-    upstream: Arc<Upstream>,
+    entry: Arc<Entry>,
+    /// Further ports.
+    doors: Vec<Door>,
+    /// What is shared by the sessions of each port for replicas.
+    replicas: Vec<Replicas>,
+    /// Who asks them what they are, where there are several.
+    account: Option<Account>,
     current: Arc<Current>,
     sessions: Arc<Semaphore>,
     room: Room,
@@ -73,7 +81,7 @@ pub struct Server {
     reloads: Arc<Reloads>,
     inboxes: Inboxes,
     templates: Option<feeds::Inbox>,
-    background: Option<Background>,
+    background: Vec<Background>,
     /// True once all that can be told before clients come is told, and definitions are checked.
     announced: watch::Sender<bool>,
     /// Where the next process asks for the sockets, if the one before was asked there.
@@ -82,6 +90,24 @@ pub struct Server {
     files_kept: Arc<AtomicBool>,
     /// The file of the clients' socket is a service manager's.
     keeps_file: bool,
+}
+
+/// A further port: where its clients are led to, and what their sessions share.
+#[derive(Debug)]
+struct Door {
+    listener: Listener,
+    entry: Arc<Entry>,
+    current: Arc<Current>,
+}
+
+/// What is shared by the sessions of a port for replicas, and what is to go on beside them.
+#[derive(Debug)]
+struct Replicas {
+    listen: String,
+    entry: Arc<Entry>,
+    current: Arc<Current>,
+    inboxes: Inboxes,
+    templates: Option<feeds::Inbox>,
 }
 
 /// When a session has TLS on its legs.
@@ -120,6 +146,14 @@ pub enum ServeError {
     /// The port cannot be opened.
     #[error("cannot listen on {listen} (--listen, HEADWATER_LISTEN, listen)")]
     Listen {
+        /// The address.
+        listen: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A further port cannot be opened.
+    #[error("cannot listen on {listen} (listener.listen)")]
+    Door {
         /// The address.
         listen: String,
         /// Why.
@@ -224,24 +258,40 @@ impl Server {
         let (lasting, room, inboxes) = Lasting::new(settings, tally)?;
         let Built { shared, templates } = lasting.build(settings, None)?;
         let current = Arc::new(Current::new(shared));
+        let upstreams = lasting.upstreams();
+        let entry = Arc::new(upstreams.entry());
+        let mut sets = vec![(Arc::clone(&current), lasting.clone())];
+        let mut replicas = Vec::new();
+        for ((listen, _), entry) in posts(settings).zip(upstreams.entries()) {
+            let (lasting, inboxes) = lasting.beside(settings, &entry.target);
+            let Built { shared, templates } = lasting.build(settings, None)?;
+            let current = Arc::new(Current::new(shared));
+            sets.push((Arc::clone(&current), lasting));
+            replicas.push(Replicas {
+                listen: listen.to_owned(),
+                entry: Arc::new(entry),
+                current,
+                inboxes,
+                templates,
+            });
+        }
+        let doors = doors(settings, backlog, (&entry, &current), &replicas).await?;
         Ok(Server {
             listener,
-            upstream: Arc::new(Upstream::new(&settings.upstream)),
+            entry,
+            doors,
+            replicas,
+            account: lasting.account(),
             sessions: lasting.room(),
             room,
             shards,
             proxy_protocol: Arc::new(settings.proxy_protocol.clone()),
             admin: None,
-            reloads: Arc::new(Reloads::new(
-                settings,
-                Arc::clone(&current),
-                lasting,
-                source,
-            )),
+            reloads: Arc::new(Reloads::new(settings, sets, source)),
             current,
             inboxes,
             templates,
-            background: None,
+            background: Vec::new(),
             announced: watch::Sender::new(false),
             control: None,
             files_kept,
@@ -311,7 +361,17 @@ impl Server {
     /// Says where it listens, what it stands in front of, and what it accelerates. Clients need not wait for it.
     pub fn announce(&self) -> impl Future<Output = ()> + Send + use<> {
         let address = self.local_addr();
-        let (upstream, shared) = (Arc::clone(&self.upstream), self.shared());
+        let (entry, shared) = (Arc::clone(&self.entry), self.shared());
+        let doors: Vec<SocketAddr> = self
+            .doors
+            .iter()
+            .filter_map(|door| door.listener.local_addr().ok())
+            .collect();
+        let replicas: Vec<_> = self
+            .replicas
+            .iter()
+            .map(|it| (Arc::clone(&it.entry), Arc::clone(&it.current)))
+            .collect();
         let socket = self.listener.socket().map(Path::to_owned);
         let room = self.room;
         let admin = self
@@ -327,6 +387,9 @@ impl Server {
                 let (socket, sessions) = (socket.unwrap_or_default(), room.sessions);
                 tracing::info!("listening on {address}{socket}, with room for {sessions} sessions");
             }
+            for address in doors {
+                tracing::info!("listening on {address} as well (listener)");
+            }
             if let Some(admin) = admin {
                 tracing::info!("operators look in at http://{admin}/");
             }
@@ -340,7 +403,7 @@ impl Server {
                     own_user.name()
                 );
             }
-            introduce(&upstream.address, &shared).await;
+            introduce(&entry, &shared).await;
             if !shared.accelerate {
                 tracing::info!("every call is relayed (--relay-only, accelerate = false)");
             } else if shared.catalogue.service.is_none() {
@@ -351,6 +414,14 @@ impl Server {
             } else {
                 discover(&shared).await;
                 uncompared(&shared).await;
+            }
+            for (entry, current) in replicas {
+                let shared = current.shared();
+                let limit = Duration::from_millis(shared.limits.connect_ms);
+                let led = entry.target.aim_within(limit).await;
+                if led.is_some() && shared.accelerate {
+                    discover(&shared).await;
+                }
             }
             announced.send_replace(true);
         }
@@ -370,8 +441,8 @@ impl Server {
         loop {
             tokio::select! {
                 () = &mut stop => break,
-                (accepted, turn) = self.next(&connecting) => match accepted {
-                    Ok(client) => self.admit(client, turn, draining.clone()),
+                (accepted, door, turn) = self.next(&connecting) => match accepted {
+                    Ok(client) => self.admit(client, door, turn, draining.clone()),
                     Err(error) => {
                         // Out of descriptors, most likely: sessions that end will free some.
                         if complained.is_none_or(|at| at.elapsed() > COMPLAINT) {
@@ -386,13 +457,17 @@ impl Server {
         // Who finds the port closed shall not find a session at rest that goes on.
         let _ = drain.send(true);
         drop(self.listener);
-        if let Some(background) = &self.background {
+        self.doors.clear();
+        for background in &self.background {
             background.end();
         }
         let shared = self.current.shared();
-        if let Some(binlog) = &shared.binlog {
-            // Nobody follows the log any more.
-            binlog.step_aside();
+        let replicas = self.replicas.iter().map(|it| it.current.shared());
+        for shared in [Arc::clone(&shared)].into_iter().chain(replicas) {
+            if let Some(binlog) = &shared.binlog {
+                // Nobody follows the log any more.
+                binlog.step_aside();
+            }
         }
         self.reloads.stop().await;
         let limit = Duration::from_millis(shared.limits.drain_ms);
@@ -415,17 +490,37 @@ impl Server {
 
     /// Has go on beside the sessions what does, from now on.
     async fn begin(&mut self) {
-        if self.background.is_none() {
-            self.background = Some(Background::start(&self.current, &mut self.inboxes));
-            self.reloads.look(self.templates.take()).await;
+        if !self.background.is_empty() {
+            return;
         }
+        let upstreams = &self.entry.upstreams;
+        let replicas = self.replicas.iter().map(|it| &it.current);
+        let sets: Vec<_> = [&self.current]
+            .into_iter()
+            .chain(replicas)
+            .cloned()
+            .collect();
+        let watch = self.account.clone().map(|account| {
+            let announced = self.announced.subscribe();
+            watch_servers(Arc::clone(upstreams), account, sets, &announced)
+        });
+        let started = Background::start(&self.current, &mut self.inboxes, watch);
+        self.background.push(started);
+        let mut templates = vec![self.templates.take()];
+        for replicas in &mut self.replicas {
+            let (current, inboxes) = (&replicas.current, &mut replicas.inboxes);
+            let started = Background::start(current, inboxes, None::<Ready<()>>);
+            self.background.push(started);
+            templates.push(replicas.templates.take());
+        }
+        self.reloads.look(templates).await;
     }
 
     fn start_admin(&mut self, draining: &watch::Receiver<bool>) {
         let seen = Seen {
             current: self.current(),
             reloads: self.reloads(),
-            upstream: self.upstream.address.clone(),
+            upstreams: Arc::clone(&self.entry.upstreams),
             draining: draining.clone(),
             runtime: tokio::runtime::Handle::current(),
         };
@@ -436,12 +531,36 @@ impl Server {
     }
 
     /// The next client, once there is a turn to connect to the server for it.
-    async fn next(&self, connecting: &Arc<Semaphore>) -> (io::Result<Accepted>, Turn) {
+    async fn next(
+        &self,
+        connecting: &Arc<Semaphore>,
+    ) -> (io::Result<Accepted>, Option<usize>, Turn) {
         let turn = Turn::take(connecting).await;
-        (self.listener.accept().await, turn)
+        if self.doors.is_empty() {
+            return (self.listener.accept().await, None, turn);
+        }
+        let doors = self.doors.iter();
+        let doors = select_all(doors.map(|door| Box::pin(door.listener.accept())));
+        let (accepted, door) = tokio::select! {
+            accepted = self.listener.accept() => (accepted, None),
+            (accepted, door, _) = doors => (accepted, Some(door)),
+        };
+        (accepted, door, turn)
     }
 
-    fn admit(&self, accepted: Accepted, mut turn: Turn, draining: watch::Receiver<bool>) {
+    /// `door`: which of the further ports it came to.
+    fn admit(
+        &self,
+        accepted: Accepted,
+        door: Option<usize>,
+        mut turn: Turn,
+        draining: watch::Receiver<bool>,
+    ) {
+        let door = door.and_then(|door| self.doors.get(door));
+        let (entry, current) = match door {
+            Some(door) => (Arc::clone(&door.entry), Arc::clone(&door.current)),
+            None => (Arc::clone(&self.entry), self.current()),
+        };
         let Accepted { socket, source } = accepted;
         let Ok(permit) = Arc::clone(&self.sessions).try_acquire_owned() else {
             let message = self.room.refusal();
@@ -453,7 +572,6 @@ impl Server {
             return;
         };
         let seat = self.shards.seat();
-        let (upstream, current) = (Arc::clone(&self.upstream), self.current());
         let proxy_protocol = Arc::clone(&self.proxy_protocol);
         seat.spawn(socket, move |socket| async move {
             let ends = ends(&proxy_protocol, source, &socket);
@@ -471,7 +589,7 @@ impl Server {
                     let header = proxy_header::header(proxy_protocol.send, ends);
                     let source = ends.map(|(source, _)| source).or(source);
                     let session = (client, source, begun);
-                    let server = (&*upstream, &*header, turn.again().await);
+                    let server = (&*entry, &*header, turn.again().await);
                     serve(session, server, &current, draining).await;
                 }
                 // A balancer that looks whether somebody is there.

@@ -11,7 +11,7 @@ use tokio::task::AbortHandle;
 
 use super::ServeError;
 use super::background::{discover, look};
-use super::build::Lasting;
+use super::build::{Built, Lasting};
 use crate::config::{Changes, LogLevel, Settings};
 use crate::feeds;
 use crate::session::current::Current;
@@ -46,8 +46,8 @@ pub struct Reloaded {
 #[derive(Debug)]
 pub struct Reloads {
     source: Option<Box<dyn Source>>,
-    current: Arc<Current>,
-    lasting: Lasting,
+    /// What sessions share, and what that is made of: of those on the primary first, then of those of each port for replicas.
+    sets: Vec<(Arc<Current>, Lasting)>,
     /// The process was started to relay every call.
     relays_only: bool,
     state: Mutex<State>,
@@ -56,38 +56,38 @@ pub struct Reloads {
 #[derive(Debug)]
 struct State {
     settings: Settings,
-    /// Looks at the tables of the feeds that are in force.
-    looking: Option<AbortHandle>,
+    /// Looks at the tables of the feeds that are in force, for each set.
+    looking: Vec<Option<AbortHandle>>,
 }
 
 impl Reloads {
     pub(super) fn new(
         settings: &Settings,
-        current: Arc<Current>,
-        lasting: Lasting,
+        sets: Vec<(Arc<Current>, Lasting)>,
         source: Option<Box<dyn Source>>,
     ) -> Reloads {
         Reloads {
             source,
-            current,
             relays_only: !settings.accelerate,
-            lasting,
             state: Mutex::new(State {
                 settings: settings.clone(),
-                looking: None,
+                looking: sets.iter().map(|_| None).collect(),
             }),
+            sets,
         }
     }
 
     /// Looks at the tables of feeds from now on.
-    pub(super) async fn look(&self, templates: Option<feeds::Inbox>) {
-        let looking = spawn_look(self.current.shared(), templates);
-        self.state.lock().await.looking = looking;
+    pub(super) async fn look(&self, templates: Vec<Option<feeds::Inbox>>) {
+        let sets = self.sets.iter().zip(templates);
+        let looking = sets.map(|((current, _), inbox)| spawn_look(current.shared(), inbox));
+        self.state.lock().await.looking = looking.collect();
     }
 
     /// Ends that.
     pub(super) async fn stop(&self) {
-        if let Some(looking) = self.state.lock().await.looking.take() {
+        let looking = std::mem::take(&mut self.state.lock().await.looking);
+        for looking in looking.into_iter().flatten() {
             looking.abort();
         }
     }
@@ -113,45 +113,67 @@ impl Reloads {
         let mut state = self.state.lock().await;
         let wished = source.read()?;
         let (settings, changes) = state.settings.renewed(&wished, self.relays_only);
-        let before = self.current.shared();
-        let built = self
-            .lasting
-            .build(&settings, Some((&before, &state.settings)))
-            .map_err(|error| text(&error))?;
-        let shared = Arc::new(built.shared);
-        self.lasting.obey(&settings);
-        if settings.definitions != state.settings.definitions {
-            let _ = tokio::time::timeout(FIRST_LOOK, discover(&shared)).await;
+        let mut built = Vec::with_capacity(self.sets.len());
+        for (current, lasting) in &self.sets {
+            let before = current.shared();
+            let made = lasting.build(&settings, Some((&before, &state.settings)));
+            built.push((before, made.map_err(|error| text(&error))?));
         }
-        if built.templates.is_some() || shared.feeds.is_none() {
-            let looking = spawn_look(Arc::clone(&shared), built.templates);
-            if let (Some(feeds), Some(_)) = (&shared.feeds, &looking) {
-                let mut looked = feeds.looked.subscribe();
-                let looked = looked.wait_for(|looked| *looked);
-                let _ = tokio::time::timeout(FIRST_LOOK, looked).await;
+        let same_definitions = settings.definitions == state.settings.definitions;
+        let mut trusted_again = 0;
+        for (at, (set, (before, built))) in self.sets.iter().zip(built).enumerate() {
+            let looking = state.looking.get_mut(at).and_then(Option::take);
+            let renewed = renew(set, (&before, built), &settings, same_definitions, looking);
+            let (looking, trusted) = renewed.await;
+            if let Some(place) = state.looking.get_mut(at) {
+                *place = looking;
             }
-            if let Some(before) = std::mem::replace(&mut state.looking, looking) {
-                before.abort();
-            }
+            trusted_again += trusted;
         }
         source.log_at(settings.log.level);
-        self.current.replace(Arc::clone(&shared));
-        let same = |now: &Arc<feeds::Feeds>| {
-            let before = before.feeds.as_ref();
-            before.is_some_and(|before| Arc::ptr_eq(before, now))
-        };
-        if let Some(feeds) = before.feeds.as_ref()
-            && !shared.feeds.as_ref().is_some_and(same)
-        {
-            feeds.retire();
-        }
-        let trusted_again = shared.trust_again();
         state.settings = settings;
         Ok(Reloaded {
             changes,
             trusted_again,
         })
     }
+}
+
+/// Puts what was built in force. Returns what looks at the tables of feeds from now on, and how much is trusted again.
+async fn renew(
+    (current, lasting): &(Arc<Current>, Lasting),
+    (before, built): (&Arc<Shared>, Built),
+    settings: &Settings,
+    same_definitions: bool,
+    mut looking: Option<AbortHandle>,
+) -> (Option<AbortHandle>, usize) {
+    let shared = Arc::new(built.shared);
+    lasting.obey(settings);
+    if !same_definitions {
+        let _ = tokio::time::timeout(FIRST_LOOK, discover(&shared)).await;
+    }
+    if built.templates.is_some() || shared.feeds.is_none() {
+        let next = spawn_look(Arc::clone(&shared), built.templates);
+        if let (Some(feeds), Some(_)) = (&shared.feeds, &next) {
+            let mut looked = feeds.looked.subscribe();
+            let looked = looked.wait_for(|looked| *looked);
+            let _ = tokio::time::timeout(FIRST_LOOK, looked).await;
+        }
+        if let Some(before) = std::mem::replace(&mut looking, next) {
+            before.abort();
+        }
+    }
+    current.replace(Arc::clone(&shared));
+    let same = |now: &Arc<feeds::Feeds>| {
+        let before = before.feeds.as_ref();
+        before.is_some_and(|before| Arc::ptr_eq(before, now))
+    };
+    if let Some(feeds) = before.feeds.as_ref()
+        && !shared.feeds.as_ref().is_some_and(same)
+    {
+        feeds.retire();
+    }
+    (looking, shared.trust_again())
 }
 
 fn spawn_look(shared: Arc<Shared>, templates: Option<feeds::Inbox>) -> Option<AbortHandle> {

@@ -3,18 +3,19 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use crate::account::Aim;
 use crate::backend::Backend;
 use crate::config::ProxyProtocolSection;
 use crate::link::{Link, Socket, proxy_header};
-use crate::reach::Upstream;
 use crate::room::{full_of_files, is_out_of_files};
 use crate::session::current::Current;
 use crate::session::quota::Taken;
-use crate::session::state::Session;
+use crate::session::state::{Ended, Session};
+use crate::upstreams::Entry;
 use crate::wire::frame;
 use crate::wire::response::ErrPacket;
 
@@ -23,6 +24,8 @@ use crate::wire::response::ErrPacket;
 const CANNOT_CONNECT: u16 = 1429;
 /// ER_CON_COUNT_ERROR.
 pub(super) const TOO_MANY_CONNECTIONS: u16 = 1040;
+/// A server that could not be connected to, and is the primary still, is tried again after so long.
+const AGAIN: Duration = Duration::from_millis(20);
 
 /// A turn to connect to the server: so many connections are made at a time.
 pub(super) struct Turn {
@@ -91,7 +94,7 @@ pub(super) async fn spoken_for(
 /// Gives a client a connection to the server, and moves its bytes until either ends.
 pub(super) async fn serve(
     (mut client, source, begun): (Link, Option<SocketAddr>, Vec<u8>),
-    (upstream, header, turn): (&Upstream, &[u8], Turn),
+    (entry, header, turn): (&Entry, &[u8], Turn),
     current: &Arc<Current>,
     draining: watch::Receiver<bool>,
 ) {
@@ -99,31 +102,76 @@ pub(super) async fn serve(
         Ok(from) => from,
         Err(message) => return refuse(&mut client, TOO_MANY_CONNECTIONS, &message).await,
     };
-    let address = upstream.address.as_str();
     let limit = Duration::from_millis(current.shared().limits.connect_ms);
-    let dialled = async {
-        let mut backend = Backend::dial(address, limit).await?;
-        backend.link.send(header)?;
-        Ok::<_, io::Error>(backend)
-    };
-    let dialled = dialled.await;
-    drop(turn);
+    let upstreams = &entry.upstreams;
+    let dialled = dial(entry, header, turn, limit).await;
     match dialled {
-        Ok(backend) => {
-            upstream.answers();
-            let session = Session::new(client, source, begun, backend, current, from);
-            Box::pin(session.run(draining)).await;
+        Ok((backend, aim)) => {
+            upstreams.reach.answers();
+            let place = aim.place;
+            let session = Session::new(client, source, begun, (backend, aim), current, from);
+            let ended = Box::pin(session.run(draining)).await;
+            if matches!(ended, Ended::Server(_)) {
+                upstreams.wake(place);
+            }
         }
         Err(error) if is_out_of_files(&error) => {
             let message = full_of_files("now");
             refuse(&mut client, TOO_MANY_CONNECTIONS, &message).await;
         }
         Err(error) => {
-            upstream.refuses(&error);
+            upstreams.reach.refuses(&error);
+            let address = upstreams.shown();
             let message =
                 format!("Headwater can't connect to the MySQL server on '{address}' ({error})");
             refuse(&mut client, CANNOT_CONNECT, &message).await;
         }
+    }
+}
+
+/// Connects to the server that is followed. Where there are several, one is waited for, and one that cannot be connected to is tried again
+/// while there is time: another one may be followed by then.
+async fn dial(
+    entry: &Entry,
+    header: &[u8],
+    mut turn: Turn,
+    limit: Duration,
+) -> io::Result<(Backend, Aim)> {
+    let target = &entry.target;
+    let until = Instant::now() + limit;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let aim = match target.aim() {
+            Some(aim) => aim,
+            None => {
+                // Others may want to be refused.
+                turn.give_back();
+                let aim = target.aim_within(left).await;
+                turn = turn.again().await;
+                aim.ok_or_else(|| io::Error::other(entry.nowhere()))?
+            }
+        };
+        let dialled = async {
+            let mut backend = Backend::dial(aim.server.address(), left).await?;
+            backend.link.send(header)?;
+            Ok::<_, io::Error>(backend)
+        };
+        let dialled = tokio::select! {
+            dialled = dialled => dialled,
+            () = aim.moved.wait() => continue,
+        };
+        let error = match dialled {
+            Ok(backend) => return Ok((backend, aim)),
+            Err(error) => error,
+        };
+        if !target.is_moving() || is_out_of_files(&error) {
+            return Err(error);
+        }
+        entry.upstreams.wake(aim.place);
+        if until <= Instant::now() + AGAIN {
+            return Err(error);
+        }
+        let _ = tokio::time::timeout(AGAIN, aim.moved.wait()).await;
     }
 }
 

@@ -6,7 +6,11 @@ use std::time::Duration;
 use super::counts::Event;
 use super::state::{Ended, Inbound, Session};
 use crate::link::Link;
+use crate::wire::frame::{self, HEADER_BYTES, Header};
+use crate::wire::response::ErrPacket;
 
+/// ER_SERVER_SHUTDOWN: what a server tells whoever waits for an answer when it is stopped.
+const SHUTDOWN: u16 = 1053;
 /// How long a side that neither reads nor closes is waited for at the end.
 pub(super) const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -35,6 +39,10 @@ impl Session {
             Ended::Refused => return self.last_words(false).await,
             // It had its time.
             Ended::Stalled { .. } => return,
+            Ended::Moved => {
+                self.leave_server().await;
+                return self.last_words(false).await;
+            }
             Ended::Client | Ended::Drained | Ended::Unknown { .. } => {}
         }
         let rest = async {
@@ -42,6 +50,28 @@ impl Session {
             let _ = self.backend.link.cleared().await;
         };
         let _ = tokio::time::timeout(FAREWELL, rest).await;
+    }
+
+    /// The server is followed no more. It ends what was begun there; a client that waits for an answer is told that none will come.
+    async fn leave_server(&mut self) {
+        self.backend.link.forget();
+        let _ = tokio::time::timeout(FAREWELL, self.backend.link.finish()).await;
+        let waits = Header::parse(&self.client_in).is_some_and(|header| {
+            let whole = HEADER_BYTES + header.len;
+            header.seq == 0 && self.client_in.len() >= whole
+        });
+        let owed = self.machine.commands().and_then(|it| it.owes(waits));
+        if let Some(seq) = owed {
+            let error = ErrPacket {
+                code: SHUTDOWN,
+                sqlstate: Some(*b"08S01"),
+                message: b"Server shutdown in progress".to_vec(),
+            };
+            let (mut payload, mut packet) = (Vec::new(), Vec::new());
+            error.write(&mut payload);
+            frame::encode(seq, &payload, &mut packet);
+            let _ = self.tell_client(&packet);
+        }
     }
 
     /// The server is gone. A client gets its last words though it reads slowly, as it would from the server's own system. What

@@ -39,7 +39,7 @@ impl Session {
             WARN,
             "no TLS with the server (upstream_tls): {error}"
         );
-        let mode = self.shared.transport.connector.mode;
+        let mode = self.aim.server.connector().mode;
         let why = format!(
             "TLS with the server behind Headwater failed (upstream_tls.mode = {mode}): {error}"
         );
@@ -56,7 +56,7 @@ impl Session {
     }
 
     async fn connect(&mut self, request: &[u8]) -> io::Result<()> {
-        let connector = &self.shared.transport.connector;
+        let connector = self.aim.server.connector();
         let link = &mut self.backend.link;
         link.send_all(request).await?;
         let config = std::sync::Arc::clone(&connector.config);

@@ -23,7 +23,8 @@ use crate::feeds::Feeds;
 use crate::limits::Limits;
 use crate::logging::Messages;
 use crate::shadow::Shadow;
-use crate::tls::{Acceptor, Connector};
+use crate::tls::Acceptor;
+use crate::upstreams::Upstreams;
 
 /// What all sessions share.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub struct Shared {
     pub limits: Limits,
     /// How long a right that was seen is taken to be there.
     pub privileges_ttl: Duration,
+    /// The servers, and which of several is followed.
+    pub upstreams: Arc<Upstreams>,
     /// What a session's two connections are made of.
     pub transport: Transport,
     /// Memory, where there is a service account to keep it.
@@ -95,8 +98,6 @@ pub struct Transport {
     pub ways: Ways,
     /// What clients are shown.
     pub acceptor: Option<Acceptor>,
-    /// What the server is shown, and has to show.
-    pub connector: Connector,
 }
 
 impl Shared {

@@ -20,6 +20,7 @@ use super::shared::Shared;
 use super::slow::Slow;
 use super::stall::Stall;
 use super::who;
+use crate::account::Aim;
 use crate::backend::{AskError, Backend};
 use crate::binlog::{Mark, Place};
 use crate::catalogue::DefinerRights;
@@ -38,6 +39,9 @@ pub enum Ended {
     /// The server closed its connection, or it failed.
     #[error("the server closed the connection: {0}")]
     Server(io::Error),
+    /// The server is the primary no more, where there are several.
+    #[error("its server is not the primary any more")]
+    Moved,
     /// The process shuts down.
     #[error("shutting down")]
     Drained,
@@ -132,6 +136,8 @@ pub struct Session {
     /// Its address; `None` at the socket.
     pub(super) source: Option<SocketAddr>,
     pub(super) backend: Backend,
+    /// The server, and what tells that it is followed no more.
+    pub(super) aim: Aim,
     pub(super) machine: Machine,
     pub(super) shared: Arc<Shared>,
     /// Where a newer generation of it is found, and which one it is.
@@ -184,7 +190,7 @@ impl Session {
         client: Link,
         source: Option<SocketAddr>,
         client_in: Vec<u8>,
-        backend: Backend,
+        (backend, aim): (Backend, Aim),
         current: &Arc<Current>,
         from: Option<Taken<IpAddr>>,
     ) -> Self {
@@ -213,6 +219,7 @@ impl Session {
             client,
             source,
             backend,
+            aim,
             machine,
             shared,
             current: Arc::clone(current),

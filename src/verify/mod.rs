@@ -135,6 +135,7 @@ pub async fn run(
     text: &mut String,
 ) -> Result<Outcome, VerifyError> {
     let service = settings.service.as_ref().ok_or(VerifyError::NoAccount)?;
+    let settings = &check::of_primary(settings).await?;
     let greeting = check::greeted(settings).await?;
     let account = check::account_of(settings, service)?;
     let asking = |source| VerifyError::Asking { source };
@@ -151,7 +152,7 @@ pub async fn run(
     let user = options.user.as_ref().unwrap_or(service);
     findings.sides(
         &named(&greeting),
-        &settings.upstream,
+        settings.upstream.first(),
         &service.user,
         &options.headwater,
         &user.user,

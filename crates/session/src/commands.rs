@@ -531,6 +531,7 @@ impl Commands {
                 reply: Reply::new(command, self.capabilities),
                 renumber,
                 begun: false,
+                spoken: false,
                 continues,
                 shifted: 0,
                 after,

@@ -30,17 +30,20 @@ pub enum OwnTable {
     Memory,
     /// Settings.
     Settings,
+    /// The servers.
+    Upstreams,
 }
 
 impl OwnTable {
     /// Every one.
-    pub const ALL: [OwnTable; 6] = [
+    pub const ALL: [OwnTable; 7] = [
         OwnTable::Status,
         OwnTable::Feeds,
         OwnTable::Statements,
         OwnTable::Sessions,
         OwnTable::Memory,
         OwnTable::Settings,
+        OwnTable::Upstreams,
     ];
 
     /// Its name, in lower case.
@@ -53,6 +56,7 @@ impl OwnTable {
             OwnTable::Sessions => "sessions",
             OwnTable::Memory => "memory",
             OwnTable::Settings => "settings",
+            OwnTable::Upstreams => "upstreams",
         }
     }
 }

@@ -187,7 +187,7 @@ async fn start_headwater(
     let settings = Settings::load(&ServeFlags {
         config: Some(file.path().to_owned()),
         listen: Some(listen.unwrap_or_else(|| usual_or_free().to_string())),
-        upstream: Some(upstream.to_string()),
+        upstream: vec![upstream.to_string()],
         service: ServiceFlags {
             service_user: Some(accounts::SERVICE.to_owned()),
             service_password: Some(String::new()),

@@ -14,14 +14,16 @@ use prometheus_client::registry::{Registry, Unit};
 pub use self::names::{ALL, Kind, Measure, Metric};
 use self::names::{
     BEGUN, BINLOG, BUILD, CALL_SECONDS, CALLS_TOTAL, CHANGES, COMPARED, CONTRADICTIONS, CPU,
-    EVICTED, FILES, FILES_LIMIT, INDEX, INDEX_ENTRIES, INDEX_LIMIT, LAG, LOG_MESSAGES,
+    EVICTED, FAILOVERS, FILES, FILES_LIMIT, INDEX, INDEX_ENTRIES, INDEX_LIMIT, LAG, LOG_MESSAGES,
     LOG_SUPPRESSED, LOGIN_ERRORS, LOGINS_CUT, PROOF_SECONDS, REDONE, RELAYED_BYTES, RESIDENT,
-    RESUMED, ROWS, ROWS_EVICTED, ROWS_LIMIT, ROWS_MESSAGES, SESSIONS, SESSIONS_LIMIT,
-    SESSIONS_OPENED, SESSIONS_STATE, SILENT, STALLED, STATEMENT_SECONDS, STATEMENTS_TOTAL, TABLES,
-    TAILS_RETRIED, TAILS_TOTAL, THREADS, UNREADABLE, UP, VIRTUAL, WAITING,
+    RESUMED, ROWS, ROWS_EVICTED, ROWS_LIMIT, ROWS_MESSAGES, SERVER_ROLE, SERVER_UP, SESSIONS,
+    SESSIONS_LIMIT, SESSIONS_OPENED, SESSIONS_STATE, SILENT, STALLED, STATEMENT_SECONDS,
+    STATEMENTS_TOTAL, TABLES, TAILS_RETRIED, TAILS_TOTAL, THREADS, UNREADABLE, UP, VIRTUAL,
+    WAITING,
 };
 use super::process::Process;
 use crate::binlog::REASONS;
+use crate::cluster::{Role, Seen};
 use crate::latency::Measured;
 use crate::session::calls::{Answer, RELAYED};
 use crate::session::counts::Event;
@@ -118,6 +120,7 @@ impl Page {
         page.memory(shared);
         page.sessions(shared);
         page.one(UP, u64::from(up));
+        page.servers(shared);
         let shadow = shared.shadow.as_ref().map(|shadow| shadow.compared());
         page.add(
             COMPARED,
@@ -272,6 +275,23 @@ impl Page {
         self.one(LOGINS_CUT, count(Event::LoginCut));
         self.one(LOGIN_ERRORS, count(Event::LoginError));
         self.one(STALLED, count(Event::ClientStalled));
+    }
+
+    fn servers(&mut self, shared: &Shared) {
+        let mut up = Vec::new();
+        let mut roles = Vec::new();
+        for (server, status) in shared.upstreams.statuses() {
+            let Some(status) = status else { continue };
+            let answers = matches!(status.seen, Seen::Told(_) | Seen::Refuses(_));
+            up.push((labels([("server", server)]), u64::from(answers)));
+            for role in Role::NAMES {
+                let is = u64::from(role == status.role.name());
+                roles.push((labels([("server", server), ("role", role)]), is));
+            }
+        }
+        self.add(SERVER_UP, up);
+        self.add(SERVER_ROLE, roles);
+        self.one(FAILOVERS, shared.upstreams.failovers());
     }
 
     fn log(&mut self, shared: &Shared) {

@@ -300,6 +300,24 @@ pub(super) const UP: Metric = metric(
     &[],
     "1 if the server greets who connects, as was tried just now",
 );
+pub(super) const SERVER_UP: Metric = metric(
+    "headwater_upstream_server_up",
+    Gauge,
+    &["server"],
+    "Of several servers: 1 if it answered when it was asked last",
+);
+pub(super) const SERVER_ROLE: Metric = metric(
+    "headwater_upstream_role",
+    Gauge,
+    &["server", "role"],
+    "Of several servers: 1 for what each is, 0 for what it is not",
+);
+pub(super) const FAILOVERS: Metric = metric(
+    "headwater_failovers",
+    Counter,
+    &[],
+    "How often another server became the primary",
+);
 pub(super) const COMPARED: Metric = metric(
     "headwater_shadow_compared",
     Counter,
@@ -352,7 +370,7 @@ pub(super) const BEGUN: Metric = measured(
 );
 
 /// Every metric, in the order in which they are told.
-pub const ALL: [Metric; 45] = [
+pub const ALL: [Metric; 48] = [
     BUILD,
     CALLS_TOTAL,
     CALL_SECONDS,
@@ -388,6 +406,9 @@ pub const ALL: [Metric; 45] = [
     LOGIN_ERRORS,
     STALLED,
     UP,
+    SERVER_UP,
+    SERVER_ROLE,
+    FAILOVERS,
     COMPARED,
     LOG_MESSAGES,
     LOG_SUPPRESSED,

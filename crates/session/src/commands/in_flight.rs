@@ -21,6 +21,8 @@ pub(super) struct InFlight {
     pub(super) renumber: Option<Renumber>,
     /// It is known by how much the server's numbers are shifted, since it has begun to speak.
     pub(super) begun: bool,
+    /// Something of the reply has come.
+    pub(super) spoken: bool,
     pub(super) shifted: u8,
     /// It continues what the client was told.
     pub(super) continues: bool,

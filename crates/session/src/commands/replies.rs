@@ -45,6 +45,7 @@ impl Commands {
                 break;
             }
             let step = front.reply.feed(rest);
+            front.spoken |= step.consumed > 0;
             if let Some(Event::Unfollowable) = step.event
                 && self.renumbered != Renumbered::Nobodys
             {
@@ -76,6 +77,26 @@ impl Commands {
             }
         }
         Served::Pass(passed)
+    }
+
+    /// The number of an error that can be told in the place of a reply, as things stand: one is due, and nothing of it has been told. `waits`:
+    /// a command has come that was not passed on.
+    #[must_use]
+    pub fn owes(&self, waits: bool) -> Option<u8> {
+        // Who counts otherwise is told nothing.
+        if self.passing.is_some() || self.renumbered != Renumbered::Nobodys || self.frames.meet() {
+            return None;
+        }
+        match self.in_flight.front() {
+            Some(front) => {
+                let fit = !front.spoken && !front.continues && front.client_data.is_none();
+                (fit && !front.authenticates() && front.renumber.is_none()).then_some(1)
+            }
+            None => match self.told {
+                Some(told) => Some(told.wrapping_add(1)),
+                None => waits.then_some(1),
+            },
+        }
     }
 
     /// The reply that comes now, where its bytes go to the client as they are.

@@ -1,0 +1,99 @@
+//! Which servers there are, and further ports for clients.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::upstreams::ListenerRole;
+
+/// More servers than this are no list that somebody has written.
+pub const MOST_SERVERS: usize = 16;
+
+/// Addresses of the servers: one, or several of which one is the primary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Written", into = "Written")]
+pub struct Servers(Vec<String>);
+
+/// As it is written: one address, or a list.
+#[derive(Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected an address such as \"db1:3306\", or a list of them"
+)]
+enum Written {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl From<Written> for Servers {
+    fn from(written: Written) -> Servers {
+        Servers(match written {
+            Written::One(address) => vec![address],
+            Written::Several(addresses) => addresses,
+        })
+    }
+}
+
+impl From<Servers> for Written {
+    fn from(servers: Servers) -> Written {
+        match <[String; 1]>::try_from(servers.0) {
+            Ok([address]) => Written::One(address),
+            Err(addresses) => Written::Several(addresses),
+        }
+    }
+}
+
+impl Default for Servers {
+    fn default() -> Servers {
+        Servers::one("127.0.0.1:3306")
+    }
+}
+
+impl fmt::Display for Servers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(", "))
+    }
+}
+
+impl Servers {
+    /// One server.
+    #[must_use]
+    pub fn one(address: &str) -> Servers {
+        Servers(vec![address.to_owned()])
+    }
+
+    /// These; `None` where there is none.
+    #[must_use]
+    pub fn of(addresses: &[String]) -> Option<Servers> {
+        (!addresses.is_empty()).then(|| Servers(addresses.to_vec()))
+    }
+
+    /// Every address, in the order of the list.
+    #[must_use]
+    pub fn all(&self) -> &[String] {
+        &self.0
+    }
+
+    /// The first one; the only one where there is one.
+    #[must_use]
+    pub fn first(&self) -> &str {
+        self.0.first().map_or("", String::as_str)
+    }
+
+    /// True where there are several, one of which is the primary.
+    #[must_use]
+    pub fn are_several(&self) -> bool {
+        self.0.len() > 1
+    }
+}
+
+/// A further port for clients.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListenerSection {
+    /// Its address.
+    pub listen: String,
+    /// Whom its clients are led to.
+    #[serde(default)]
+    pub role: ListenerRole,
+}

@@ -1,0 +1,185 @@
+//! The servers behind Headwater: where sessions and the service account connect to. Of several servers one is the primary, which
+//! [`crate::cluster`] concludes from what each says of itself.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `entry` | where the clients of a port are led to |
+//! | `look` | asks a server what it is |
+//! | `watch` | does so again and again, and says what has changed |
+//! | `section` | the settings |
+//!
+//! With one server nothing is asked, and nothing runs.
+
+mod entry;
+mod look;
+mod section;
+mod watch;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::{Notify, watch::Sender};
+
+pub use self::entry::Entry;
+pub use self::section::{FailoverSection, ListenerRole};
+pub use self::watch::{Follower, Followers, look_once, run, why};
+use crate::account::{Followed, Target, host};
+use crate::cluster::{Cluster, Status};
+use crate::reach::Upstream;
+use crate::tls::{Connector, TlsError, UpstreamTlsSection};
+
+/// All servers, and which one is followed.
+#[derive(Debug)]
+pub struct Upstreams {
+    target: Target,
+    addresses: Vec<String>,
+    /// Whether connections can be made, for the log.
+    pub(crate) reach: Upstream,
+    watched: Option<Watched>,
+}
+
+/// What there is where there are several.
+#[derive(Debug)]
+struct Watched {
+    follow: Sender<Followed>,
+    /// Ports for replicas.
+    posts: Vec<Post>,
+    cluster: Mutex<Cluster>,
+    /// Has a server be asked now.
+    wakes: Vec<Notify>,
+    failovers: AtomicU64,
+    section: FailoverSection,
+}
+
+/// A port for replicas.
+#[derive(Debug)]
+struct Post {
+    listen: String,
+    role: ListenerRole,
+    follow: Sender<Followed>,
+    target: Target,
+    /// Who was followed last.
+    last: Mutex<Option<usize>>,
+}
+
+impl Upstreams {
+    /// Those at these addresses. Of several none is followed until they are watched ([`run`]).
+    ///
+    /// # Errors
+    /// When the settings of TLS cannot be used.
+    pub fn new(
+        servers: &[String],
+        tls: &UpstreamTlsSection,
+        section: FailoverSection,
+        posts: &[(&str, ListenerRole)],
+    ) -> Result<Upstreams, TlsError> {
+        let (target, watched) = match servers {
+            [server] => {
+                let connector = Connector::new(tls, host(server))?;
+                (Target::one(server, &connector), None)
+            }
+            _ => {
+                let follow = Sender::new(Followed::default());
+                let followed = follow.subscribe();
+                let target = Target::of(servers, tls, followed)?;
+                let post = |(listen, role): &(&str, ListenerRole)| {
+                    let follow = Sender::new(Followed::default());
+                    let followed = follow.subscribe();
+                    Ok(Post {
+                        listen: (*listen).to_owned(),
+                        role: *role,
+                        follow,
+                        target: Target::of(servers, tls, followed)?,
+                        last: Mutex::default(),
+                    })
+                };
+                let posts: Result<Vec<_>, TlsError> = posts.iter().map(post).collect();
+                let watched = Watched {
+                    follow,
+                    posts: posts?,
+                    cluster: Mutex::new(Cluster::new(servers, Instant::now())),
+                    wakes: servers.iter().map(|_| Notify::new()).collect(),
+                    failovers: AtomicU64::new(0),
+                    section,
+                };
+                (target, Some(watched))
+            }
+        };
+        Ok(Upstreams {
+            target,
+            addresses: servers.to_vec(),
+            reach: Upstream::new(&servers.join(", ")),
+            watched,
+        })
+    }
+
+    /// Where connections are made to.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// All of them, as they are shown to people.
+    #[must_use]
+    pub fn shown(&self) -> &str {
+        &self.reach.address
+    }
+
+    /// True where there are several.
+    #[must_use]
+    pub fn are_several(&self) -> bool {
+        self.watched.is_some()
+    }
+
+    /// Every server's address, and what it is; nothing is known of one that is the only one.
+    #[must_use]
+    pub fn statuses(&self) -> Vec<(&str, Option<Status>)> {
+        let statuses = self.watched.as_ref().map(|watched| {
+            let cluster = watched.cluster();
+            cluster.servers().to_vec()
+        });
+        let status = |at: usize| statuses.as_ref()?.get(at).cloned();
+        let addresses = self.addresses.iter().enumerate();
+        addresses
+            .map(|(at, address)| (address.as_str(), status(at)))
+            .collect()
+    }
+
+    /// How often another server became the primary.
+    #[must_use]
+    pub fn failovers(&self) -> u64 {
+        let watched = self.watched.as_ref();
+        watched.map_or(0, |watched| watched.failovers.load(Ordering::Relaxed))
+    }
+
+    /// Has a server be looked at now: a connection to it has ended, or could not be made.
+    pub fn wake(&self, place: usize) {
+        let watched = self.watched.as_ref();
+        if let Some(wake) = watched.and_then(|watched| watched.wakes.get(place)) {
+            wake.notify_one();
+        }
+    }
+
+    fn address(&self, place: usize) -> &str {
+        self.addresses.get(place).map_or("", String::as_str)
+    }
+}
+
+impl Watched {
+    fn cluster(&self) -> MutexGuard<'_, Cluster> {
+        self.cluster.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn follow(&self, server: Option<usize>) {
+        lead(&self.follow, server);
+    }
+}
+
+/// Has all that listens follow this server from now on, or none.
+fn lead(follow: &Sender<Followed>, server: Option<usize>) {
+    follow.send_modify(|followed| {
+        followed.server = server;
+        followed.turn += 1;
+    });
+}
