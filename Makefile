@@ -29,7 +29,8 @@ test: servers drivers operators packager
 
 # The stories of memory and feeds beside writers, as `make test` tells them but for the number of checks.
 soak: servers
-	HEADWATER_CHECKS=200000 $(CARGO) test --locked --test integration -- --nocapture memory::linear memory::snapshot memory::kept_linear feeds::linear feeds::moved feeds::transactions feeds::kept_joined::no_name feeds::kept_lists::no_edge
+	HEADWATER_CHECKS=200000 $(CARGO) test --locked --test integration -- --nocapture memory::linear memory::snapshot memory::kept_linear feeds::linear feeds::moved feeds::transactions feeds::kept_joined::no_name feeds::kept_lists::no_edge \
+		clusters::group::no clusters::galera::no
 	@$(MAKE) --no-print-directory fuzz
 
 fuzz:

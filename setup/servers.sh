@@ -1,22 +1,25 @@
 #!/bin/sh
 # Gets the two servers of the demo and the tests onto this machine: MariaDB from the
-# distribution's packages, MySQL 9.7 into a private folder.
+# distribution's packages, MySQL 9.7 into a private folder; and Galera, for clusters of MariaDB.
 #
 # Says what it does, and nothing when there is nothing to do. No service is installed or
 # started: only the programs are wanted, each run gets servers of its own.
 # Usage: setup/servers.sh [--list]      --list names what is there, and installs nothing.
 # Environment: HEADWATER_MYSQL_PREFIX   the folder of MySQL (default: ~/.cache/headwater/mysql-9.7)
-#              CI=true                  a machine that cannot get MySQL is an error
+#              HEADWATER_GALERA_PREFIX  the folder of Galera (default: ~/.cache/headwater/galera-4)
+#              CI=true                  a machine that cannot get MySQL, or Galera, is an error
 set -eu
 
 here=$(dirname "$0")
 . "$here/packages.sh"
 mysql_prefix=${HEADWATER_MYSQL_PREFIX:-$HOME/.cache/headwater/mysql-9.7}
+galera_prefix=${HEADWATER_GALERA_PREFIX:-$HOME/.cache/headwater/galera-4}
 # Servers live where an ordinary user's PATH often does not look.
 PATH="$PATH:/usr/sbin:/usr/local/sbin"
 
 have_mariadb() { have mariadbd && have mariadb-install-db; }
 have_mysql() { [ -e "$mysql_prefix/.complete" ]; }
+have_galera() { [ -e "$galera_prefix/.complete" ] && have rsync; }
 
 if [ "${1:-}" = --list ]; then
     have_mariadb && mariadbd --version | sed -E 's/.* Ver ([0-9.]+).*/MariaDB \1/'
@@ -24,6 +27,11 @@ if [ "${1:-}" = --list ]; then
         echo "MySQL 9.7"
     else
         echo "(no MySQL: this machine could not get it)"
+    fi
+    if have_galera; then
+        echo "Galera 4"
+    else
+        echo "(no Galera: this machine could not get it)"
     fi
     exit 0
 fi
@@ -40,4 +48,12 @@ if ! have_mysql && ! "$here/mysql.sh" "$mysql_prefix"; then
         exit 1
     fi
     say "MySQL 9.7 could not be had: going on with MariaDB alone"
+fi
+
+if ! have_galera && ! "$here/galera.sh" "$galera_prefix"; then
+    if [ "${CI:-}" = true ]; then
+        say "Galera could not be had, and CI needs it"
+        exit 1
+    fi
+    say "Galera could not be had: going on without its stories"
 fi

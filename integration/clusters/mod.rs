@@ -1,3 +1,11 @@
-//! Several servers behind Headwater: replicas, groups, clusters; who is the primary, and what becomes of sessions and memory.
+//! Several servers behind Headwater: replicas, groups, clusters; who is the primary, what becomes of sessions and memory, and what one member's
+//! log proves.
 
+mod attack;
+mod failover;
+mod galera;
+mod group;
+mod measure;
+mod scene;
+mod traffic;
 mod upstreams;

@@ -4,6 +4,7 @@
 
 pub(crate) mod browser;
 pub(crate) mod certificates;
+pub(crate) mod cluster;
 pub(crate) mod database;
 pub(crate) mod peer;
 pub(crate) mod proxy;

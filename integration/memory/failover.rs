@@ -325,7 +325,7 @@ fn what_the_new_primary_alone_had_before_empties_memory() {
 #[test]
 fn memory_goes_on_with_the_same_server() {
     on_servers_of_its_own(options, |primary| {
-        let mut scene = Scene::new(primary);
+        let scene = Scene::new(primary);
         let mut root = WireClient::connect(scene.primary.addr());
         for round in 0..3 {
             cut_streams(&mut root);
@@ -406,7 +406,7 @@ fn a_table_that_is_another_one_there_empties_memory() {
 #[test]
 fn a_server_whose_log_was_begun_anew_empties_memory() {
     on_servers_of_its_own(options, |primary| {
-        let mut scene = Scene::new(primary);
+        let scene = Scene::new(primary);
         scene.primary.kill();
         scene.promote();
         let mut root = WireClient::login(scene.replica.addr(), &scene.login);
@@ -474,7 +474,7 @@ fn nothing_is_answered_but_what_the_new_primary_has() {
     let rounds = how_many("HEADWATER_CHECKS", 8_000) / 2_000;
     for round in 0..rounds {
         on_servers_of_its_own(options, |primary| {
-            let mut scene = Scene::new(primary);
+            let scene = Scene::new(primary);
             let calm = AtomicBool::new(false);
             let (server, proxy) = (scene.primary.addr(), scene.proxy.addr());
             std::thread::scope(|scope| {

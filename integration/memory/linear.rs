@@ -13,10 +13,10 @@ use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::{on_each_quiet_server, on_servers_of_its_own};
 use crate::kit::wire_client::{Login, WireClient};
 
-const WRITERS: u64 = 8;
+pub(crate) const WRITERS: u64 = 8;
 const NO_MEMORY: &[&str] = &["--index-memory-bytes", "0"];
 /// Some of the answers are compared with the procedure's.
-const SHADOW: &[&str] = &["--shadow", "0.05"];
+pub(crate) const SHADOW: &[&str] = &["--shadow", "0.05"];
 
 /// How many answers are checked on each server: `HEADWATER_CHECKS`, or enough for a test.
 fn checks() -> u64 {
@@ -109,7 +109,7 @@ fn memory_comes_up_beside_a_writer() {
 }
 
 /// Of owned calls, most must have been answered from memory.
-fn mostly_remembered((owned, remembered): (u64, u64)) {
+pub(crate) fn mostly_remembered((owned, remembered): (u64, u64)) {
     assert!(
         remembered * 10 >= owned * 8,
         "of {owned} answers only {remembered} came from memory"
@@ -123,6 +123,19 @@ fn check(
     database: &str,
     checks: u64,
     flags: &[&str],
+) -> (u64, u64) {
+    let write = |world: &World, number| world.write(number, server, login).unwrap();
+    check_beside(server, login, database, checks, flags, write)
+}
+
+/// The same beside writers that write elsewhere: `write` is told the world and the writer's number.
+pub(crate) fn check_beside(
+    server: SocketAddr,
+    login: &Login,
+    database: &str,
+    checks: u64,
+    flags: &[&str],
+    write: impl Fn(&World, u64) + Sync,
 ) -> (u64, u64) {
     // On a busy machine memory takes its time: what it says then is to be checked as well.
     let settings = "[freshness]\nwait_ms = 10000\n[index]\nwait_ms = 10000\n";
@@ -141,8 +154,8 @@ fn check(
         let running = world.run();
         let writers: Vec<_> = (0..WRITERS)
             .map(|number| {
-                let world = &world;
-                scope.spawn(move || world.write(number, server, login).unwrap())
+                let (world, write) = (&world, &write);
+                scope.spawn(move || write(world, number))
             })
             .collect();
         world.wait_for_writes(500);
@@ -183,6 +196,6 @@ fn check(
     (counts.of("calls_owned"), counts.of("calls_from_memory"))
 }
 
-pub(super) fn numbers(texts: &[String]) -> BTreeSet<u64> {
+pub(crate) fn numbers(texts: &[String]) -> BTreeSet<u64> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
 }

@@ -9,7 +9,7 @@ mod freshness;
 mod gap;
 mod kept_linear;
 mod kept_tails;
-mod linear;
+pub(crate) mod linear;
 mod long_events;
 mod rights;
 mod service;

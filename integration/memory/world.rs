@@ -28,6 +28,18 @@ enum Thing {
     Follow(u64, u64),
 }
 
+impl Thing {
+    /// Whether it is there.
+    fn select(&self) -> String {
+        match self {
+            Thing::Message(_, id) => format!("SELECT 1 FROM message WHERE id = {id}"),
+            Thing::Follow(reader, author) => format!(
+                "SELECT 1 FROM follower WHERE user_id = {reader} AND follower_id = {author}"
+            ),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct State {
     there: bool,
@@ -160,6 +172,53 @@ impl World {
         }
     }
 
+    /// As [`Self::write`], on a server that others write to as well, and of what another one shows: a change is settled once that one
+    /// (`shows`) has been seen to have it. What is rolled back for another writer's sake is given up.
+    pub(crate) fn write_among(
+        &self,
+        number: u64,
+        addr: SocketAddr,
+        shows: SocketAddr,
+        login: &Login,
+    ) {
+        let mut random = Random(number + 77);
+        let mut client = WireClient::login(addr, login);
+        let mut witness = WireClient::login(shows, login);
+        while !self.is_stopping() {
+            let (mut changes, statements) = self.plan(number, &mut random);
+            if changes.is_empty() {
+                continue;
+            }
+            self.begin(&changes);
+            for statement in &statements {
+                let reply = client.query_reply(statement).unwrap();
+                if reply.raw.get(4) == Some(&0xff) {
+                    let said = String::from_utf8_lossy(&reply.raw).into_owned();
+                    // ER_LOCK_DEADLOCK, and what a group says of a conflict.
+                    let conflict = ["40001", "conflicts", "rolled back"];
+                    let is_conflict = conflict.iter().any(|word| said.contains(word));
+                    assert!(is_conflict, "{statement}: {said}");
+                    client.query("ROLLBACK");
+                    for (thing, there) in &mut changes {
+                        *there = !client.column(&thing.select()).is_empty();
+                    }
+                    break;
+                }
+            }
+            for (thing, there) in &changes {
+                let deadline = Instant::now() + Duration::from_secs(60);
+                while witness.column(&thing.select()).is_empty() == *there {
+                    assert!(
+                        Instant::now() < deadline,
+                        "{thing:?} does not come to be {there}"
+                    );
+                }
+            }
+            self.settle(&changes);
+            self.writes.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Learns what has become of this writer's things that are not settled: a connection was lost meanwhile.
     fn find_out(&self, number: u64, client: &mut WireClient) {
         let first = number * AUTHORS + 1;
@@ -174,12 +233,7 @@ impl World {
             .map(|(thing, _)| *thing)
             .collect();
         for thing in unsettled {
-            let rows = client.column(&match thing {
-                Thing::Message(_, id) => format!("SELECT 1 FROM message WHERE id = {id}"),
-                Thing::Follow(reader, author) => format!(
-                    "SELECT 1 FROM follower WHERE user_id = {reader} AND follower_id = {author}"
-                ),
-            });
+            let rows = client.column(&thing.select());
             self.settle(&[(thing, !rows.is_empty())]);
         }
     }

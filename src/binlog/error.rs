@@ -41,6 +41,9 @@ pub(super) enum BinlogError {
     /// As by RESET MASTER: a stream can go on in the file that is not the log any more.
     #[error("the server's log ends before what it has told already: it was begun anew")]
     Reset,
+    /// What holds reads of the server up has changed.
+    #[error("the server has joined a cluster, or left one, or can join one now")]
+    Cluster,
     /// The rows of a table, or what was known of them, and the log do not go together.
     #[error(
         "the rows and the server's log contradict each other ({0}): memory is emptied. Somebody changes rows without logging them \
@@ -102,7 +105,7 @@ pub const REASONS: [(&str, &str); 19] = [
     ),
     (
         "anew",
-        "the log was begun anew (`RESET MASTER`), or memory is to be filled anew",
+        "the log was begun anew (`RESET MASTER`), the server joined a cluster, or memory is to be filled anew",
     ),
     (
         "contradiction",
@@ -144,7 +147,9 @@ impl BinlogError {
                 | Lost::Incident => "log",
             },
             BinlogError::Silent(_) => "silent",
-            BinlogError::Late | BinlogError::Asked | BinlogError::Reset => "anew",
+            BinlogError::Late | BinlogError::Asked | BinlogError::Reset | BinlogError::Cluster => {
+                "anew"
+            }
             BinlogError::Contradiction(_) => "contradiction",
             BinlogError::Strayed(_) => "history",
             BinlogError::Ended => "ended",

@@ -506,6 +506,14 @@ impl Binlog {
         }
     }
 
+    /// True where the server whose log is followed, or was last, is a node of a Galera cluster.
+    #[must_use]
+    pub fn is_galera(&self) -> bool {
+        let state = self.state();
+        let server = state.server.as_ref();
+        server.is_some_and(|server| server.asked().galera)
+    }
+
     /// Empties memory, and has it filled anew.
     pub fn empty(&self) {
         self.step_aside();

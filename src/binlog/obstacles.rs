@@ -9,7 +9,7 @@ use super::right::Right;
 use super::rows::{first_text, log_end, text, texts};
 use crate::account::{AccountError, Conn};
 use crate::log::gtid::{Source, uuid};
-use crate::session::probe::server_identity;
+use crate::session::probe::{Asked, server_identity};
 use crate::timeline::check::Product;
 use crate::wire::resultset::Rows;
 
@@ -24,6 +24,8 @@ pub(super) struct ServerFacts {
     pub(super) status: &'static str,
     /// How many RESET statements it had counted before its log was looked at.
     pub(super) resets: Option<String>,
+    /// The cluster that it may be of.
+    pub(super) cluster: Option<Cluster>,
     pub(super) version: String,
     /// When it was started, as it says, by whole seconds; and how many connections there had been by then.
     started: Option<(Instant, u64)>,
@@ -49,11 +51,41 @@ impl ServerFacts {
             && self.resets == later.resets
             && self.started.zip(later.started).is_some_and(is_same)
     }
+
+    /// What sessions are asked for, as this server's are.
+    pub(super) fn asked(&self) -> Asked {
+        Asked {
+            mariadb: self.mariadb,
+            galera: self.cluster == Some(Cluster::Galera),
+        }
+    }
+}
+
+/// What may hold reads of a server up, or forbid them, while SHOW goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cluster {
+    /// MySQL's plugin for Group Replication is there, whether the server is a member now or not.
+    Group,
+    /// MariaDB is a node.
+    Galera,
+}
+
+impl Cluster {
+    /// What a session is set to whose SELECT is to fail, or to wait, wherever a client's would.
+    pub(super) fn session(self) -> &'static str {
+        match self {
+            // Waits for what a new primary has still to apply, and for what was promised to all members; fails on a member that is not
+            // online.
+            Cluster::Group => "SET SESSION group_replication_consistency = AFTER",
+            // Fails on a node that has lost the others; does not wait for them.
+            Cluster::Galera => "SET SESSION wsrep_dirty_reads = OFF, wsrep_sync_wait = 0",
+        }
+    }
 }
 
 /// Variables, the values under which the log tells everything, and what is wrong with others. A variable that a server
 /// does not have stands in nobody's way.
-const NEEDED: [(&str, &[&str], &str); 5] = [
+const NEEDED: [(&str, &[&str], &str); 4] = [
     (
         "log_bin",
         &["1", "ON"],
@@ -70,17 +102,18 @@ const NEEDED: [(&str, &[&str], &str); 5] = [
         "transactions become readable out of the log's order; it has to be ON (SET GLOBAL binlog_order_commits = ON)",
     ),
     (
-        "wsrep_on",
-        &["0", "OFF"],
-        "a Galera node commits out of its log's order; follow a server outside the cluster",
-    ),
-    (
         ENHANCED_BINLOG,
         &["0", "OFF"],
         "Aurora writes its log beside its engine, so rows may be readable before they are in the log; turn it off in the \
          cluster's parameter group (aurora_enhanced_binlog = 0, binlog_backup = 1) and restart the writer",
     ),
 ];
+const ON: [&str; 2] = ["1", "ON"];
+/// Galera's.
+const GALERA: &str = "wsrep_on";
+const GALERA_TRANSFER: &str = "wsrep_sst_method";
+/// A variable that only the plugin for Group Replication brings.
+const GROUP: &str = "group_replication_group_name";
 /// A parameter of Aurora, and a status of the same name (ACTIVE, say): the log is written beside the engine, not before it.
 const ENHANCED_BINLOG: &str = "aurora_enhanced_binlog";
 
@@ -118,6 +151,10 @@ pub(super) async fn survey(conn: &mut Conn) -> Result<(ServerFacts, Vec<Obstacle
             "sync_binlog",
             "innodb_flush_log_at_trx_commit",
             "group_replication_group_name",
+            GALERA,
+            GALERA_TRANSFER,
+            GROUP,
+            "wsrep_gtid_mode",
         ])
         .map(|name| format!("'{name}'"))
         .collect();
@@ -134,19 +171,22 @@ pub(super) async fn survey(conn: &mut Conn) -> Result<(ServerFacts, Vec<Obstacle
         ))
         .await?;
     let counted = named(&counted);
-    let mut obstacles = judge(&variables, &counted);
-    let status = position(conn, is_off(&variables, "log_bin"), &mut obstacles).await?;
     let mariadb = Product::of(&version) == Product::Mariadb;
     let value_of = |name: &str| variables.get(name).map(String::as_str);
     let counted_of = |name: &str| counted.get(name)?.parse::<u64>().ok();
+    let mut obstacles = judge(mariadb, &variables, &counted);
+    let status = position(conn, is_off(&variables, "log_bin"), &mut obstacles).await?;
+    let cluster = cluster(mariadb, &variables);
+    let galera = cluster == Some(Cluster::Galera);
     let facts = ServerFacts {
         mariadb,
-        identity: identity(conn, mariadb).await?,
+        identity: identity(conn, Asked { mariadb, galera }).await?,
         caseless: variables
             .get("lower_case_table_names")
             .is_some_and(|value| value != "0"),
         status,
         resets: counted.get("com_reset").cloned(),
+        cluster,
         version,
         started: counted_of("uptime")
             .zip(counted_of("connections"))
@@ -157,7 +197,12 @@ pub(super) async fn survey(conn: &mut Conn) -> Result<(ServerFacts, Vec<Obstacle
         durable: ["sync_binlog", "innodb_flush_log_at_trx_commit"]
             .iter()
             .all(|name| value_of(name) == Some("1")),
-        gtids: mariadb || value_of("gtid_mode").is_some_and(|mode| mode.eq_ignore_ascii_case("ON")),
+        gtids: if mariadb {
+            // Else each node of a Galera cluster numbers by itself.
+            !galera || value_of("wsrep_gtid_mode").is_some_and(|mode| matches!(mode, "ON" | "1"))
+        } else {
+            value_of("gtid_mode").is_some_and(|mode| mode.eq_ignore_ascii_case("ON"))
+        },
         group: value_of("group_replication_group_name")
             .and_then(uuid)
             .map(|uuid| Source::Uuid(uuid, String::new())),
@@ -166,8 +211,20 @@ pub(super) async fn survey(conn: &mut Conn) -> Result<(ServerFacts, Vec<Obstacle
 }
 
 /// Which server a connection leads to.
-pub(super) async fn identity(conn: &mut Conn, mariadb: bool) -> Result<String, AccountError> {
-    first_text(conn, &format!("SELECT {}", server_identity(mariadb))).await
+pub(super) async fn identity(conn: &mut Conn, asked: Asked) -> Result<String, AccountError> {
+    first_text(conn, &format!("SELECT {}", server_identity(asked))).await
+}
+
+fn cluster(mariadb: bool, variables: &HashMap<String, String>) -> Option<Cluster> {
+    match mariadb {
+        true => is_galera(variables).then_some(Cluster::Galera),
+        false => variables.contains_key(GROUP).then_some(Cluster::Group),
+    }
+}
+
+fn is_galera(variables: &HashMap<String, String>) -> bool {
+    let value = variables.get(GALERA);
+    value.is_some_and(|value| ON.iter().any(|on| on.eq_ignore_ascii_case(value)))
 }
 
 /// True for an error that a right would have spared.
@@ -189,7 +246,11 @@ fn is_off(variables: &HashMap<String, String>, name: &str) -> bool {
     value.is_some_and(|value| matches!(value.as_str(), "OFF" | "0"))
 }
 
-fn judge(variables: &HashMap<String, String>, status: &HashMap<String, String>) -> Vec<Obstacle> {
+fn judge(
+    mariadb: bool,
+    variables: &HashMap<String, String>,
+    status: &HashMap<String, String>,
+) -> Vec<Obstacle> {
     let replicates = status
         .get("slaves_running")
         .is_some_and(|count| count != "0");
@@ -208,10 +269,14 @@ fn judge(variables: &HashMap<String, String>, status: &HashMap<String, String>) 
         })
     });
     let mut obstacles: Vec<Obstacle> = unfit.collect();
+    let galera = is_galera(variables);
+    if galera {
+        obstacles.extend(of_galera(mariadb, variables));
+    }
     // Without a log MySQL says OFF of what a replica writes to it.
     let logs = !is_off(variables, "log_bin");
     let unlogged = |variable| logs && is_off(variables, variable);
-    if replicates && unlogged("log_slave_updates") {
+    if (replicates || galera) && unlogged("log_slave_updates") {
         let variable = "log_slave_updates";
         obstacles.push(Obstacle::Replica { variable });
     }
@@ -220,6 +285,25 @@ fn judge(variables: &HashMap<String, String>, status: &HashMap<String, String>) 
         obstacles.push(Obstacle::Replica { variable });
     }
     obstacles
+}
+
+/// What keeps a node of a Galera cluster from telling everything in its log.
+fn of_galera(mariadb: bool, variables: &HashMap<String, String>) -> Option<Obstacle> {
+    let obstacle = |variable: &'static str, why| Obstacle::Variable {
+        variable,
+        value: variables.get(variable).cloned().unwrap_or_default(),
+        why,
+    };
+    let transfer = variables.get(GALERA_TRANSFER);
+    if !mariadb {
+        let why = "of Galera only MariaDB's is known to commit in its log's order; follow a server outside the cluster";
+        return Some(obstacle(GALERA, why));
+    }
+    let dumps = transfer.is_some_and(|method| method.eq_ignore_ascii_case("mysqldump"));
+    dumps.then(|| {
+        let why = "a state transfer fills a running node without its log; set rsync or mariabackup";
+        obstacle(GALERA_TRANSFER, why)
+    })
 }
 
 /// The statement that tells the position: since MySQL 8.2 it has another name. What its answer has against it is added.
@@ -271,7 +355,7 @@ mod tests {
                 .map(|(name, value)| (name.to_string(), value.to_string()));
             all.collect::<HashMap<_, _>>()
         };
-        let obstacles = judge(&owned(variables), &owned(status));
+        let obstacles = judge(true, &owned(variables), &owned(status));
         obstacles.iter().map(ToString::to_string).collect()
     }
 
@@ -318,5 +402,24 @@ mod tests {
         assert!(said(&replica, true)[0].contains("log_slave_updates"));
         let replica = [("log_bin", "ON"), ("log_replica_updates", "OFF")];
         assert!(said(&replica, false)[0].contains("log_replica_updates"));
+    }
+
+    #[test]
+    fn a_galera_node_has_to_log_what_it_applies_and_to_be_filled_before_it_serves() {
+        let node = [
+            ("log_bin", "ON"),
+            ("wsrep_on", "ON"),
+            ("log_slave_updates", "ON"),
+        ];
+        assert!(said(&node, false).is_empty());
+        let unlogged = [node[0], node[1], ("log_slave_updates", "OFF")];
+        assert!(said(&unlogged, false)[0].contains("log_slave_updates"));
+        for (method, obstacles) in [("rsync", 0), ("mariabackup", 0), ("mysqldump", 1)] {
+            let filled = [node[0], node[1], ("wsrep_sst_method", method)];
+            assert_eq!(said(&filled, false).len(), obstacles, "{method}");
+        }
+        let owned = node.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let others = judge(false, &HashMap::from(owned), &HashMap::new());
+        assert!(others[0].to_string().contains("wsrep_on"));
     }
 }

@@ -56,5 +56,6 @@ async fn look(
     control.put_back(generation, conn);
     let obstacle = obstacles.into_iter().next().map(BinlogError::from);
     let reset = || (now.resets != server.resets).then_some(BinlogError::Reset);
-    Ok(obstacle.or_else(reset))
+    let cluster = || (now.cluster != server.cluster).then_some(BinlogError::Cluster);
+    Ok(obstacle.or_else(reset).or_else(cluster))
 }

@@ -246,7 +246,7 @@ async fn sessions(
 ) -> Result<Vec<(&'static str, String)>, AccountError> {
     let mariadb = product == Product::Mariadb;
     let queries = [
-        probe::settings_query(mariadb),
+        probe::settings_query(probe::Asked::of(mariadb)),
         "SELECT @@autocommit".to_owned(),
     ];
     let answers = ask(conn, &queries).await?;

@@ -70,6 +70,10 @@ impl Feeds for SharedFeeds<'_> {
         let epoch = self.shared.catalogue.epoch();
         feeds.template(database, words, text, epoch, self.came)
     }
+
+    fn is_galera(&self) -> bool {
+        self.shared.is_galera()
+    }
 }
 
 fn wish(want: &Want) -> Wish {

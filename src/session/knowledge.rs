@@ -113,4 +113,8 @@ impl Knowledge for SharedKnowledge<'_> {
     fn hints(&self) -> impl DerefMut<Target = Hints> {
         self.shared.catalogue.hints()
     }
+
+    fn is_galera(&self) -> bool {
+        self.shared.is_galera()
+    }
 }

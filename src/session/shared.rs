@@ -107,6 +107,12 @@ impl Shared {
         self.feeds.as_ref().is_some_and(|feeds| feeds.are_any())
     }
 
+    /// The server is a node of a Galera cluster, as far as is known.
+    pub(super) fn is_galera(&self) -> bool {
+        let binlog = self.binlog.as_ref();
+        binlog.is_some_and(|binlog| binlog.is_galera())
+    }
+
     /// Has definitions be answered again that were relayed for an answer that differed: from memory that is filled anew.
     /// Returns how many there were.
     pub fn trust_again(&self) -> usize {

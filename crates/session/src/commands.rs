@@ -159,6 +159,15 @@ impl Commands {
         self.quit && self.is_idle()
     }
 
+    /// What is known of the server that settings are asked of.
+    pub(crate) fn asked(&self, galera: bool) -> probe::Asked {
+        let mariadb = self.server.mariadb;
+        probe::Asked {
+            mariadb,
+            galera: mariadb && galera,
+        }
+    }
+
     /// Takes in the answer to [`probe::settings_query`].
     pub(crate) fn settings_told(&mut self, rows: &Rows) -> Result<(), Reason> {
         self.standing.observe(rows.end());

@@ -60,7 +60,8 @@ const MARIADB: [Variable; 4] = [
         number(value).is_some_and(|ids| ids == 0 || ids >= u64::from(LONG_LIST))
     }),
 ];
-const MYSQL: [Variable; 7] = [
+const MYSQL: [Variable; 8] = [
+    (GROUP_CONSISTENCY, waits_for_no_group),
     // The procedure creates its tables in it.
     ("disabled_storage_engines", |value| {
         !["MEMORY", "HEAP"].iter().any(|name| holds(value, name))
@@ -77,6 +78,11 @@ const MYSQL: [Variable; 7] = [
         value.eq_ignore_ascii_case(b"AUTOMATIC")
     }),
 ];
+/// How far reads of a member of a group (MySQL Group Replication) wait for the others; servers outside any group have it too.
+const GROUP_CONSISTENCY: &str = "group_replication_consistency";
+/// Whether reads of a node of a Galera cluster wait until it has applied what the others have committed. Only servers that were built for
+/// clusters know the variable, so it is asked of nodes alone.
+const GALERA_WAITS: &str = "@@wsrep_sync_wait&1";
 /// What a plan follows, beside the tables: under other values the server may describe the columns of a feed's statement otherwise, or
 /// warn of one. All of them are known to every release.
 const STEERING: [&str; 8] = [
@@ -122,24 +128,50 @@ const SESSION_BYTES: u64 = 16 * 1024 * 1024;
 /// The procedure's table of at most n x n ids (`limits.pending_ids`, at most 30,000) must fit the session's limit for MEMORY tables.
 const HEAP_BYTES: u64 = 1024 * 1024;
 
+/// What is known of a server before it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// MariaDB and not MySQL.
+    pub mariadb: bool,
+    /// A node of a Galera cluster (MariaDB's).
+    pub galera: bool,
+}
+
+impl Asked {
+    /// A server that is no node of a Galera cluster, as far as is known.
+    #[must_use]
+    pub fn of(mariadb: bool) -> Asked {
+        Asked {
+            mariadb,
+            galera: false,
+        }
+    }
+}
+
 /// Which server a connection leads to, as one value of an SQL expression that any account may ask for.
+///
+/// That of a Galera node is told only with the settings that matter there: a session that was not asked for these has another server
+/// than memory.
 #[must_use]
-pub fn server_identity(mariadb: bool) -> &'static str {
-    if mariadb {
-        "CONCAT_WS(0x2f,@@server_id,@@hostname,@@port,@@datadir)"
-    } else {
-        "@@server_uuid"
+pub fn server_identity(asked: Asked) -> &'static str {
+    match asked {
+        Asked { galera: true, .. } => {
+            "CONCAT_WS(0x2f,@@server_id,@@hostname,@@port,@@datadir,@@wsrep_node_name)"
+        }
+        Asked { mariadb: true, .. } => "CONCAT_WS(0x2f,@@server_id,@@hostname,@@port,@@datadir)",
+        Asked { .. } => "@@server_uuid",
     }
 }
 
 /// The session's current database and the settings that change what the procedure would do.
 #[must_use]
-pub fn settings_query(mariadb: bool) -> String {
+pub fn settings_query(asked: Asked) -> String {
+    let mariadb = asked.mariadb;
     let isolation = match mariadb {
         true => "tx_isolation",
         false => "transaction_isolation",
     };
-    let server = server_identity(mariadb);
+    let server = server_identity(asked);
     let mut columns = vec![
         "DATABASE()".to_owned(),
         format!("IF(@@{isolation}=0x524541442d554e434f4d4d4954544544,NULL,{server})"),
@@ -161,6 +193,9 @@ pub fn settings_query(mariadb: bool) -> String {
     columns.extend(variables(mariadb).map(|(name, _)| format!("@@{name}")));
     if !mariadb {
         columns.push("@@optimizer_switch<>@@global.optimizer_switch".into());
+    }
+    if asked.galera {
+        columns.push(GALERA_WAITS.into());
     }
     format!("SELECT {}", columns.join(","))
 }
@@ -236,13 +271,23 @@ pub fn judge_flags(rows: &Rows) -> Result<(), Reason> {
 pub fn judge_settings(mariadb: bool, rows: &Rows) -> Result<Settings, Reason> {
     let row = rows.iter().next().ok_or(Reason::Settings)?;
     let text = |column| row.cell(column).unwrap_or_default();
-    let mut judged = (FIRST..).zip(variables(mariadb));
-    let fit = judged.all(|(column, (_, fits))| fits(text(column)));
+    let mut unfit = (FIRST..)
+        .zip(variables(mariadb))
+        .filter(|(column, (_, fits))| !fits(text(*column)))
+        .map(|(_, (name, _))| name);
+    match unfit.next() {
+        None => {}
+        Some(GROUP_CONSISTENCY) if unfit.next().is_none() => return Err(Reason::WaitsForCluster),
+        Some(_) => return Err(Reason::Settings),
+    }
     // A session can have the column definitions left out (`resultset_metadata`): then what there is is not known.
     let own = FIRST + variables(mariadb).count();
-    let columns = own + usize::from(!mariadb);
-    if !fit || rows.columns().len() != columns || !(mariadb || is_off(text(own))) {
-        return Err(Reason::Settings);
+    match (mariadb, rows.columns().len().checked_sub(own)) {
+        (true, Some(0)) => {}
+        (true, Some(1)) if is_off(text(own)) => {}
+        (true, Some(1)) => return Err(Reason::WaitsForCluster),
+        (false, Some(1)) if is_off(text(own)) => {}
+        _ => return Err(Reason::Settings),
     }
     Ok(Settings {
         database: row.cell(DATABASE).map(<[u8]>::to_vec),
@@ -291,6 +336,13 @@ fn is_no_oracle(modes: &[u8]) -> bool {
     !modes.any(|mode| mode.eq_ignore_ascii_case(b"ORACLE"))
 }
 
+/// Under the other two values a read waits until all has been applied that others have committed before it.
+fn waits_for_no_group(level: &[u8]) -> bool {
+    ["EVENTUAL", "BEFORE_ON_PRIMARY_FAILOVER", "AFTER"]
+        .iter()
+        .any(|free| level.eq_ignore_ascii_case(free.as_bytes()))
+}
+
 fn is_off(value: &[u8]) -> bool {
     value == b"0" || value.eq_ignore_ascii_case(b"OFF")
 }
@@ -318,6 +370,33 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(minutes(zone), expected, "{zone}");
+        }
+    }
+
+    #[test]
+    fn what_a_node_of_a_cluster_is_asked_for_is_not_asked_of_others() {
+        let [node, other] = [true, false].map(|galera| {
+            settings_query(Asked {
+                mariadb: true,
+                galera,
+            })
+        });
+        assert!(node.ends_with(GALERA_WAITS) && !other.contains("wsrep"));
+        // A session that was asked without it has the identity of another server.
+        assert!(node.contains("@@wsrep_node_name"));
+    }
+
+    #[test]
+    fn two_levels_of_a_group_hold_reads_up() {
+        for (level, free) in [
+            ("EVENTUAL", true),
+            ("BEFORE_ON_PRIMARY_FAILOVER", true),
+            ("BEFORE", false),
+            ("AFTER", true),
+            ("BEFORE_AND_AFTER", false),
+            ("", false),
+        ] {
+            assert_eq!(waits_for_no_group(level.as_bytes()), free, "{level}");
         }
     }
 }

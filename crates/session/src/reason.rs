@@ -20,6 +20,8 @@ pub enum Reason {
     OtherDatabase,
     /// A session setting that changes what the procedure does is not at its default.
     Settings,
+    /// The session's reads wait for the other members of the server's cluster.
+    WaitsForCluster,
     /// A temporary table of one of the definition's names hides the real one, or has another form.
     TemporaryTables,
     /// The account may not execute the procedure: the server says so itself.
@@ -48,7 +50,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Reason; 19] = [
+    pub const ALL: [Reason; 20] = [
         Reason::AutocommitOff,
         Reason::InTransaction,
         Reason::OneShotTransaction,
@@ -56,6 +58,7 @@ impl Reason {
         Reason::Arguments,
         Reason::OtherDatabase,
         Reason::Settings,
+        Reason::WaitsForCluster,
         Reason::TemporaryTables,
         Reason::NoExecute,
         Reason::DefinerRights,
@@ -114,6 +117,11 @@ impl Reason {
                 "session_settings",
                 "a session setting changes what the procedure does",
                 "leave it at its default; `headwater check` names those with which sessions begin",
+            ),
+            Reason::WaitsForCluster => (
+                "waits_for_cluster",
+                "the session's reads wait for the other members of the cluster (`group_replication_consistency` is `BEFORE` or `BEFORE_AND_AFTER`; `wsrep_sync_wait` has 1 in it)",
+                "leave it at its default where reads need not wait: [clusters](clusters.md)",
             ),
             Reason::TemporaryTables => (
                 "temporary_tables",

@@ -209,6 +209,16 @@ impl PrivateServer {
         self.folder.log()
     }
 
+    /// What it is started with from the next start on.
+    pub fn set_options(&mut self, options: &[&str]) {
+        self.options = options.iter().map(|&option| option.to_owned()).collect();
+    }
+
+    /// Its data folder.
+    pub fn data(&self) -> PathBuf {
+        self.folder.data()
+    }
+
     /// Stops the server if it runs, then starts it again on the same data folder and port.
     ///
     /// # Errors
@@ -291,6 +301,14 @@ impl Drop for PrivateServer {
         self.stop();
         self.watchdog.dismiss();
     }
+}
+
+/// The library that makes MariaDB's server a node of a Galera cluster: `--wsrep-provider`.
+///
+/// # Errors
+/// [`PrivateServerError::Missing`] where it is not on this machine, or `rsync`, which state transfers need.
+pub fn galera_provider() -> Result<PathBuf, PrivateServerError> {
+    programs::galera_provider()
 }
 
 /// Whether a server at `addr` sends a greeting of protocol version 10 within two seconds.

@@ -198,6 +198,10 @@ impl Programs {
             Layout::Mariadb { server, .. } => {
                 let mut command = Command::new(server);
                 command.arg("--no-defaults");
+                // Where it runs the scripts of a Galera node's state transfers.
+                if let Some(path) = galera().search_path() {
+                    command.env("PATH", path);
+                }
                 command
             }
             Layout::Mariadb11(folder) => {
@@ -242,6 +246,21 @@ impl Programs {
                 what: format!("a {:?} server that states its version", self.kind),
             }),
         }
+    }
+}
+
+/// What makes MariaDB's server a node of a cluster, unpacked by setup/galera.sh.
+fn galera() -> Unpacked {
+    Unpacked::at("HEADWATER_GALERA_PREFIX", "galera-4")
+}
+
+/// The library that a Galera node is started with (`--wsrep-provider`).
+pub(super) fn galera_provider() -> Result<PathBuf, PrivateServerError> {
+    let library = galera().prefix().join("usr/lib/galera/libgalera_smm.so");
+    let what = || format!("Galera in {}", library.display());
+    match library.is_file() && in_path("rsync").is_ok() {
+        true => Ok(library),
+        false => Err(PrivateServerError::Missing { what: what() }),
     }
 }
 

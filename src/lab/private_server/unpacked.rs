@@ -53,6 +53,15 @@ impl Unpacked {
         command
     }
 
+    /// `PATH` with the folder's own programs behind the machine's; `None` where the folder is not there.
+    #[must_use]
+    pub fn search_path(&self) -> Option<OsString> {
+        let own = self.prefix.join("usr/bin");
+        let path = env::var_os("PATH").unwrap_or_default();
+        let folders = env::split_paths(&path).chain([own.clone()]);
+        own.is_dir().then(|| env::join_paths(folders).ok())?
+    }
+
     /// Not by the path that programs know it under: packages may have an absolute link there.
     fn loader(&self) -> PathBuf {
         let name = match env::consts::ARCH {

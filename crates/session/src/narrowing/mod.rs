@@ -186,6 +186,10 @@ pub enum Known {
 pub trait Feeds {
     /// The template of a text, in a database.
     fn template(&self, database: &[u8], words: &Words, text: &[u8]) -> Known;
+    /// The server is a node of a Galera cluster, as the service account has found.
+    fn is_galera(&self) -> bool {
+        false
+    }
 }
 
 /// Settings that a decision heeds.
@@ -507,7 +511,7 @@ impl<K: Feeds> World<'_, K> {
             self.is_in(&database)?;
             return self.prove(subject);
         }
-        let query = probe::settings_query(self.session.server.mariadb);
+        let query = probe::settings_query(self.session.asked(self.known.is_galera()));
         Ok((Stage::Settings(subject, database), ask(vec![query])))
     }
 

@@ -598,7 +598,7 @@ fn what_may_have_changed_in_the_session_is_asked_first() {
 fn flags_that_an_error_left_unknown_are_asked_for() {
     let mut scene = Scene::learned(JOINED);
     scene.session.standing.observe_error();
-    let settings = probe::settings_query(true);
+    let settings = probe::settings_query(probe::Asked::of(true));
     // One row of nothing that fits, whose end says that no transaction is open.
     let rows = told(&[vec![None]]);
     let needs = scene.play(JOINED, vec![Input::Answers(vec![Answer::Rows(rows)])]);

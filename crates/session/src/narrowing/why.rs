@@ -67,12 +67,13 @@ impl Why {
     ];
 
     /// What a session can be in the way of a feed by.
-    pub const OF_SESSIONS: [Reason; 9] = [
+    pub const OF_SESSIONS: [Reason; 10] = [
         Reason::InTransaction,
         Reason::OneShotTransaction,
         Reason::TableLocks,
         Reason::OtherDatabase,
         Reason::Settings,
+        Reason::WaitsForCluster,
         Reason::TemporaryTables,
         Reason::LookupDenied,
         Reason::LookupFailed,

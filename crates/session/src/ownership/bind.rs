@@ -68,7 +68,7 @@ impl<K: Knowledge> World<'_, K> {
     /// disturb the session.
     fn bound(&mut self, call: Call) -> Turn {
         if self.session.standing.must_ask_first() || self.may_be_elsewhere(&call) {
-            let query = probe::settings_query(self.session.server.mariadb);
+            let query = probe::settings_query(self.session.asked(self.known.is_galera()));
             return Ok((Stage::Settings(call), ask(vec![query])));
         }
         self.place(call)

@@ -34,7 +34,7 @@ impl<K: Knowledge> World<'_, K> {
     /// The questions of a plan alone.
     pub(super) fn proving(&self, subject: &Subject, plan: Plan) -> Result<Need, Refusal> {
         let lookup = self.lookup(subject)?;
-        let mut queries = plan.queries(&lookup, self.session.server.mariadb);
+        let mut queries = plan.queries(&lookup, self.session.asked(self.known.is_galera()));
         // A denied or refused question leaves an error behind, which the reply to a COM_PING counts.
         queries.push("DO 0".into());
         Ok(Need::Ask(Ask {
@@ -69,7 +69,7 @@ impl<K: Knowledge> World<'_, K> {
         let plan = self.plan(&subject);
         let lookup = self.lookup(&subject)?;
         let step = lookup.begin(&mut self.known.hints());
-        let mut queries = plan.queries(&lookup, self.session.server.mariadb);
+        let mut queries = plan.queries(&lookup, self.session.asked(self.known.is_galera()));
         queries.push(step.query().to_owned());
         let need = reading(queries, &lookup);
         Ok((Stage::FirstStep(subject, plan, step), need))

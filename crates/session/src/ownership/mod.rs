@@ -213,6 +213,10 @@ pub trait Knowledge {
     fn rows_of(&self, database: &str, table: &str, text: &str) -> Option<Arc<KeptRows>>;
     /// What earlier lookups saw.
     fn hints(&self) -> impl DerefMut<Target = Hints>;
+    /// The server is a node of a Galera cluster, as the service account has found.
+    fn is_galera(&self) -> bool {
+        false
+    }
 }
 
 /// Settings that a decision heeds.

@@ -28,10 +28,10 @@ impl Plan {
     }
 
     /// The questions, in the order in which [`World::take_proofs`] takes their answers.
-    pub(super) fn queries(self, lookup: &Lookup<'_>, mariadb: bool) -> Vec<String> {
+    pub(super) fn queries(self, lookup: &Lookup<'_>, asked: probe::Asked) -> Vec<String> {
         let mut queries = Vec::new();
         if self.settings {
-            queries.push(probe::settings_query(mariadb));
+            queries.push(probe::settings_query(asked));
         }
         if self.tables {
             queries.extend(lookup.shadow_queries());

@@ -331,7 +331,7 @@ pub(super) fn settings(database: Option<&str>) -> Answer {
 
 /// The same with other values of some.
 pub(super) fn settings_with(database: Option<&str>, other: &[(&str, &str)]) -> Answer {
-    let query = crate::probe::settings_query(true);
+    let query = crate::probe::settings_query(crate::probe::Asked::of(true));
     // The identity's own expression has commas and variables in it, and so have the two that stand for what plans follow.
     let (front, _) = query.split_once(",CRC32(").unwrap();
     let (_, back) = query.rsplit_once(",@@sql_mode").unwrap();

@@ -1,0 +1,67 @@
+//! Linearizability on one member: writers write to members, readers call through a Headwater in front of one of them, and what that
+//! one can be seen to have must be in each answer.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::kit::cluster::Cluster;
+use crate::kit::database::fill;
+use crate::kit::how_many;
+use crate::kit::proxy::ROOT_SERVICE;
+use crate::kit::wire_client::{Login, WireClient};
+use crate::memory::linear::{SHADOW, check_beside};
+use crate::memory::world::World;
+
+/// How many answers are checked: `HEADWATER_CHECKS`, or enough for a test.
+pub(super) fn checks() -> u64 {
+    // There are ten such attacks: `make soak` has a tenth of what it asks for checked in each.
+    how_many("HEADWATER_CHECKS", 10_000) / 10
+}
+
+/// A database of the story's own with the classic tables, once this member has it; made on that one. Returns its login.
+#[track_caller]
+pub(super) fn classic(cluster: &Cluster, made_on: usize, there_on: usize) -> Login {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("tl{}", NEXT.fetch_add(1, Ordering::Relaxed));
+    cluster
+        .connect(made_on)
+        .ok(&format!("CREATE DATABASE {name}"));
+    let login = Login::default().database(&name);
+    fill(&mut WireClient::login(cluster.addr(made_on), &login));
+    let mut root = cluster.connect(there_on);
+    let made = format!(
+        "SELECT COUNT(*) FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = '{name}' \
+         AND ROUTINE_NAME IN ('fetch_timeline_ids', 'fetch_timeline_ids2', 'build_max_ids_of_followers')"
+    );
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while root.column(&made) != ["3"] {
+        assert!(std::time::Instant::now() < deadline, "no tables");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    login
+}
+
+/// Has answers checked of a Headwater in front of one member, while all `writers` are written to in turn. Returns how many calls were
+/// owned, and how many of them were answered from memory.
+#[track_caller]
+pub(super) fn attack(cluster: &Cluster, member: usize, writers: &[usize]) -> (u64, u64) {
+    let login = classic(cluster, writers[0], member);
+    let database = login.database.clone().unwrap();
+    let flags = [ROOT_SERVICE, SHADOW].concat();
+    let write = |world: &World, number: u64| {
+        let writer = writers[number as usize % writers.len()];
+        world.write_among(number, cluster.addr(writer), cluster.addr(member), &login);
+    };
+    let counts = check_beside(
+        cluster.addr(member),
+        &login,
+        &database,
+        checks(),
+        &flags,
+        write,
+    );
+    eprintln!(
+        "{:?}: member {member}, writers on {writers:?}: {counts:?} owned and from memory",
+        cluster.form()
+    );
+    counts
+}

@@ -1,0 +1,419 @@
+//! The primary changes under load, in every way that it does: clients see closed sessions and nothing else, answers are right, and memory
+//! stays warm.
+//!
+//! Times are told and held against wide bounds here, since everything runs on one machine; what they are is measured by `make soak`.
+
+use std::net::SocketAddr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use headwater::lab::private_server::{Kind, PrivateServer};
+
+use super::attack::classic;
+use super::traffic::{Report, Traffic, prepare};
+use crate::kit::cluster::{Cluster, Form, MEMBERS};
+use crate::kit::database::classic_on;
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::replica::{another, follow};
+use crate::kit::servers::on_servers_of_its_own;
+use crate::kit::wire_client::{Login, WireClient};
+
+const GOES_ON: &str = "memory goes on with the log of this server";
+const ANEW: &str = "memory is filled anew beside this server";
+/// Behind a promotion.
+const OWNED_WITHIN: Duration = Duration::from_secs(5);
+const REMEMBERED_WITHIN: Duration = Duration::from_secs(10);
+
+fn options(mariadb: bool) -> &'static [&'static str] {
+    match mariadb {
+        true => &[
+            "--log-slave-updates=ON",
+            "--max-connections=1500",
+            "--rpl-semi-sync-master-wait-point=AFTER_SYNC",
+            "--rpl-semi-sync-master-timeout=60000",
+        ],
+        false => &[
+            "--gtid-mode=ON",
+            "--enforce-gtid-consistency=ON",
+            "--max-connections=1500",
+        ],
+    }
+}
+
+/// In front of these servers, in this order.
+fn in_front_of(servers: &[SocketAddr]) -> Proxy {
+    let servers: Vec<String> = servers.iter().map(ToString::to_string).collect();
+    let mut flags = ROOT_SERVICE.to_vec();
+    for server in &servers {
+        flags.extend(["--upstream", server]);
+    }
+    let (_folder, path) = crate::kit::proxy::settings_file("[freshness]\nwait_ms = 1000\n");
+    flags.extend(["--config", &path]);
+    Proxy::start_with(&flags, &[])
+}
+
+/// A primary, and a replica that has all that was acknowledged (semi-synchronous replication).
+struct Pair<'a> {
+    primary: &'a mut PrivateServer,
+    replica: PrivateServer,
+    login: Login,
+    proxy: Proxy,
+}
+
+impl<'a> Pair<'a> {
+    fn new(primary: &'a mut PrivateServer) -> Pair<'a> {
+        let replica = another(primary, options(primary.kind() == Kind::Mariadb));
+        let (on_source, on_replica, how): (&[&str], &[&str], _) = match primary.kind() {
+            Kind::Mariadb => (
+                &[
+                    "RESET MASTER",
+                    "SET GLOBAL rpl_semi_sync_master_enabled = 1",
+                ],
+                &[
+                    "RESET MASTER",
+                    "SET GLOBAL gtid_slave_pos = ''",
+                    "SET GLOBAL rpl_semi_sync_slave_enabled = 1",
+                    "SET GLOBAL read_only = 1",
+                ],
+                "MASTER_USE_GTID=slave_pos",
+            ),
+            Kind::Mysql => (
+                &[
+                    "RESET BINARY LOGS AND GTIDS",
+                    "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'",
+                    "SET GLOBAL rpl_semi_sync_source_timeout = 60000",
+                    "SET GLOBAL rpl_semi_sync_source_enabled = 1",
+                ],
+                &[
+                    "INSTALL PLUGIN rpl_semi_sync_replica SONAME 'semisync_replica.so'",
+                    "SET GLOBAL rpl_semi_sync_replica_enabled = 1",
+                    "RESET BINARY LOGS AND GTIDS",
+                    "SET GLOBAL super_read_only = 1",
+                ],
+                "SOURCE_AUTO_POSITION=1",
+            ),
+        };
+        for (server, statements) in [(&replica, on_replica), (&*primary, on_source)] {
+            let mut root = WireClient::connect(server.addr());
+            for statement in statements {
+                root.ok(statement);
+            }
+        }
+        follow(&replica, primary.port(), "root", how);
+        let login = classic_on(primary.addr(), "tl");
+        prepare(&mut WireClient::login(primary.addr(), &login));
+        let proxy = in_front_of(&[primary.addr(), replica.addr()]);
+        proxy.wait_for_log("in database tl: accelerated");
+        Pair {
+            primary,
+            replica,
+            login,
+            proxy,
+        }
+    }
+
+    /// The replica has all that it was sent, follows nobody, and takes writes. Returns when it did.
+    fn promote(&self) -> Instant {
+        let mut root = WireClient::connect(self.replica.addr());
+        let (stop, reset) = match self.replica.kind() {
+            Kind::Mariadb => ("STOP SLAVE", "RESET SLAVE ALL"),
+            Kind::Mysql => ("STOP REPLICA", "RESET REPLICA ALL"),
+        };
+        self.wait_for_replica(&mut root);
+        root.ok(stop);
+        root.ok(reset);
+        root.ok("SET GLOBAL read_only = 0");
+        Instant::now()
+    }
+
+    /// Until it has applied all that it has received.
+    #[track_caller]
+    fn wait_for_replica(&self, root: &mut WireClient) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        let mut before = String::new();
+        loop {
+            let now = match self.replica.kind() {
+                Kind::Mariadb => root.column("SELECT @@gtid_slave_pos"),
+                Kind::Mysql => root.column("SELECT @@gtid_executed"),
+            };
+            let state = root.rows("SHOW PROCESSLIST");
+            let is_idle = state.iter().any(|row| {
+                let says = row[6].as_deref().unwrap_or_default();
+                says.contains("has read all relay log")
+            });
+            if is_idle && now[0] == before {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{state:?}");
+            before.clone_from(&now[0]);
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[track_caller]
+fn in_time(report: &Report, proxy: &Proxy) {
+    let log = proxy.log();
+    assert!(report.owned < OWNED_WITHIN, "{report:?}\n{log}");
+    assert!(report.remembered < REMEMBERED_WITHIN, "{report:?}\n{log}");
+    assert!(report.share >= 95, "{report:?}\n{log}");
+}
+
+#[track_caller]
+fn is_warm(proxy: &Proxy) {
+    let log = proxy.log();
+    assert!(log.contains(GOES_ON) && !log.contains(ANEW), "{log}");
+}
+
+#[test]
+fn a_primary_is_killed_under_load() {
+    on_servers_of_its_own(options, |primary| {
+        let pair = Pair::new(primary);
+        let traffic = Traffic::new(&pair.proxy, &pair.login);
+        let report = traffic.through(true, || {
+            thread::sleep(Duration::from_secs(1));
+            let mut process = pair.primary.pid();
+            kill(process.take());
+            pair.promote()
+        });
+        eprintln!("{report:?}");
+        in_time(&report, &pair.proxy);
+        is_warm(&pair.proxy);
+        traffic.ends_on(pair.replica.addr());
+        assert!(traffic.errors().is_empty(), "{:?}", traffic.errors());
+    });
+}
+
+/// As a crash would.
+fn kill(pid: Option<u32>) {
+    use nix::sys::signal::{Signal, kill};
+    let pid = i32::try_from(pid.unwrap()).unwrap();
+    kill(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+}
+
+/// The old primary refuses writes, the other one has all that it has, and takes them.
+#[test]
+fn a_switch_is_planned_under_load() {
+    on_servers_of_its_own(options, |primary| {
+        let pair = Pair::new(primary);
+        let traffic = Traffic::new(&pair.proxy, &pair.login);
+        let report = traffic.through(true, || {
+            thread::sleep(Duration::from_secs(1));
+            let mut root = WireClient::connect(pair.primary.addr());
+            root.ok(match pair.primary.kind() {
+                Kind::Mariadb => "SET GLOBAL read_only = 1",
+                Kind::Mysql => "SET GLOBAL super_read_only = 1",
+            });
+            pair.promote()
+        });
+        eprintln!("{report:?}");
+        in_time(&report, &pair.proxy);
+        is_warm(&pair.proxy);
+        traffic.ends_on(pair.replica.addr());
+        // That it is read-only.
+        let told = traffic.errors();
+        assert!(told.keys().all(|code| *code == 1290), "{told:?}");
+    });
+}
+
+/// A cluster, with a Headwater in front of all members, whose first is the primary.
+struct Group {
+    cluster: Cluster,
+    login: Login,
+    proxy: Proxy,
+}
+
+impl Group {
+    fn start(form: Form, more: &[&str]) -> Option<Group> {
+        let cluster = Cluster::start(form, more)?;
+        let login = classic(&cluster, 0, MEMBERS - 1);
+        prepare(&mut WireClient::login(cluster.addr(0), &login));
+        let servers: Vec<SocketAddr> = (0..MEMBERS).map(|index| cluster.addr(index)).collect();
+        let proxy = in_front_of(&servers);
+        let database = login.database.clone().unwrap();
+        proxy.wait_for_log(&format!("in database {database}: accelerated"));
+        Some(Group {
+            cluster,
+            login,
+            proxy,
+        })
+    }
+}
+
+#[test]
+fn the_primary_of_a_group_changes_under_load() {
+    let Some(mut group) = Group::start(Form::SinglePrimary, &["--max-connections=1500"]) else {
+        return;
+    };
+    let traffic = Traffic::new(&group.proxy, &group.login);
+    let cluster = &mut group.cluster;
+    // Planned.
+    let report = traffic.through(true, || {
+        cluster.set_as_primary(1);
+        Instant::now()
+    });
+    eprintln!("planned: {report:?}");
+    in_time(&report, &group.proxy);
+    is_warm(&group.proxy);
+    // Killed.
+    let mut primary = 1;
+    let report = traffic.through(true, || {
+        cluster.kill(primary);
+        primary = cluster.wait_for_another_primary(primary);
+        Instant::now()
+    });
+    eprintln!("killed: {report:?}");
+    in_time(&report, &group.proxy);
+    is_warm(&group.proxy);
+    cluster.restart(1);
+    cluster.wait_until_it_serves(1);
+    // The network of the primary is cut: it is silent, the others go on, and it comes back to find itself expelled.
+    let cut = primary;
+    let report = traffic.through(true, || {
+        cluster.hold(cut);
+        primary = cluster.wait_for_another_primary(cut);
+        Instant::now()
+    });
+    eprintln!("cut: {report:?}");
+    in_time(&report, &group.proxy);
+    is_warm(&group.proxy);
+    let report = traffic.through(false, || {
+        cluster.go_on(cut);
+        thread::sleep(Duration::from_secs(2));
+        Instant::now()
+    });
+    eprintln!("back: {report:?}");
+    in_time(&report, &group.proxy);
+    traffic.ends_on(cluster.addr(primary));
+    let told = traffic.errors();
+    // Read-only; the group refuses what is in flight where the primary changes.
+    let expected = [1290, 3100, 3101, 1180];
+    assert!(told.keys().all(|code| expected.contains(code)), "{told:?}");
+}
+
+/// The primary has lost the others: what it shows may be old by now, and nothing new can be written to it.
+#[test]
+fn a_primary_that_has_lost_its_group_is_nobodys() {
+    let Some(mut group) = Group::start(Form::SinglePrimary, &["--max-connections=1500"]) else {
+        return;
+    };
+    let traffic = Traffic::new(&group.proxy, &group.login);
+    let cluster = &mut group.cluster;
+    let report = traffic.through(true, || {
+        cluster.hold(1);
+        cluster.hold(2);
+        thread::sleep(Duration::from_secs(12));
+        let refused = WireClient::try_login(group.proxy.addr(), &group.login);
+        assert!(
+            !matches!(refused, Ok(Ok(_))),
+            "a client is let in:\n{}",
+            group.proxy.log()
+        );
+        cluster.go_on(1);
+        cluster.go_on(2);
+        for index in 1..MEMBERS {
+            cluster.wait_until_it_serves(index);
+        }
+        Instant::now()
+    });
+    eprintln!("{report:?}");
+    traffic.ends_on(cluster.addr(cluster.primary().unwrap()));
+}
+
+#[test]
+fn a_node_of_a_galera_cluster_is_lost_under_load() {
+    let Some(mut group) = Group::start(Form::Galera, &["--max-connections=1500"]) else {
+        return;
+    };
+    let traffic = Traffic::new(&group.proxy, &group.login);
+    let cluster = &mut group.cluster;
+    let report = traffic.through(true, || {
+        cluster.kill(0);
+        cluster.wait_for_members(1, MEMBERS - 1);
+        Instant::now()
+    });
+    eprintln!("killed: {report:?}");
+    in_time(&report, &group.proxy);
+    let report = traffic.through(false, || {
+        cluster.restart(0);
+        cluster.wait_until_it_serves(0);
+        Instant::now()
+    });
+    eprintln!("joined again: {report:?}");
+    in_time(&report, &group.proxy);
+    // Two are gone at once: no quorum. Errors are the node's own.
+    let report = traffic.through(true, || {
+        cluster.kill(1);
+        cluster.kill(2);
+        thread::sleep(Duration::from_secs(8));
+        WireClient::connect(cluster.addr(0))
+            .ok("SET GLOBAL wsrep_provider_options = 'pc.bootstrap=1'");
+        cluster.wait_until_it_serves(0);
+        Instant::now()
+    });
+    eprintln!("two gone: {report:?}");
+    traffic.ends_on(cluster.addr(0));
+    let told = traffic.errors();
+    // Not ready; a deadlock is what a write set that was refused is called.
+    let expected = [1047, 1213, 1180];
+    assert!(told.keys().all(|code| expected.contains(code)), "{told:?}");
+}
+
+/// Nobody follows a server that comes back with what nobody else has.
+#[test]
+fn an_old_primary_that_comes_back_with_more_is_not_followed() {
+    on_servers_of_its_own(options, |primary| {
+        let pair = Pair::new(primary);
+        let traffic = Traffic::new(&pair.proxy, &pair.login);
+        let report = traffic.through(true, || {
+            kill(pair.primary.pid());
+            pair.promote()
+        });
+        eprintln!("{report:?}");
+        pair.primary.restart().unwrap();
+        let mut root = WireClient::login(pair.primary.addr(), &pair.login);
+        root.ok(match pair.primary.kind() {
+            Kind::Mariadb => "SET GLOBAL rpl_semi_sync_master_enabled = 0",
+            Kind::Mysql => "SET GLOBAL rpl_semi_sync_source_enabled = 0",
+        });
+        root.ok("INSERT INTO message (id, user_id, body) VALUES (4000000, 1, 'nobody has it')");
+        // Both take writes.
+        let report = traffic.through(false, || {
+            thread::sleep(Duration::from_secs(2));
+            Instant::now()
+        });
+        eprintln!("{report:?}");
+        let mut client = pair.proxy.login(&pair.login);
+        for _ in 0..50 {
+            client.ok("CALL fetch_timeline_ids(1)");
+            let ids = client.column("SELECT id FROM fetch_timeline_tt");
+            assert!(!ids.contains(&"4000000".to_owned()), "{}", pair.proxy.log());
+        }
+        traffic.ends_on(pair.replica.addr());
+    });
+}
+
+/// All are gone for a while, and there again.
+#[test]
+fn all_servers_are_gone_for_a_while() {
+    on_servers_of_its_own(options, |primary| {
+        let mut pair = Pair::new(primary);
+        let proxy = &pair.proxy;
+        let traffic = Traffic::new(proxy, &pair.login);
+        let (primary, replica) = (&mut *pair.primary, &mut pair.replica);
+        let seconds = crate::kit::how_many("HEADWATER_AWAY_SECONDS", 5);
+        let report = traffic.through(true, || {
+            primary.kill();
+            replica.kill();
+            thread::sleep(Duration::from_secs(seconds));
+            primary.restart().unwrap();
+            Instant::now()
+        });
+        eprintln!("{report:?}");
+        assert!(
+            report.owned < OWNED_WITHIN + REMEMBERED_WITHIN,
+            "{report:?}"
+        );
+        traffic.ends_on(primary.addr());
+    });
+}

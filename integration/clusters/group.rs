@@ -1,0 +1,280 @@
+//! A member of a group (MySQL Group Replication).
+
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::attack::attack;
+use super::scene::{CALL, Scene, message, page, post, until};
+use crate::kit::cluster::{Cluster, Form, MEMBERS};
+use crate::kit::wire_client::WireClient;
+use crate::memory::linear::{mostly_remembered, numbers};
+use crate::memory::warm;
+
+/// One group for all stories of one primary, one after the other: each leaves all three members online, and member 0 the primary.
+fn group() -> Option<MutexGuard<'static, Cluster>> {
+    static GROUP: OnceLock<Option<Mutex<Cluster>>> = OnceLock::new();
+    let group = GROUP.get_or_init(|| Cluster::start(Form::SinglePrimary, &[]).map(Mutex::new));
+    let group = group.as_ref()?;
+    let mut cluster = group.lock().unwrap_or_else(PoisonError::into_inner);
+    if group.is_poisoned() {
+        // A story has failed, and left it as it was.
+        group.clear_poison();
+        restore(&mut cluster);
+    }
+    Some(cluster)
+}
+
+/// Whoever was lost is there again, and member 0 is the primary.
+#[track_caller]
+fn restore(cluster: &mut Cluster) {
+    for index in 0..MEMBERS {
+        cluster.go_on(index);
+        if cluster.server(index).pid().is_none() {
+            cluster.restart(index);
+        }
+    }
+    for index in 0..MEMBERS {
+        until("a state", || {
+            matches!(
+                cluster.state(index).as_deref(),
+                Some("ONLINE" | "ERROR" | "OFFLINE")
+            )
+        });
+    }
+    if !(0..MEMBERS).any(|index| cluster.serves(index)) {
+        cluster.begin_again(0);
+    }
+    for index in 0..MEMBERS {
+        if !cluster.serves(index) {
+            cluster.rejoin(index);
+        }
+        cluster.wait_until_it_serves(index);
+    }
+    cluster.wait_for_members(0, MEMBERS);
+    cluster.set_as_primary(0);
+}
+
+/// The primary, whose own commits are all that there is; and a secondary, which applies them.
+#[test]
+fn no_answer_of_a_group_with_one_primary_is_stale_or_ahead() {
+    let Some(cluster) = group() else { return };
+    mostly_remembered(attack(&cluster, 0, &[0]));
+    mostly_remembered(attack(&cluster, 1, &[0]));
+    // What is applied out of its order is still committed in that of the log.
+    let mut root = cluster.connect(1);
+    let restarted = |root: &mut WireClient, order: &str| {
+        root.ok("STOP GROUP_REPLICATION");
+        root.ok(&format!(
+            "SET GLOBAL replica_preserve_commit_order = {order}"
+        ));
+        root.ok("START GROUP_REPLICATION");
+        cluster.wait_until_it_serves(1);
+    };
+    restarted(&mut root, "OFF");
+    mostly_remembered(attack(&cluster, 1, &[0]));
+    restarted(&mut root, "ON");
+}
+
+/// A member that commits transactions of its own, and applies those of the others between them.
+#[test]
+fn nor_is_one_where_all_are_primaries() {
+    let Some(cluster) = Cluster::start(Form::MultiPrimary, &[]) else {
+        return;
+    };
+    mostly_remembered(attack(&cluster, 0, &[0, 1, 2]));
+}
+
+/// A session whose reads wait for the group is answered by its own server; others by memory.
+#[test]
+fn reads_that_wait_for_the_group_are_relayed() {
+    let Some(cluster) = group() else { return };
+    let scene = Scene::new(&cluster, 1, 0);
+    let mut primary = scene.direct(&cluster, 0);
+    let mut id = 0;
+    for level in ["BEFORE", "BEFORE_AND_AFTER"] {
+        let mut client = scene.session(&format!(
+            "SET SESSION group_replication_consistency = '{level}'"
+        ));
+        let before = scene.relayed_for("waits_for_cluster");
+        for _ in 0..50 {
+            id += 1;
+            post(&mut primary, id);
+            // What the primary has said to be committed, though this is another member.
+            assert!(page(&mut client).contains(&id), "{level}: no {id}");
+        }
+        assert_eq!(scene.relayed_for("waits_for_cluster"), before + 50);
+    }
+    for level in ["EVENTUAL", "BEFORE_ON_PRIMARY_FAILOVER", "AFTER"] {
+        let mut client = scene.session(&format!(
+            "SET SESSION group_replication_consistency = '{level}'"
+        ));
+        warm(&scene.proxy, &mut client, CALL);
+    }
+}
+
+/// A write that waits for all members (AFTER) is in each answer of each member once its writer has been told.
+#[test]
+fn what_all_members_have_promised_is_in_every_answer() {
+    let Some(mut cluster) = group() else { return };
+    let mut scene = Scene::new(&cluster, 1, 0);
+    let mut primary = scene.direct(&cluster, 0);
+    primary.ok("SET SESSION group_replication_consistency = 'AFTER'");
+    let before = scene.from_memory();
+    for id in 1..=300 {
+        post(&mut primary, id);
+        let ids = page(&mut scene.client);
+        assert!(ids.contains(&id), "no {id}: {}", scene.proxy.log());
+    }
+    let remembered = scene.from_memory() - before;
+    eprintln!("AFTER: {remembered} of 300 from memory");
+    assert!(remembered >= 100, "{remembered} of 300 from memory");
+    // The third member is silent: this one has promised the write, and holds its reads until it is known whether it comes.
+    cluster.hold(2);
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| post(&mut primary, 1_000));
+        thread::sleep(Duration::from_secs(2));
+        let begun = Instant::now();
+        let mut direct = scene.direct(&cluster, 1);
+        let direct = scope.spawn(move || (page(&mut direct), begun.elapsed()));
+        let own = page(&mut scene.client);
+        let waited = begun.elapsed();
+        let (theirs, theirs_waited) = direct.join().unwrap();
+        eprintln!("held: {waited:?} through Headwater, {theirs_waited:?} directly");
+        assert_eq!(own, theirs);
+        let held = Duration::from_millis(500);
+        assert!(
+            theirs_waited > held,
+            "a direct read was not held: {theirs_waited:?}"
+        );
+        assert!(
+            waited > held,
+            "answered after {waited:?}: {}",
+            scene.proxy.log()
+        );
+        writer.join().unwrap();
+    });
+    assert!(page(&mut scene.client).contains(&1_000));
+    restore(&mut cluster);
+}
+
+/// A new primary that has still to apply what the old one had committed holds reads of sessions that want that (they do by default).
+#[test]
+fn a_new_primary_does_not_answer_from_before_its_backlog() {
+    let Some(mut cluster) = group() else { return };
+    let mut root = cluster.connect(1);
+    root.ok("SET GLOBAL group_replication_member_weight = 90");
+    let mut scene = Scene::new(&cluster, 1, 0);
+    let mut primary = scene.direct(&cluster, 0);
+    post(&mut primary, 1);
+    until("the message", || page(&mut scene.client).contains(&1));
+    let mut eventual = scene.session("SET SESSION group_replication_consistency = 'EVENTUAL'");
+    warm(&scene.proxy, &mut eventual, CALL);
+    // Nobody but the applier is in the way of this.
+    let mut holder = scene.direct(&cluster, 1);
+    holder.ok("SET SESSION group_replication_consistency = 'EVENTUAL'");
+    holder.ok("LOCK TABLES message READ");
+    for id in 2..=5 {
+        post(&mut primary, id);
+    }
+    thread::sleep(Duration::from_millis(500));
+    assert_eq!(page(&mut scene.client).len(), 1, "they are not applied yet");
+    let mut client = scene.proxy.login(&scene.login);
+    assert_eq!(page(&mut client).len(), 1);
+    let mut direct = scene.direct(&cluster, 1);
+    cluster.kill(0);
+    assert_eq!(cluster.wait_for_another_primary(0), 1);
+    let before = scene.from_memory();
+    // As directly: it wants no more than what is there.
+    assert_eq!(page(&mut eventual).len(), 1);
+    thread::scope(|scope| {
+        let begun = Instant::now();
+        let direct = scope.spawn(move || (page(&mut direct), begun.elapsed()));
+        let own = scope.spawn(move || (page(&mut client), begun.elapsed()));
+        thread::sleep(Duration::from_secs(2));
+        holder.ok("UNLOCK TABLES");
+        for (ids, waited) in [own.join().unwrap(), direct.join().unwrap()] {
+            eprintln!("held by a new primary: {waited:?}");
+            assert_eq!(ids.len(), 5, "{}", scene.proxy.log());
+            assert!(waited > Duration::from_millis(1_500), "{waited:?}");
+        }
+    });
+    assert_eq!(
+        scene.from_memory(),
+        before,
+        "answered while reads were held"
+    );
+    warm(&scene.proxy, &mut scene.client, CALL);
+    root.ok("SET GLOBAL group_replication_member_weight = 50");
+    restore(&mut cluster);
+}
+
+/// A member that has lost the others goes on to show what it has, and commits nothing.
+#[test]
+fn a_primary_without_its_group_is_answered_for_as_it_answers() {
+    let Some(mut cluster) = group() else { return };
+    let mut scene = Scene::new(&cluster, 0, 0);
+    let mut primary = scene.direct(&cluster, 0);
+    for id in 1..=5 {
+        post(&mut primary, id);
+    }
+    cluster.hold(1);
+    cluster.hold(2);
+    let mut hung = scene.direct(&cluster, 0);
+    let before = scene.from_memory();
+    thread::scope(|scope| {
+        let writer = scope.spawn(move || hung.query(&message(6)));
+        let mut client = scene.proxy.login(&scene.login);
+        let begun = Instant::now();
+        let mut checks = 0;
+        while begun.elapsed() < Duration::from_secs(8) {
+            // The procedure itself would wait for the locks of the write that hangs.
+            let shown = numbers(&primary.column("SELECT id FROM message WHERE user_id = 2"));
+            assert_eq!(page(&mut client), shown, "{}", scene.proxy.log());
+            assert_eq!(shown.len(), 5);
+            checks += 1;
+            thread::sleep(Duration::from_millis(5));
+        }
+        let remembered = scene.from_memory() - before;
+        eprintln!("{checks} answers of a primary without its group, {remembered} from memory");
+        assert!(!writer.is_finished(), "it was committed by a minority");
+        for index in [1, 2] {
+            cluster.go_on(index);
+        }
+        eprintln!("the write: {:?}", writer.join().unwrap());
+    });
+    scene.is_as_directly(&cluster);
+    restore(&mut cluster);
+    until("both alike", || {
+        let mut direct = scene.direct(&cluster, 0);
+        page(&mut scene.client) == page(&mut direct)
+    });
+}
+
+/// A member that the others have given up shows what it had; memory is not what answers for it. It comes back with what it missed.
+#[test]
+fn a_member_that_was_expelled_is_not_answered_for_from_memory() {
+    let Some(mut cluster) = group() else { return };
+    let mut scene = Scene::new(&cluster, 0, 0);
+    let mut primary = scene.direct(&cluster, 0);
+    post(&mut primary, 1);
+    cluster.hold(0);
+    let new = cluster.wait_for_another_primary(0);
+    let mut other = scene.direct(&cluster, new);
+    post(&mut other, 2);
+    cluster.go_on(0);
+    until("expulsion", || cluster.state(0).as_deref() == Some("ERROR"));
+    let before = scene.from_memory();
+    for _ in 0..50 {
+        assert_eq!(scene.is_as_directly(&cluster).len(), 1);
+    }
+    let mut primary = scene.direct(&cluster, 0);
+    let refused = primary.error(&message(3));
+    assert_eq!(refused.code, 1290, "{refused:?}");
+    assert_eq!(scene.from_memory(), before, "{}", scene.proxy.log());
+    cluster.rejoin(0);
+    cluster.wait_until_it_serves(0);
+    until("what it missed", || page(&mut scene.client).len() == 2);
+    warm(&scene.proxy, &mut scene.client, CALL);
+    restore(&mut cluster);
+}

@@ -1,0 +1,427 @@
+//! Clusters of three on one machine, each member a server of its own: MySQL Group Replication, and MariaDB with Galera.
+//!
+//! Members go by their index. What is asked of one that does not answer (killed, stopped) has no answer, and takes no time.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use headwater::lab::private_server::{
+    Kind, PrivateServer, PrivateServerError, free_port, galera_provider,
+};
+use nix::sys::signal::{self, Signal};
+use nix::unistd::Pid;
+
+use super::wire_client::{Login, WireClient};
+
+/// So many members a cluster has.
+pub(crate) const MEMBERS: usize = 3;
+/// The group's name.
+const GROUP: &str = "9d2a2bfe-0000-4000-8000-68656164776f";
+/// A change of who belongs to a cluster takes seconds, and a member that starts anew recovers first.
+const PATIENCE: Duration = Duration::from_secs(90);
+const POLL: Duration = Duration::from_millis(20);
+
+/// What holds a cluster together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// MySQL Group Replication where one member is written to.
+    SinglePrimary,
+    /// The same where all are.
+    MultiPrimary,
+    /// MariaDB's.
+    Galera,
+}
+
+/// A cluster. Its members are gone with it.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    form: Form,
+    members: Vec<PrivateServer>,
+    /// Where members talk to each other.
+    talks: Vec<u16>,
+    /// Held by SIGSTOP.
+    held: Vec<bool>,
+    more: Vec<String>,
+    provider: PathBuf,
+}
+
+impl Cluster {
+    /// Starts three, and waits until all of them serve. `more`: further options of each. `None` on a machine that could not get the
+    /// programs; on CI (`CI=true`) that is a failure.
+    #[track_caller]
+    pub(crate) fn start(form: Form, more: &[&str]) -> Option<Cluster> {
+        Cluster::started(Cluster::try_start(form, more, MEMBERS))
+    }
+
+    /// A cluster of one.
+    #[track_caller]
+    pub(crate) fn alone(form: Form, more: &[&str]) -> Option<Cluster> {
+        Cluster::started(Cluster::try_start(form, more, 1))
+    }
+
+    #[track_caller]
+    fn started(started: Result<Cluster, PrivateServerError>) -> Option<Cluster> {
+        match started {
+            Ok(cluster) => Some(cluster),
+            Err(error @ PrivateServerError::Missing { .. }) => {
+                let on_ci = std::env::var("CI").is_ok_and(|value| value == "true");
+                assert!(!on_ci, "{error}");
+                eprintln!("left out: {error}");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn try_start(form: Form, more: &[&str], count: usize) -> Result<Cluster, PrivateServerError> {
+        let provider = match form {
+            Form::Galera => galera_provider()?,
+            _ => PathBuf::new(),
+        };
+        let mut cluster = Cluster {
+            form,
+            members: Vec::new(),
+            talks: (0..MEMBERS).map(|_| free_port().unwrap()).collect(),
+            held: vec![false; MEMBERS],
+            more: more.iter().map(|&option| option.to_owned()).collect(),
+            provider,
+        };
+        for index in 0..count {
+            let seeds: Vec<usize> = (0..index).collect();
+            let options = cluster.options(index, &seeds);
+            let options: Vec<&str> = options.iter().map(String::as_str).collect();
+            cluster
+                .members
+                .push(PrivateServer::start(cluster.kind(), &options)?);
+            cluster.join(index, index == 0);
+        }
+        cluster.wait_for_members(0, count);
+        for index in 0..count {
+            cluster.wait_until_it_serves(index);
+        }
+        Ok(cluster)
+    }
+
+    fn kind(&self) -> Kind {
+        match self.form {
+            Form::Galera => Kind::Mariadb,
+            _ => Kind::Mysql,
+        }
+    }
+
+    /// The command line of a member that looks for these.
+    fn options(&self, index: usize, seeds: &[usize]) -> Vec<String> {
+        let talk = |index: &usize| format!("127.0.0.1:{}", self.talks[*index]);
+        let all: Vec<usize> = (0..MEMBERS).collect();
+        let list = |of: &[usize]| of.iter().map(talk).collect::<Vec<_>>().join(",");
+        let mut options = vec![format!("--server-id={}", index + 1)];
+        if self.form == Form::Galera {
+            let [ist, sst] = [0, 1].map(|_| free_port().unwrap());
+            options.extend([
+                "--wsrep-on=ON".to_owned(),
+                format!("--wsrep-provider={}", self.provider.display()),
+                "--wsrep-cluster-name=headwater".to_owned(),
+                format!("--wsrep-cluster-address=gcomm://{}", list(seeds)),
+                format!("--wsrep-node-address={}", talk(&index)),
+                format!("--wsrep-node-name=member{index}"),
+                "--wsrep-sst-method=rsync".to_owned(),
+                format!("--wsrep-sst-receive-address=127.0.0.1:{sst}"),
+                // Who is gone is missed after a second, and not after five or fifteen.
+                format!(
+                    "--wsrep-provider-options=gmcast.listen_addr=tcp://{};ist.recv_addr=127.0.0.1:{ist};gcache.size=32M;\
+                     evs.keepalive_period=PT0.2S;evs.inactive_check_period=PT0.2S;evs.suspect_timeout=PT1S;\
+                     evs.inactive_timeout=PT3S;evs.install_timeout=PT3S",
+                    talk(&index)
+                ),
+                "--innodb-autoinc-lock-mode=2".to_owned(),
+                "--log-slave-updates=ON".to_owned(),
+            ]);
+        } else {
+            let single = if self.form == Form::SinglePrimary {
+                "ON"
+            } else {
+                "OFF"
+            };
+            options.extend([
+                "--plugin-load-add=group_replication.so".to_owned(),
+                "--report-host=127.0.0.1".to_owned(),
+                format!("--group-replication-group-name={GROUP}"),
+                format!("--group-replication-local-address={}", talk(&index)),
+                format!("--group-replication-group-seeds={}", list(&all)),
+                "--group-replication-start-on-boot=OFF".to_owned(),
+                format!("--group-replication-single-primary-mode={single}"),
+                "--group-replication-member-expel-timeout=0".to_owned(),
+                "--group-replication-autorejoin-tries=0".to_owned(),
+                "--group-replication-unreachable-majority-timeout=0".to_owned(),
+                "--group-replication-exit-state-action=READ_ONLY".to_owned(),
+            ]);
+        }
+        options.extend(self.more.iter().cloned());
+        options
+    }
+
+    /// Takes a member that has been started into the cluster, or begins the cluster with it.
+    fn join(&self, index: usize, begins: bool) {
+        if self.form == Form::Galera {
+            return;
+        }
+        let mut root = self.connect(index);
+        root.ok(
+            "CHANGE REPLICATION SOURCE TO SOURCE_USER='root', SOURCE_PASSWORD='' \
+             FOR CHANNEL 'group_replication_recovery'",
+        );
+        if begins {
+            root.ok("SET GLOBAL group_replication_bootstrap_group = ON");
+        }
+        root.ok("START GROUP_REPLICATION");
+        root.ok("SET GLOBAL group_replication_bootstrap_group = OFF");
+    }
+
+    pub(crate) fn form(&self) -> Form {
+        self.form
+    }
+
+    pub(crate) fn addr(&self, index: usize) -> SocketAddr {
+        self.members[index].addr()
+    }
+
+    pub(crate) fn server(&self, index: usize) -> &PrivateServer {
+        &self.members[index]
+    }
+
+    /// The last lines that a member wrote to its log.
+    pub(crate) fn log(&self, index: usize) -> String {
+        let text = std::fs::read(self.members[index].log()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().rev().take(30).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+
+    /// A new connection of `root`.
+    #[track_caller]
+    pub(crate) fn connect(&self, index: usize) -> WireClient {
+        WireClient::connect(self.addr(index))
+    }
+
+    /// The same, where the member runs, is not held, and takes one.
+    pub(crate) fn try_connect(&self, index: usize) -> Option<WireClient> {
+        if self.held[index] || self.members[index].pid().is_none() {
+            return None;
+        }
+        WireClient::try_login(self.addr(index), &Login::default())
+            .ok()?
+            .ok()
+    }
+
+    /// The first cell of the first row; `None` where the member does not answer, or has no such row.
+    fn ask(&self, index: usize, select: &str) -> Option<String> {
+        let mut root = self.try_connect(index)?;
+        let reply = root.query_reply(select).ok()?;
+        if reply.raw.get(4) == Some(&0xff) {
+            return None;
+        }
+        root.rows(select).into_iter().next()?.into_iter().next()?
+    }
+
+    /// What a member says of itself: `ONLINE`, `RECOVERING`, `ERROR`, `OFFLINE`; `Synced`, `Donor/Desynced`, `Initialized`.
+    pub(crate) fn state(&self, index: usize) -> Option<String> {
+        match self.form {
+            Form::Galera => self.status(index, "wsrep_local_state_comment"),
+            _ => self.ask(
+                index,
+                "SELECT MEMBER_STATE FROM performance_schema.replication_group_members \
+                 WHERE MEMBER_ID IN (@@server_uuid, '') LIMIT 1",
+            ),
+        }
+    }
+
+    /// A status of a Galera node.
+    pub(crate) fn status(&self, index: usize, name: &str) -> Option<String> {
+        self.ask(
+            index,
+            &format!(
+                "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = '{name}'"
+            ),
+        )
+    }
+
+    /// True where a member takes part, and answers.
+    pub(crate) fn serves(&self, index: usize) -> bool {
+        let state = self.state(index);
+        match self.form {
+            Form::Galera => {
+                state.as_deref() == Some("Synced")
+                    && self.status(index, "wsrep_ready").as_deref() == Some("ON")
+            }
+            _ => state.as_deref() == Some("ONLINE"),
+        }
+    }
+
+    /// How many members one sees, itself among them, that can be reached.
+    pub(crate) fn members_seen_by(&self, index: usize) -> usize {
+        let seen = match self.form {
+            Form::Galera => self.status(index, "wsrep_cluster_size"),
+            _ => self.ask(
+                index,
+                "SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE MEMBER_STATE = 'ONLINE'",
+            ),
+        };
+        seen.and_then(|seen| seen.parse().ok()).unwrap_or(0)
+    }
+
+    /// Waits until one sees so many.
+    #[track_caller]
+    pub(crate) fn wait_for_members(&self, index: usize, count: usize) {
+        self.wait(index, &format!("{count} members"), || {
+            self.members_seen_by(index) == count
+        });
+    }
+
+    #[track_caller]
+    pub(crate) fn wait_until_it_serves(&self, index: usize) {
+        self.wait(index, "to be of the cluster", || self.serves(index));
+    }
+
+    /// Waits for something that has to come, and says what a member wrote where it does not.
+    #[track_caller]
+    pub(crate) fn wait(&self, index: usize, what: &str, is_so: impl Fn() -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !is_so() {
+            assert!(
+                Instant::now() < deadline,
+                "member {index} waits for {what} in vain, and is {:?}:\n{}",
+                self.state(index),
+                self.log(index)
+            );
+            thread::sleep(POLL);
+        }
+    }
+
+    /// Who is written to, as some member says that answers; with Galera, and in multi-primary mode, the first that takes part.
+    pub(crate) fn primary(&self) -> Option<usize> {
+        let asked = "SELECT MEMBER_PORT FROM performance_schema.replication_group_members \
+                     WHERE MEMBER_ROLE = 'PRIMARY' AND MEMBER_STATE = 'ONLINE' ORDER BY MEMBER_PORT LIMIT 1";
+        let serving = |index: &usize| self.serves(*index);
+        let mut serving = (0..MEMBERS).filter(serving);
+        if self.form != Form::SinglePrimary {
+            return serving.next();
+        }
+        serving.find_map(|index| {
+            let port = self.ask(index, asked)?;
+            (0..MEMBERS).find(|member| self.members[*member].port().to_string() == port)
+        })
+    }
+
+    /// Waits until another than this one is written to.
+    #[track_caller]
+    pub(crate) fn wait_for_another_primary(&self, than: usize) -> usize {
+        let any = (than + 1) % MEMBERS;
+        let other = || self.primary().filter(|primary| *primary != than);
+        self.wait(any, "another primary", || other().is_some());
+        other().unwrap()
+    }
+
+    /// A planned switch, to this one (Group Replication alone).
+    #[track_caller]
+    pub(crate) fn set_as_primary(&self, index: usize) {
+        let mut root = self.connect(index);
+        let own = root.column("SELECT @@server_uuid");
+        root.column(&format!(
+            "SELECT group_replication_set_as_primary('{}')",
+            own[0]
+        ));
+        self.wait(index, "being primary", || self.primary() == Some(index));
+    }
+
+    /// As a crash would.
+    pub(crate) fn kill(&mut self, index: usize) {
+        self.members[index].kill();
+        self.held[index] = false;
+    }
+
+    /// Ends a member in order: it leaves the cluster.
+    pub(crate) fn shut_down(&mut self, index: usize) {
+        self.go_on(index);
+        self.members[index].stop();
+    }
+
+    /// Holds a member's process: it is silent, as one is that the network has lost.
+    pub(crate) fn hold(&mut self, index: usize) {
+        self.signal(index, Signal::SIGSTOP);
+        self.held[index] = true;
+    }
+
+    /// Lets it go on.
+    pub(crate) fn go_on(&mut self, index: usize) {
+        if std::mem::take(&mut self.held[index]) {
+            self.signal(index, Signal::SIGCONT);
+        }
+    }
+
+    fn signal(&self, index: usize, signal: Signal) {
+        if let Some(pid) = self.members[index].pid() {
+            signal::kill(Pid::from_raw(pid as i32), signal).unwrap();
+        }
+    }
+
+    /// Starts a member that was killed or shut down on its data, and has it join the others; does not wait until it serves.
+    #[track_caller]
+    pub(crate) fn restart(&mut self, index: usize) {
+        let others: Vec<usize> = (0..MEMBERS).filter(|other| *other != index).collect();
+        let options = self.options(index, &others);
+        self.start_with(index, &options);
+        self.join(index, false);
+    }
+
+    /// Begins the cluster anew with a member after all have been gone.
+    #[track_caller]
+    pub(crate) fn bootstrap(&mut self, index: usize) {
+        if self.form == Form::Galera {
+            // The one that went last, or nobody knows who: it is safe here, because the story says so.
+            let state = self.members[index].data().join("grastate.dat");
+            let text = std::fs::read_to_string(&state).unwrap_or_default();
+            let text = text.replace("safe_to_bootstrap: 0", "safe_to_bootstrap: 1");
+            std::fs::write(&state, text).unwrap();
+        }
+        let options = self.options(index, &[]);
+        self.start_with(index, &options);
+        self.join(index, true);
+    }
+
+    /// Starts a member's server alone, outside any cluster that it could find.
+    #[track_caller]
+    fn start_with(&mut self, index: usize, options: &[String]) {
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        self.members[index].set_options(&options);
+        if let Err(error) = self.members[index].restart() {
+            panic!("{error}");
+        }
+    }
+
+    /// Begins the group anew with a member whose server runs, after all have left it.
+    #[track_caller]
+    pub(crate) fn begin_again(&self, index: usize) {
+        self.connect(index).query("STOP GROUP_REPLICATION");
+        self.join(index, true);
+        self.wait_until_it_serves(index);
+    }
+
+    /// A member that was expelled, or left, joins again, its server running.
+    #[track_caller]
+    pub(crate) fn rejoin(&self, index: usize) {
+        let mut root = self.connect(index);
+        root.query("STOP GROUP_REPLICATION");
+        root.ok("START GROUP_REPLICATION");
+    }
+}
+
+impl Drop for Cluster {
+    /// All at once, as a crash: what one that is ended in order has to wait for may be gone already.
+    fn drop(&mut self) {
+        for member in &mut self.members {
+            member.kill();
+        }
+    }
+}
