@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo test soak fuzz bench-relay check advisories package settings book setup servers relays drivers operators packager
+.PHONY: help demo test soak fuzz bench-relay check advisories package settings book setup servers balancer relays drivers operators packager
 
 help:
 	@echo "make demo        a private MariaDB with a million messages, and Headwater in front"
@@ -22,7 +22,7 @@ demo: servers
 	$(CARGO) run --locked --release -- demo
 
 # Not nextest: the stories share their servers, so they run in one process.
-test: servers drivers operators packager
+test: servers balancer drivers operators packager
 	$(CARGO) test --locked
 	@setup/servers.sh --list | sed 's/^/every story passed on: /'
 	@echo "drivers of the stories:" $$(setup/drivers.sh --list)
@@ -70,11 +70,14 @@ settings:
 book:
 	@setup/book.sh
 
-setup: servers drivers operators packager
+setup: servers balancer drivers operators packager
 	@setup/check.sh
 
 servers:
 	@setup/servers.sh
+
+balancer:
+	@setup/haproxy.sh
 
 relays:
 	@setup/relays.sh

@@ -23,6 +23,7 @@ mod doors;
 mod drivers;
 mod feeds;
 mod kit;
+mod many;
 mod memory;
 mod process;
 mod relay;

@@ -12,8 +12,7 @@ set -eu
 here=$(dirname "$0")
 . "$here/packages.sh"
 . "$here/unpack.sh"
-haproxy=${HEADWATER_HAPROXY_PREFIX:-$HOME/.cache/headwater/haproxy-2.6}
 router=${HEADWATER_MYSQL_ROUTER_PREFIX:-$HOME/.cache/headwater/mysql-router-9.7}
 
-complete "$haproxy" || unpack_packages "$haproxy" bookworm usr/sbin/haproxy haproxy
+"$here/haproxy.sh"
 complete "$router" || unpack_packages "$router" sid usr/bin/mysqlrouter mysql-router

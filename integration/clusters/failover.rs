@@ -29,6 +29,8 @@ fn options(mariadb: bool) -> &'static [&'static str] {
         true => &[
             "--log-slave-updates=ON",
             "--max-connections=1500",
+            "--sync-binlog=1",
+            "--innodb-flush-log-at-trx-commit=1",
             "--rpl-semi-sync-master-wait-point=AFTER_SYNC",
             "--rpl-semi-sync-master-timeout=60000",
         ],
@@ -39,6 +41,13 @@ fn options(mariadb: bool) -> &'static [&'static str] {
         ],
     }
 }
+
+/// Members that have lost nothing when they are started again.
+const GROUP: &[&str] = &[
+    "--max-connections=1500",
+    "--sync-binlog=1",
+    "--innodb-flush-log-at-trx-commit=1",
+];
 
 /// In front of these servers, in this order.
 fn in_front_of(servers: &[SocketAddr]) -> Proxy {
@@ -242,7 +251,7 @@ impl Group {
 
 #[test]
 fn the_primary_of_a_group_changes_under_load() {
-    let Some(mut group) = Group::start(Form::SinglePrimary, &["--max-connections=1500"]) else {
+    let Some(mut group) = Group::start(Form::SinglePrimary, GROUP) else {
         return;
     };
     let traffic = Traffic::new(&group.proxy, &group.login);
@@ -294,7 +303,7 @@ fn the_primary_of_a_group_changes_under_load() {
 /// The primary has lost the others: what it shows may be old by now, and nothing new can be written to it.
 #[test]
 fn a_primary_that_has_lost_its_group_is_nobodys() {
-    let Some(mut group) = Group::start(Form::SinglePrimary, &["--max-connections=1500"]) else {
+    let Some(mut group) = Group::start(Form::SinglePrimary, GROUP) else {
         return;
     };
     let traffic = Traffic::new(&group.proxy, &group.login);
@@ -322,7 +331,7 @@ fn a_primary_that_has_lost_its_group_is_nobodys() {
 
 #[test]
 fn a_node_of_a_galera_cluster_is_lost_under_load() {
-    let Some(mut group) = Group::start(Form::Galera, &["--max-connections=1500"]) else {
+    let Some(mut group) = Group::start(Form::Galera, GROUP) else {
         return;
     };
     let traffic = Traffic::new(&group.proxy, &group.login);

@@ -6,6 +6,8 @@ pub(crate) mod browser;
 pub(crate) mod certificates;
 pub(crate) mod cluster;
 pub(crate) mod database;
+pub(crate) mod fake_replica;
+pub(crate) mod haproxy;
 pub(crate) mod peer;
 pub(crate) mod proxy;
 pub(crate) mod random;

@@ -117,7 +117,7 @@ pub(crate) fn mostly_remembered((owned, remembered): (u64, u64)) {
 }
 
 /// Has so many answers checked. Returns how many calls Headwater answered, and how many of them from memory.
-fn check(
+pub(crate) fn check(
     server: SocketAddr,
     login: &Login,
     database: &str,

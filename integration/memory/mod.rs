@@ -16,7 +16,7 @@ mod service;
 mod shadow;
 mod snapshot;
 mod spellings;
-mod stage;
+pub(crate) mod stage;
 mod statements;
 mod topology;
 mod two_phase;

@@ -10,19 +10,19 @@ use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::wire_client::{Login, WireClient};
 
 /// Asks for reader 1's newest page.
-pub(super) const CALL: &str = "CALL fetch_timeline_ids(1)";
+pub(crate) const CALL: &str = "CALL fetch_timeline_ids(1)";
 
-pub(super) struct Stage {
-    pub(super) login: Login,
+pub(crate) struct Stage {
+    pub(crate) login: Login,
     /// Straight to the server.
-    pub(super) root: WireClient,
-    pub(super) proxy: Proxy,
-    pub(super) client: WireClient,
+    pub(crate) root: WireClient,
+    pub(crate) proxy: Proxy,
+    pub(crate) client: WireClient,
 }
 
 impl Stage {
     /// Makes the tables, lets these statements run, and starts a Headwater with these settings.
-    pub(super) fn new(server: SocketAddr, statements: &[&str], settings: &str) -> Stage {
+    pub(crate) fn new(server: SocketAddr, statements: &[&str], settings: &str) -> Stage {
         let login = prepare(server);
         let mut root = WireClient::login(server, &login);
         root.ok("INSERT INTO follower VALUES (1, 2)");
@@ -42,7 +42,7 @@ impl Stage {
     }
 
     /// Puts another Headwater in place of the first, with sessions of its own. Its client starts with this statement.
-    pub(super) fn begin_anew(&mut self, server: SocketAddr, first: &str) {
+    pub(crate) fn begin_anew(&mut self, server: SocketAddr, first: &str) {
         let proxy = Proxy::start(server, ROOT_SERVICE);
         proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
         self.client = proxy.login(&self.login);
@@ -52,24 +52,24 @@ impl Stage {
     }
 
     /// Author 2 writes a message.
-    pub(super) fn post(&mut self, id: u64) {
+    pub(crate) fn post(&mut self, id: u64) {
         post(&mut self.root, id);
     }
 
-    pub(super) fn page(&mut self) -> BTreeSet<u64> {
+    pub(crate) fn page(&mut self) -> BTreeSet<u64> {
         page(&mut self.client)
     }
 }
 
 /// Author 2 writes a message.
-pub(super) fn post(root: &mut WireClient, id: u64) {
+pub(crate) fn post(root: &mut WireClient, id: u64) {
     root.ok(&format!(
         "INSERT INTO message (id, user_id, body) VALUES ({id}, 2, 'text')"
     ));
 }
 
 /// The ids on reader 1's newest page.
-pub(super) fn page(client: &mut WireClient) -> BTreeSet<u64> {
+pub(crate) fn page(client: &mut WireClient) -> BTreeSet<u64> {
     client.ok(CALL);
     numbers(&client.column("SELECT id FROM fetch_timeline_tt"))
 }

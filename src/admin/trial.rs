@@ -135,6 +135,10 @@ async fn run(shared: &Shared, asked: &Asked) -> Result<Tried, String> {
     let mut conn = real::connect(account, Purpose::Trials)
         .await
         .map_err(said)?;
+    // While the log is not followed there is nothing to compare with.
+    if binlog.aside().is_none() && !binlog.is_of(&mut conn).await.map_err(said)? {
+        return Err("the address leads to several servers, and this time not to the one that memory is of: try again".to_owned());
+    }
     Ok(compared(binlog, definition, &place, asked, &mut conn).await)
 }
 

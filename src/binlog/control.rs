@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Binlog;
 use super::error::BinlogError;
 use super::obstacles::{self, ServerFacts};
-use crate::account::{Conn, Purpose};
+use crate::account::{AccountError, Conn, Purpose};
 use crate::log::following::Generation;
 
 /// A question that takes longer is given up with its connection. Its statements wait a second for a lock.
@@ -51,8 +51,33 @@ impl Control {
     }
 }
 
+impl Binlog {
+    /// True where that is the server whose log is followed.
+    #[must_use]
+    pub fn follows(&self, identity: &[u8]) -> bool {
+        let state = self.state();
+        let server = state.server.as_ref();
+        server.is_some_and(|server| server.identity.as_bytes() == identity)
+    }
+
+    /// True where a connection leads to the server whose log is followed. Behind one address may be several.
+    ///
+    /// # Errors
+    /// When the connection fails.
+    pub async fn is_of(&self, conn: &mut Conn) -> Result<bool, AccountError> {
+        let server = self.state().server.clone();
+        match server {
+            Some(server) => {
+                let identity = obstacles::identity(conn, server.asked()).await?;
+                Ok(identity == server.identity)
+            }
+            None => Ok(false),
+        }
+    }
+}
+
 /// A connection to the server that the stream comes from.
-async fn connect(
+pub(super) async fn connect(
     binlog: &Binlog,
     server: &ServerFacts,
     purpose: Purpose,

@@ -53,13 +53,16 @@ pub(super) enum BinlogError {
     /// The server ended the stream.
     #[error("the server ended the stream of its log")]
     Ended,
+    /// The server ended the stream for another one with its number.
+    #[error("another replica has the number of Headwater's stream: {0}")]
+    SameNumber(AccountError),
     /// A connection led to another server than the stream's.
     #[error("the address leads to several servers (one is {one}, another is {other})")]
     OtherServer { one: String, other: String },
 }
 
 /// Every name of a reason for which memory stands aside, and what it means.
-pub const REASONS: [(&str, &str); 19] = [
+pub const REASONS: [(&str, &str); 20] = [
     (
         "starting",
         "Headwater has begun just now, or has not reached the server yet",
@@ -121,6 +124,10 @@ pub const REASONS: [(&str, &str); 19] = [
         "moved",
         "another of the servers in `upstream` became the primary a moment ago",
     ),
+    (
+        "same_number",
+        "another replica has come with the number of Headwater's stream: another number is drawn",
+    ),
 ];
 
 impl BinlogError {
@@ -153,6 +160,7 @@ impl BinlogError {
             BinlogError::Contradiction(_) => "contradiction",
             BinlogError::Strayed(_) => "history",
             BinlogError::Ended => "ended",
+            BinlogError::SameNumber(_) => "same_number",
             BinlogError::OtherServer { .. } => "other_server",
             BinlogError::Moved => "moved",
         }
@@ -173,6 +181,7 @@ impl BinlogError {
             BinlogError::Silent(_)
             | BinlogError::Ended
             | BinlogError::Moved
+            | BinlogError::SameNumber(_)
             | BinlogError::OtherServer { .. } => true,
             _ => false,
         }
@@ -180,7 +189,11 @@ impl BinlogError {
 
     /// True where the log was told of it when it happened.
     pub(super) fn was_said(&self) -> bool {
-        matches!(self, BinlogError::Server { source, .. } if source.is_refusal())
+        match self {
+            BinlogError::Server { source, .. } => source.is_refusal(),
+            BinlogError::SameNumber(_) => true,
+            _ => false,
+        }
     }
 
     pub(super) fn while_doing(doing: &'static str) -> impl Fn(AccountError) -> BinlogError {

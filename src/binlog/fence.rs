@@ -10,9 +10,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Binlog;
+use super::error::BinlogError;
 use super::random::random;
 use super::rows::{all, first_text};
+use super::{Binlog, control};
 use crate::account::{AccountError, Conn, Purpose};
 use crate::index::Position;
 use crate::log::following::{Following, Generation};
@@ -36,6 +37,9 @@ pub(super) async fn run(binlog: Arc<Binlog>, generation: Generation, start: Posi
     loop {
         match wait_for_commits(&binlog, open).await {
             Ok(()) => break,
+            Err(error @ BinlogError::OtherServer { .. }) => {
+                tracing::debug!("the list of open transactions is not asked for: {error}");
+            }
             Err(error) => {
                 if !said {
                     said = true;
@@ -107,15 +111,29 @@ pub(super) async fn read_edits(binlog: Arc<Binlog>) {
 }
 
 /// Ends early when the question is not `open` any more.
+///
+/// Only the server that the log comes from can say what is under way there: a connection to another one proves nothing.
 async fn wait_for_commits(
     binlog: &Binlog,
     open: impl Fn(&Following) -> bool,
-) -> Result<(), AccountError> {
+) -> Result<(), BinlogError> {
     let _alone = binlog.listing.lock().await;
-    let mut conn = Conn::open(&binlog.account, Purpose::Transactions).await?;
+    let server = binlog.state().server.clone().ok_or(BinlogError::Ended)?;
+    // Where another stream has begun meanwhile, nothing of this one is open.
+    let mut conn = control::connect(binlog, &server, Purpose::Transactions).await?;
+    let list = watch_list(binlog, &mut conn, open).await;
+    list.map_err(BinlogError::while_doing("they cannot be listed"))
+}
+
+/// Looks at the list until nothing is left on it that was there at first.
+async fn watch_list(
+    binlog: &Binlog,
+    conn: &mut Conn,
+    open: impl Fn(&Following) -> bool,
+) -> Result<(), AccountError> {
     conn.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         .await?;
-    let own = first_text(&mut conn, "SELECT CONNECTION_ID()").await?;
+    let own = first_text(conn, "SELECT CONNECTION_ID()").await?;
     let own: u64 = own.parse().unwrap_or_default();
     let mut waiting: Option<HashSet<u64>> = None;
     let mut pause = BETWEEN_LOOKS;

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use super::error::BinlogError;
-use super::random::replica_id;
 use super::rows::text;
-use super::{Binlog, stream};
+use super::{Binlog, replica, stream};
 use crate::account::log::Request;
 use crate::account::{AccountError, Conn, Purpose};
 use crate::index::Position;
@@ -89,14 +88,19 @@ async fn scan(
     let mut conn = Conn::open(&binlog.account, Purpose::History)
         .await
         .map_err(&failed)?;
+    // Behind one address may be several servers.
+    if !binlog.is_of(&mut conn).await.map_err(&failed)? {
+        return Ok(None);
+    }
     let Some(mut held) = before(&mut conn, file).await.map_err(&failed)? else {
         return Ok(None);
     };
-    for statement in stream::session_statements(binlog.is_mariadb()) {
+    let mariadb = binlog.is_mariadb();
+    for statement in stream::session_statements(mariadb) {
         conn.run(&statement).await.map_err(&failed)?;
     }
     let request = Request {
-        replica: replica_id(),
+        replica: replica::another(&mut conn, mariadb).await,
         file,
         offset: FIRST_OFFSET,
         to_the_end: true,

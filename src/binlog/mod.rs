@@ -22,6 +22,7 @@ pub mod obstacles;
 mod place;
 mod probe;
 mod random;
+mod replica;
 mod resume;
 pub mod right;
 mod rows;
@@ -73,8 +74,8 @@ const MOST_LOADS: usize = 10_000;
 #[derive(Debug)]
 pub struct Binlog {
     account: Account,
-    /// Its number as a replica: the server ends an older stream of the same one.
-    replica: u32,
+    /// Its number as a replica.
+    replica: replica::Number,
     freshness: Freshness,
     limits: BinlogLimits,
     state: Mutex<State>,
@@ -182,7 +183,7 @@ impl Binlog {
         let (loads, wanted) = mpsc::channel(MOST_LOADS);
         let binlog = Arc::new_cyclic(|me| Binlog {
             account,
-            replica: random::replica_id(),
+            replica: replica::Number::draw(),
             freshness,
             limits,
             state: Mutex::new(State {

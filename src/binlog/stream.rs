@@ -10,7 +10,7 @@ use super::obstacles::{self, Obstacle, ServerFacts};
 use super::resume::{self, Start, Warm};
 use super::right::Right;
 use super::rows::{log_end, text};
-use super::{Aside, Binlog, fence, history, lag};
+use super::{Aside, Binlog, fence, history, lag, replica};
 use crate::account::log::Request;
 use crate::account::{AccountError, Conn, Purpose};
 use crate::binlog::load::Load;
@@ -66,6 +66,18 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
             }
             if lost.may_redefine() {
                 binlog.changed.notify_one();
+            }
+        }
+        if matches!(error, BinlogError::SameNumber(_)) {
+            let [old, new] = binlog.replica.give_up();
+            tracing::info!(
+                old,
+                new,
+                "another replica of the server has come with the number of Headwater's: another number is drawn"
+            );
+            // Whoever takes each number in turn is waited for as after any other trouble.
+            if begun.elapsed() > FIRST_WAIT {
+                continue;
             }
         }
         news.trouble(&error);
@@ -139,7 +151,7 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
     let begins = resume::start(binlog, &mut conn, &server, (file, base, end)).await?;
     let start = begins.position;
     let request = Request {
-        replica: binlog.replica,
+        replica: binlog.replica.on(&mut conn, &server).await,
         file: &begins.file,
         offset: start.offset,
         to_the_end: false,
@@ -277,6 +289,9 @@ pub(super) fn session_statements(mariadb: bool) -> Vec<String> {
 }
 
 fn denied(error: AccountError) -> BinlogError {
+    if replica::is_taken(&error) {
+        return BinlogError::SameNumber(error);
+    }
     if obstacles::is_denial(&error) {
         return Obstacle::Right(Right::FollowLog).into();
     }

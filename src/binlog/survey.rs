@@ -2,7 +2,7 @@
 
 use super::cascades;
 use super::obstacles::{self, Obstacle, is_denial};
-use super::random::replica_id;
+use super::replica;
 use super::right::Right;
 use super::rows::text;
 use crate::account::log::Request;
@@ -33,7 +33,7 @@ pub async fn server(account: &Account) -> Result<Vec<Obstacle>, AccountError> {
     let row = position.as_ref().and_then(|rows| rows.row(0));
     let file = row.and_then(|row| text(row, 0));
     let offset = row.and_then(|row| row.u64(1));
-    if is_denied_the_log(conn, &file.unwrap_or_default(), offset).await {
+    if is_denied_the_log(conn, facts.mariadb, &file.unwrap_or_default(), offset).await {
         found.push(Obstacle::Right(Right::FollowLog));
     }
     Ok(found)
@@ -88,9 +88,9 @@ pub async fn tables_of(conn: &mut Conn, tables: Tables) -> Result<Vec<Obstacle>,
 }
 
 /// Asks to be sent the log, as `stream` does. Rights are looked at first: whatever else fails, they are there.
-async fn is_denied_the_log(conn: Conn, file: &str, offset: Option<u64>) -> bool {
+async fn is_denied_the_log(mut conn: Conn, mariadb: bool, file: &str, offset: Option<u64>) -> bool {
     let request = Request {
-        replica: replica_id(),
+        replica: replica::another(&mut conn, mariadb).await,
         file,
         offset: offset.unwrap_or(FIRST_OFFSET),
         to_the_end: true,

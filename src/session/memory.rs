@@ -47,7 +47,10 @@ impl Session {
     }
 
     /// Has the procedure look over the answer, where that was decided before it.
+    ///
+    /// It runs on the server whose log is followed: an answer of another server, behind the same address, is none to compare.
     pub(super) fn compare(&mut self, answered: &Answered) {
+        let server = self.server();
         let (Some(found), Some(shadow)) = (&answered.found, &self.shared.shadow) else {
             return;
         };
@@ -59,6 +62,11 @@ impl Session {
         else {
             return;
         };
+        let followed = self.shared.binlog.as_ref();
+        let is_followed = |server: &Vec<u8>| followed.is_some_and(|binlog| binlog.follows(server));
+        if !server.as_ref().is_some_and(is_followed) {
+            return;
+        }
         shadow.compare(Compared {
             definition: answered.call.definition,
             place: Arc::clone(place),

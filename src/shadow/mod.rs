@@ -301,6 +301,11 @@ pub async fn run(
         let went = match judged {
             Ok(Judged::Same) => Went::Same,
             Ok(Judged::Unsure) => Went::Unsure,
+            Ok(Judged::Elsewhere) => {
+                // The next connection may lead to where memory is of.
+                kept = None;
+                Went::Unsure
+            }
             Ok(Judged::Different(text, difference)) => {
                 tracing::error!("definition {}: {text}", definition.name);
                 tracing::error!(
@@ -357,6 +362,8 @@ enum Judged {
     Same,
     /// It changed all the time.
     Unsure,
+    /// The procedure would run on another server than the one that memory is of.
+    Elsewhere,
     /// For the log, and for those who watch.
     Different(String, Box<Difference>),
 }
@@ -376,6 +383,9 @@ async fn judge(
         mut answer,
         ..
     } = compared;
+    if !binlog.is_of(conn).await? {
+        return Ok(Judged::Elsewhere);
+    }
     for _ in 0..PAIRS {
         let real = real::answer(definition, &place, form, (reader, bound), conn).await?;
         if real::same(form, &answer, &real) {

@@ -1,0 +1,337 @@
+//! Several Headwaters behind a balancer: an app's sessions are on different ones, and each has what was written through another.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use super::fleet::Fleet;
+use crate::kit::fake_replica::dump_threads;
+use crate::kit::haproxy;
+use crate::kit::how_many;
+use crate::kit::servers::on_servers_of_its_own;
+use crate::kit::wire_client::{Login, WireClient};
+use crate::memory::linear::numbers;
+use crate::memory::prepare;
+use crate::memory::world::{READERS, World};
+
+const WRITERS: u64 = 4;
+const IDS: &str = "SELECT id FROM fetch_timeline_tt";
+
+/// How many answers are checked on each server: `HEADWATER_CHECKS`, or enough for a test.
+fn checks() -> u64 {
+    how_many("HEADWATER_CHECKS", 4_000)
+}
+
+fn on_each(story: impl Fn(SocketAddr, &Login, &mut Fleet)) {
+    if !haproxy::is_here() {
+        return;
+    }
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let login = prepare(server.addr());
+            let mut fleet = Fleet::start(server.addr(), &login);
+            story(server.addr(), &login, &mut fleet);
+            for headwater in &fleet.headwaters {
+                let counts = headwater.counts();
+                assert_eq!(counts.relayed(), 0, "{}", headwater.log());
+            }
+        },
+    );
+}
+
+/// An author who writes through one Headwater and looks through the next one at once.
+struct Own {
+    number: u64,
+    sessions: [WireClient; 3],
+    kept: Vec<u64>,
+    next: u64,
+}
+
+impl Own {
+    fn new(number: u64, fleet: &Fleet) -> Own {
+        let mut sessions = fleet.sessions();
+        let (reader, author) = (500 + number, 1_000 + number);
+        sessions[0].ok(&format!("INSERT INTO follower VALUES ({reader}, {author})"));
+        Own {
+            number,
+            sessions,
+            kept: Vec::new(),
+            // Others' ids begin with 1.
+            next: 1_000_000_000 * (number + 1),
+        }
+    }
+
+    /// A message more, or from time to time one less; then the page through both others, which is known to the last id.
+    fn turn(&mut self, turn: u64) {
+        let (reader, author) = (500 + self.number, 1_000 + self.number);
+        let through = &mut self.sessions[turn as usize % 3];
+        if self.kept.len() < 15 {
+            self.next += 1;
+            self.kept.push(self.next);
+            let id = self.next;
+            through.ok(&format!(
+                "INSERT INTO message VALUES ({id}, {author}, 'own')"
+            ));
+        } else {
+            let id = self.kept.remove(self.kept.len() / 2);
+            through.ok(&format!("DELETE FROM message WHERE id = {id}"));
+        }
+        let expected: BTreeSet<u64> = self.kept.iter().copied().collect();
+        for other in [1, 2] {
+            let session = &mut self.sessions[(turn as usize + other) % 3];
+            session.ok(&format!("CALL fetch_timeline_ids({reader})"));
+            let answer = numbers(&session.column(IDS));
+            assert_eq!(answer, expected, "turn {turn} of {}", self.number);
+        }
+    }
+}
+
+#[test]
+fn what_is_written_through_one_is_in_the_next_answer_of_another() {
+    on_each(|server, login, fleet| {
+        let fleet = &*fleet;
+        let mut root = WireClient::connect(server);
+        assert_eq!(dump_threads(&mut root), 3);
+        let before = fleet.headwaters.each_ref().map(|one| one.counts());
+        let world = World::new(WRITERS);
+        let checked = AtomicU64::new(0);
+        thread::scope(|scope| {
+            let running = world.run();
+            let writers: Vec<_> = (0..WRITERS)
+                .map(|number| {
+                    let world = &world;
+                    scope.spawn(move || world.write(number, fleet.addr(), login).unwrap())
+                })
+                .collect();
+            world.wait_for_writes(200);
+            let mut readers = Vec::new();
+            for number in 0..2 {
+                let checked = &checked;
+                readers.push(scope.spawn(move || {
+                    let mut own = Own::new(number, fleet);
+                    for turn in 0..checks() / 8 {
+                        own.turn(turn);
+                        checked.fetch_add(2, Ordering::Relaxed);
+                    }
+                }));
+            }
+            for number in 0..2 {
+                let (checked, world) = (&checked, &world);
+                readers.push(scope.spawn(move || {
+                    let mut sessions = fleet.sessions();
+                    let mut direct = WireClient::login(server, login);
+                    for turn in 0..checks() / 4 {
+                        check(world, turn + number, &mut sessions, &mut direct);
+                        checked.fetch_add(1, Ordering::Relaxed);
+                    }
+                }));
+            }
+            running.outlast(readers, writers);
+        });
+        eprintln!("{checked:?} checks, {} writes", world.writes());
+        for (headwater, before) in fleet.headwaters.iter().zip(&before) {
+            let counts = headwater.counts();
+            let since = |name| counts.of(name) - before.of(name);
+            let [owned, remembered] = ["calls_owned", "calls_from_memory"].map(since);
+            assert!(owned >= checks() / 8, "{owned}: {}", headwater.log());
+            assert!(remembered * 10 >= owned * 8, "{remembered} of {owned}");
+        }
+        assert_eq!(dump_threads(&mut root), 3);
+    });
+}
+
+/// An answer through one of the three is neither stale nor ahead.
+#[track_caller]
+fn check(world: &World, turn: u64, sessions: &mut [WireClient; 3], direct: &mut WireClient) {
+    let reader = 1 + turn % READERS;
+    let session = &mut sessions[(turn / READERS) as usize % 3];
+    let before = world.look();
+    session.ok(&format!("CALL fetch_timeline_ids({reader})"));
+    // What can be read now, on another connection: before the ids are asked for.
+    let readable = numbers(&direct.column("SELECT id FROM message"));
+    let answer = numbers(&session.column(IDS));
+    assert_eq!(world.fault(reader, &before, &answer), None, "turn {turn}");
+    let unread: BTreeSet<u64> = answer.difference(&readable).copied().collect();
+    let ahead = world.undeleted(&unread, &before);
+    assert!(ahead.is_empty(), "ahead: {ahead:?} could not be read");
+}
+
+/// `SELECT 1` is answered.
+fn is_alive(session: &mut WireClient) -> bool {
+    session.query_reply("SELECT 1").is_ok()
+}
+
+#[test]
+fn one_is_killed_and_comes_back_cold_beside_warm_ones() {
+    on_each(|server, login, fleet| {
+        let world = World::new(WRITERS);
+        let (stop, checked) = (AtomicBool::new(false), AtomicU64::new(0));
+        let idle: Vec<WireClient> = (0..30).map(|_| fleet.session()).collect();
+        let mut idle: Vec<(usize, WireClient)> = idle
+            .into_iter()
+            .map(|mut session| (fleet.of(&mut session), session))
+            .collect();
+        for at in 0..3 {
+            let here = idle.iter().filter(|(of, _)| *of == at).count();
+            assert!((5..=15).contains(&here), "{here} of 30 are on {at}");
+        }
+        thread::scope(|scope| {
+            let running = world.run();
+            let writers: Vec<_> = (0..WRITERS)
+                .map(|number| {
+                    let world = &world;
+                    scope.spawn(move || world.write(number, server, login).unwrap())
+                })
+                .collect();
+            world.wait_for_writes(200);
+            // Behind the balancer all the while, with another session whenever one was ended.
+            let reader = {
+                let (world, fleet, stop, checked) = (&world, &*fleet, &stop, &checked);
+                let (addr, killed) = (fleet.addr(), fleet.headwaters[0].addr());
+                assert_ne!(addr, killed);
+                move || {
+                    let mut direct = WireClient::login(server, login);
+                    let mut turn = 0;
+                    while !stop.load(Ordering::Relaxed) {
+                        let mut session = WireClient::login(addr, login);
+                        for _ in 0..50 {
+                            turn += 1;
+                            if !check_alone(world, turn, &mut session, &mut direct) {
+                                break;
+                            }
+                            checked.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                }
+            };
+            let guard = StopOnDrop(&stop);
+            let checking = scope.spawn(reader);
+            let begun = Instant::now();
+            while checked.load(Ordering::Relaxed) < 200 {
+                assert!(begun.elapsed() < Duration::from_secs(60) && !checking.is_finished());
+                thread::sleep(Duration::from_millis(5));
+            }
+            fleet.headwaters[0].signal(Signal::SIGKILL);
+            for (of, session) in &mut idle {
+                assert_eq!(is_alive(session), *of != 0);
+            }
+            // At once, and before HAProxy has asked for its health.
+            let begun = Instant::now();
+            for _ in 0..30 {
+                let mut session = fleet.session();
+                assert_ne!(fleet.of(&mut session), 0);
+            }
+            eprintln!("30 sessions on the other two within {:?}", begun.elapsed());
+            assert!(begun.elapsed() < Duration::from_secs(5));
+            let before = checked.load(Ordering::Relaxed);
+            while checked.load(Ordering::Relaxed) < before + 200 {
+                assert!(begun.elapsed() < Duration::from_secs(60) && !checking.is_finished());
+                thread::sleep(Duration::from_millis(5));
+            }
+            drop(guard);
+            checking.join().unwrap();
+            drop(running);
+            for writer in writers {
+                writer.join().unwrap();
+            }
+        });
+        fleet.headwaters[0].crash_and_start();
+        let fleet = &*fleet;
+        // Cold, and HAProxy sends sessions there again as soon as it is ready.
+        let world = World::new(WRITERS);
+        let mut root = WireClient::login(server, login);
+        root.ok("DELETE FROM message");
+        root.ok("DELETE FROM follower");
+        thread::scope(|scope| {
+            let running = world.run();
+            let writers: Vec<_> = (0..WRITERS)
+                .map(|number| {
+                    let world = &world;
+                    scope.spawn(move || world.write(number, fleet.addr(), login).unwrap())
+                })
+                .collect();
+            let world = &world;
+            let readers = (0..2).map(|number| {
+                scope.spawn(move || {
+                    let mut sessions = fleet.sessions();
+                    let mut direct = WireClient::login(server, login);
+                    for turn in 0..checks() / 8 {
+                        check(world, turn + number, &mut sessions, &mut direct);
+                    }
+                })
+            });
+            running.outlast(readers.collect(), writers);
+        });
+        for headwater in &fleet.headwaters {
+            fleet.warm(headwater);
+        }
+        assert_eq!(dump_threads(&mut root), 3);
+    });
+}
+
+/// Tells a thread to stop, however this ends.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// As [`check`] of one session; false where it was ended.
+#[track_caller]
+fn check_alone(
+    world: &World,
+    turn: u64,
+    session: &mut WireClient,
+    direct: &mut WireClient,
+) -> bool {
+    let reader = 1 + turn % READERS;
+    let before = world.look();
+    let called = session.query_reply(&format!("CALL fetch_timeline_ids({reader})"));
+    if called.is_err() || !is_alive(session) {
+        return false;
+    }
+    let readable = numbers(&direct.column("SELECT id FROM message"));
+    // It may be ended here too: then nothing was answered.
+    let answered = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| session.column(IDS)));
+    let Ok(answer) = answered else {
+        return false;
+    };
+    let answer = numbers(&answer);
+    assert_eq!(world.fault(reader, &before, &answer), None, "turn {turn}");
+    let unread: BTreeSet<u64> = answer.difference(&readable).copied().collect();
+    let ahead = world.undeleted(&unread, &before);
+    assert!(ahead.is_empty(), "ahead: {ahead:?} could not be read");
+    true
+}
+
+#[test]
+fn the_real_client_is_known_behind_the_balancer() {
+    on_each(|_, _, fleet| {
+        for mut session in fleet.sessions() {
+            let at = fleet.of(&mut session);
+            let own = session.stream.tcp().local_addr().unwrap().to_string();
+            let shown = session.rows("SHOW HEADWATER SESSIONS");
+            assert!(
+                shown
+                    .iter()
+                    .any(|row| row[2].as_deref() == Some(own.as_str())),
+                "no {own} in {shown:?}"
+            );
+            session.rows("SELECT SLEEP(0.4)");
+            let headwater = &fleet.headwaters[at];
+            let deadline = Instant::now() + Duration::from_secs(20);
+            let is_told = |line: &str| line.contains("a statement was slow") && line.contains(&own);
+            while !headwater.log().lines().any(is_told) {
+                assert!(Instant::now() < deadline, "no {own} in {}", headwater.log());
+                thread::sleep(Duration::from_millis(10));
+            }
+        }
+    });
+}

@@ -1,0 +1,295 @@
+//! Headwater in front of a replica that is late on purpose, and of one that has several sources: memory has what that server lets be
+//! read, no more and no less.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use headwater::lab::private_server::{Kind, PrivateServer};
+
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::replica::{another, follow, from_now_on, wait_for};
+use crate::kit::servers::on_servers_of_its_own;
+use crate::kit::threads;
+use crate::kit::wire_client::{Login, WireClient};
+use crate::memory::linear::numbers;
+use crate::memory::{CLASSIC, prepare, warm};
+
+/// Ids are numbered by author: each author's only grow, as one writer writes them.
+const PER_AUTHOR: u64 = 100_000_000;
+/// What a page has of each author.
+const N: usize = 20;
+/// Messages that each writer writes a second at most.
+const REST: Duration = Duration::from_millis(3);
+
+/// Writes as this author until told to stop, or for so many messages.
+fn write(source: &PrivateServer, login: &Login, author: u64, stop: &AtomicBool, told: &AtomicU64) {
+    let mut root = WireClient::login(source.addr(), login);
+    let mut id = author * PER_AUTHOR;
+    while !stop.load(Ordering::Relaxed) {
+        id += 1;
+        root.ok(&format!(
+            "INSERT INTO message VALUES ({id}, {author}, 'text')"
+        ));
+        told.store(id, Ordering::SeqCst);
+        thread::sleep(REST);
+    }
+}
+
+/// The newest of these ids that are this author's and not above `most`, as many as a page has.
+fn newest(ids: &BTreeSet<u64>, author: u64, most: u64) -> BTreeSet<u64> {
+    let first = author * PER_AUTHOR;
+    ids.range(first..=most).rev().take(N).copied().collect()
+}
+
+/// What an author's newest id is.
+fn head(ids: &BTreeSet<u64>, author: u64) -> u64 {
+    let own = ids.range(author * PER_AUTHOR..(author + 1) * PER_AUTHOR);
+    own.last().copied().unwrap_or(author * PER_AUTHOR)
+}
+
+/// What the server shows now of each of these authors, from so many messages before these on.
+fn look(direct: &mut WireClient, authors: &[u64], from: &BTreeSet<u64>) -> BTreeSet<u64> {
+    let parts: Vec<String> = authors
+        .iter()
+        .map(|author| {
+            let first = head(from, *author).saturating_sub(2 * N as u64);
+            format!("SELECT id FROM message WHERE user_id = {author} AND id > {first}")
+        })
+        .collect();
+    numbers(&direct.column(&parts.join(" UNION ALL ")))
+}
+
+/// What the server shows now of these authors' newest messages.
+fn heads(direct: &mut WireClient, authors: &[u64]) -> BTreeSet<u64> {
+    let parts: Vec<String> = authors
+        .iter()
+        .map(|author| {
+            let none = author * PER_AUTHOR;
+            format!("SELECT COALESCE(MAX(id), {none}) FROM message WHERE user_id = {author}")
+        })
+        .collect();
+    numbers(&direct.column(&parts.join(" UNION ALL ")))
+}
+
+/// The page of reader 1 has of each author the newest messages, as they were at some moment between two looks at the server.
+#[track_caller]
+fn check(client: &mut WireClient, direct: &mut WireClient, authors: &[u64]) {
+    let before = heads(direct, authors);
+    client.ok("CALL fetch_timeline_ids(1)");
+    // What could be read once the call was answered; the ids are asked for behind that.
+    let after = look(direct, authors, &before);
+    let answer = numbers(&client.column("SELECT id FROM fetch_timeline_tt"));
+    for author in authors {
+        let [least, own, most] = [&before, &answer, &after].map(|ids| head(ids, *author));
+        assert!(
+            least <= own,
+            "stale: author {author} has {least}, and the answer {own}"
+        );
+        assert!(
+            own <= most,
+            "ahead: author {author} has {most}, and the answer {own}"
+        );
+        let expected = newest(&after, *author, own);
+        assert_eq!(newest(&answer, *author, own), expected, "author {author}");
+    }
+}
+
+/// A replica's options: several threads apply.
+fn parallel(kind: Kind) -> Vec<&'static str> {
+    match kind {
+        Kind::Mariadb => vec![
+            "--log-slave-updates=ON",
+            "--slave-parallel-threads=6",
+            "--slave-parallel-mode=optimistic",
+        ],
+        Kind::Mysql => vec!["--replica-parallel-workers=4"],
+    }
+}
+
+/// Headwater in front of the replica, with a page of reader 1 in memory.
+fn in_front(replica: &PrivateServer, login: &Login) -> Proxy {
+    let settings = "[freshness]\nwait_ms = 10000\n[index]\nwait_ms = 10000\n";
+    let proxy = Proxy::configured(replica.addr(), settings, ROOT_SERVICE);
+    proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
+    warm(
+        &proxy,
+        &mut proxy.login(login),
+        "CALL fetch_timeline_ids(1)",
+    );
+    proxy
+}
+
+#[test]
+fn a_replica_that_is_late_on_purpose_has_its_own_moment_in_every_answer() {
+    const DELAY: Duration = Duration::from_secs(2);
+    on_servers_of_its_own(
+        |_| &[],
+        |source| {
+            let source = &*source;
+            let replica = another(source, &parallel(source.kind()));
+            let delay = match source.kind() {
+                Kind::Mariadb => "MASTER_DELAY",
+                Kind::Mysql => "SOURCE_DELAY",
+            };
+            let options = format!("{}, {delay}={}", from_now_on(source), DELAY.as_secs());
+            follow(&replica, source.port(), "root", &options);
+            let login = prepare(source.addr());
+            let mut root = WireClient::login(source.addr(), &login);
+            root.ok("INSERT INTO follower VALUES (1, 2), (1, 3)");
+            wait_for(
+                &replica,
+                &format!("SELECT COUNT(*) = 2 FROM {CLASSIC}.follower"),
+            );
+            let proxy = in_front(&replica, &login);
+            let stop = AtomicBool::new(false);
+            let told = [AtomicU64::new(0), AtomicU64::new(0)];
+            let late = AtomicU64::new(0);
+            let begun = Instant::now();
+            thread::scope(|scope| {
+                for (author, told) in [2, 3].into_iter().zip(&told) {
+                    let (stop, login) = (&stop, &login);
+                    scope.spawn(move || write(source, login, author, stop, told));
+                }
+                let readers = (0..2).map(|_| {
+                    scope.spawn(|| {
+                        let mut client = proxy.login(&login);
+                        let mut direct = WireClient::login(replica.addr(), &login);
+                        while begun.elapsed() < 4 * DELAY {
+                            let told = told[0].load(Ordering::SeqCst);
+                            check(&mut client, &mut direct, &[2, 3]);
+                            // What the source has told of is not there yet, and is not in the answer.
+                            let seen = numbers(&client.column("SELECT id FROM fetch_timeline_tt"));
+                            late.fetch_add(u64::from(head(&seen, 2) < told), Ordering::Relaxed);
+                        }
+                    })
+                });
+                threads::wait_for(readers.collect(), &stop);
+            });
+            let counts = proxy.counts();
+            eprintln!(
+                "{late:?} answers behind the source; {}",
+                proxy.counts_line()
+            );
+            assert!(late.load(Ordering::Relaxed) > 100, "{late:?}");
+            assert_eq!(counts.relayed(), 0, "{}", proxy.log());
+            mostly_remembered(&proxy);
+        },
+    );
+}
+
+#[track_caller]
+fn mostly_remembered(proxy: &Proxy) {
+    let counts = proxy.counts();
+    let [owned, remembered] = ["calls_owned", "calls_from_memory"].map(|name| counts.of(name));
+    assert!(
+        remembered * 10 >= owned * 8,
+        "{remembered} of {owned}: {}",
+        proxy.log()
+    );
+}
+
+/// A source that numbers its transactions apart from others (on MariaDB: in a domain of its own).
+fn source(like: &PrivateServer, number: u64) -> PrivateServer {
+    let options: &[&str] = match (like.kind(), number) {
+        (Kind::Mariadb, 1) => &["--server-id=11", "--gtid-domain-id=1"],
+        (Kind::Mariadb, _) => &["--server-id=12", "--gtid-domain-id=2"],
+        (Kind::Mysql, 1) => &["--server-id=11"],
+        (Kind::Mysql, _) => &["--server-id=12"],
+    };
+    match PrivateServer::start(like.kind(), options) {
+        Ok(server) => server,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Has a server replicate this one too, as the source of that name.
+fn follow_too(replica: &PrivateServer, source: &PrivateServer, name: &str) {
+    let mut root = WireClient::connect(replica.addr());
+    let (from, port) = (from_now_on(source), source.port());
+    match replica.kind() {
+        Kind::Mariadb => {
+            root.ok(&format!(
+                "CHANGE MASTER '{name}' TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='root', \
+                 MASTER_PASSWORD='', {from}"
+            ));
+            root.ok(&format!("START SLAVE '{name}'"));
+        }
+        Kind::Mysql => {
+            root.ok(&format!(
+                "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, SOURCE_USER='root', \
+                 SOURCE_PASSWORD='', GET_SOURCE_PUBLIC_KEY=1, {from} FOR CHANNEL '{name}'"
+            ));
+            root.ok(&format!("START REPLICA FOR CHANNEL '{name}'"));
+        }
+    }
+}
+
+/// Two sources whose transactions come in any order beside each other, and a writer on the replica itself.
+#[test]
+fn a_server_with_two_sources_has_both_in_every_answer() {
+    on_servers_of_its_own(
+        |mariadb| {
+            if mariadb {
+                &[
+                    "--log-slave-updates=ON",
+                    "--slave-parallel-threads=6",
+                    "--slave-parallel-mode=optimistic",
+                ]
+            } else {
+                &["--replica-parallel-workers=4"]
+            }
+        },
+        |replica| {
+            let replica = &*replica;
+            let sources = [source(replica, 1), source(replica, 2)];
+            let login = prepare(replica.addr());
+            for (number, source) in sources.iter().enumerate() {
+                prepare(source.addr());
+                follow_too(replica, source, &format!("s{number}"));
+            }
+            let mut root = WireClient::login(replica.addr(), &login);
+            for author in 2..=6 {
+                root.ok(&format!("INSERT INTO follower VALUES (1, {author})"));
+            }
+            let proxy = in_front(replica, &login);
+            let stop = AtomicBool::new(false);
+            let told: [AtomicU64; 5] = [(); 5].map(|()| AtomicU64::new(0));
+            let writers = [&sources[0], &sources[0], &sources[1], &sources[1], replica];
+            let checked = AtomicU64::new(0);
+            thread::scope(|scope| {
+                for (author, (source, told)) in (2..).zip(writers.into_iter().zip(&told)) {
+                    let (stop, login) = (&stop, &login);
+                    scope.spawn(move || write(source, login, author, stop, told));
+                }
+                let readers = (0..3).map(|_| {
+                    scope.spawn(|| {
+                        let mut client = proxy.login(&login);
+                        let mut direct = WireClient::login(replica.addr(), &login);
+                        while checked.load(Ordering::Relaxed) < 1_500 {
+                            check(&mut client, &mut direct, &[2, 3, 4, 5, 6]);
+                            checked.fetch_add(1, Ordering::Relaxed);
+                        }
+                    })
+                });
+                threads::wait_for(readers.collect(), &stop);
+            });
+            // All of it arrives.
+            for (author, told) in (2_u64..).zip(&told) {
+                let id = told.load(Ordering::SeqCst);
+                wait_for(
+                    replica,
+                    &format!("SELECT COUNT(*) FROM {CLASSIC}.message WHERE id = {id}"),
+                );
+                assert!(
+                    id > author * PER_AUTHOR + 50,
+                    "author {author} wrote little: {id}"
+                );
+            }
+            eprintln!("{}", proxy.counts_line());
+            assert_eq!(proxy.counts().relayed(), 0, "{}", proxy.log());
+            mostly_remembered(&proxy);
+        },
+    );
+}

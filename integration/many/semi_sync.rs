@@ -1,0 +1,137 @@
+//! Semi-synchronous replication: commits wait for a replica between the log and the moment from which they can be read (`AFTER_SYNC`),
+//! or behind that moment (`AFTER_COMMIT`).
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use headwater::lab::private_server::{Kind, PrivateServer};
+
+use crate::kit::proxy::ROOT_SERVICE;
+use crate::kit::replica::{another, follow, from_now_on};
+use crate::kit::servers::on_servers_of_its_own;
+use crate::kit::wire_client::WireClient;
+use crate::memory::linear;
+use crate::memory::{CLASSIC, prepare};
+
+/// How long a commit waits for a replica that has stopped.
+const PATIENCE: Duration = Duration::from_millis(150);
+
+/// The word in the names of a source's settings.
+fn word(server: &PrivateServer) -> &'static str {
+    match server.kind() {
+        Kind::Mysql => "source",
+        Kind::Mariadb => "master",
+    }
+}
+
+/// Has each commit of a server wait so long for a replica, be there one or not.
+pub(super) fn wait_for_nobody(server: &PrivateServer, point: &str, patience: Duration) {
+    let mut root = WireClient::connect(server.addr());
+    let word = word(server);
+    match server.kind() {
+        Kind::Mysql => {
+            root.ok("INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'");
+        }
+        Kind::Mariadb => {
+            root.ok("SET GLOBAL rpl_semi_sync_master_wait_no_slave = 1");
+        }
+    }
+    for (name, value) in [
+        ("wait_point", point),
+        ("timeout", &patience.as_millis().to_string()),
+        ("enabled", "1"),
+    ] {
+        root.ok(&format!("SET GLOBAL rpl_semi_sync_{word}_{name} = {value}"));
+    }
+}
+
+/// Commits wait no more; those that do are let go.
+pub(super) fn let_go(server: &PrivateServer) {
+    let mut root = WireClient::connect(server.addr());
+    let word = word(server);
+    root.ok(&format!("SET GLOBAL rpl_semi_sync_{word}_enabled = 0"));
+}
+
+/// A replica that acknowledges what it receives.
+fn acknowledging(source: &PrivateServer) -> PrivateServer {
+    let replica = another(source, &[]);
+    let mut root = WireClient::connect(replica.addr());
+    match replica.kind() {
+        Kind::Mysql => {
+            root.ok("INSTALL PLUGIN rpl_semi_sync_replica SONAME 'semisync_replica.so'");
+            root.ok("SET GLOBAL rpl_semi_sync_replica_enabled = 1");
+        }
+        Kind::Mariadb => {
+            root.ok("SET GLOBAL rpl_semi_sync_slave_enabled = 1");
+        }
+    }
+    follow(&replica, source.port(), "root", &from_now_on(source));
+    replica
+}
+
+/// The replica stops receiving, and goes on, over and over: commits wait, then for a while they do not, then they do again.
+fn on_and_off(replica: &PrivateServer, stop: &AtomicBool) -> u64 {
+    let mut root = WireClient::connect(replica.addr());
+    let word = match replica.kind() {
+        Kind::Mysql => "REPLICA",
+        Kind::Mariadb => "SLAVE",
+    };
+    let mut times = 0;
+    while !stop.load(Ordering::Relaxed) {
+        root.query(&format!("STOP {word} IO_THREAD"));
+        thread::sleep(2 * PATIENCE);
+        root.query(&format!("START {word} IO_THREAD"));
+        thread::sleep(3 * PATIENCE);
+        times += 1;
+    }
+    times
+}
+
+/// How many commits have waited in vain, and how many were acknowledged.
+fn waited(source: &PrivateServer) -> [u64; 2] {
+    let mut root = WireClient::connect(source.addr());
+    let word = word(source);
+    ["no_tx", "yes_tx"].map(|name| {
+        let name = format!("rpl_semi_sync_{word}_{name}");
+        let rows = root.rows(&format!("SHOW GLOBAL STATUS LIKE '{name}'"));
+        rows[0][1].as_deref().unwrap().parse().unwrap()
+    })
+}
+
+#[test]
+fn no_answer_is_stale_or_ahead_while_a_replica_acknowledges_now_and_then() {
+    for point in ["AFTER_SYNC", "AFTER_COMMIT"] {
+        on_servers_of_its_own(
+            |_| &[],
+            |source| {
+                let replica = acknowledging(source);
+                let login = prepare(source.addr());
+                wait_for_nobody(source, point, PATIENCE);
+                let stop = AtomicBool::new(false);
+                let times = AtomicU64::new(0);
+                let begun = Instant::now();
+                let checked = thread::scope(|scope| {
+                    scope.spawn(|| times.store(on_and_off(&replica, &stop), Ordering::Relaxed));
+                    let check =
+                        || linear::check(source.addr(), &login, CLASSIC, 1_500, ROOT_SERVICE);
+                    let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check));
+                    stop.store(true, Ordering::Relaxed);
+                    checked
+                });
+                let (owned, remembered) = match checked {
+                    Ok(counts) => counts,
+                    Err(fault) => std::panic::resume_unwind(fault),
+                };
+                let [vain, acknowledged] = waited(source);
+                eprintln!(
+                    "{point}: {owned} owned, {remembered} from memory, {vain} commits without and {acknowledged} with an \
+                     acknowledgement, {times:?} stops, {:?}",
+                    begun.elapsed()
+                );
+                assert!(vain > 0 && acknowledged > 0, "{vain} {acknowledged}");
+                assert!(remembered * 2 >= owned, "{remembered} of {owned}");
+            },
+        );
+    }
+}
