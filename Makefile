@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo test soak fuzz bench-relay check advisories package settings book setup servers balancer relays drivers operators packager
+.PHONY: help demo test soak fuzz bench-relay bench-clusters check advisories package settings book setup servers balancer relays drivers operators packager
 
 help:
 	@echo "make demo        a private MariaDB with a million messages, and Headwater in front"
@@ -10,6 +10,7 @@ help:
 	@echo "make soak        200,000 answers from memory, and as many of feeds, checked on each server while others write, then make fuzz"
 	@echo "make fuzz        ten minutes of each fuzz target, or FUZZ_SECONDS=60, as many at a time as processors"
 	@echo "make bench-relay relaying alone, beside HAProxy and MySQL Router on the same servers (about 10 minutes)"
+	@echo "make bench-clusters several servers: what they cost, and how long clients wait when the primary changes (about 5 minutes)"
 	@echo "make check       format, lints, documentation, licences of dependencies"
 	@echo "make advisories  known faults of dependencies (asks the network)"
 	@echo "make package     a .deb of the program, its unit, manual and documentation: target/debian/"
@@ -28,9 +29,9 @@ test: servers balancer drivers operators packager
 	@echo "drivers of the stories:" $$(setup/drivers.sh --list)
 
 # The stories of memory and feeds beside writers, as `make test` tells them but for the number of checks.
-soak: servers
-	HEADWATER_CHECKS=200000 $(CARGO) test --locked --test integration -- --nocapture memory::linear memory::snapshot memory::kept_linear feeds::linear feeds::moved feeds::transactions feeds::kept_joined::no_name feeds::kept_lists::no_edge \
-		clusters::group::no clusters::galera::no
+soak: servers balancer
+	HEADWATER_CHECKS=200000 $(CARGO) test --locked --test integration -- --nocapture memory::linear memory::snapshot memory::kept_linear memory::failover::nothing many::balanced::what feeds::linear feeds::moved feeds::transactions feeds::kept_joined::no_name feeds::kept_lists::no_edge clusters::group::no clusters::galera::no
+	HEADWATER_AWAY_SECONDS=30 $(CARGO) test --locked --test integration -- --nocapture clusters::failover::all
 	@$(MAKE) --no-print-directory fuzz
 
 fuzz:
@@ -39,6 +40,10 @@ fuzz:
 # FLAGS="--server mysql --figures p99,cpu", for instance; FLAGS=--help lists them.
 bench-relay: servers relays
 	$(CARGO) bench --locked --bench relay -- $(FLAGS)
+
+# HEADWATER_ROUNDS=3, for instance.
+bench-clusters: servers
+	$(CARGO) bench --locked --bench clusters
 
 check:
 	@setup/check.sh

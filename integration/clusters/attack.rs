@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::scene::until;
 use crate::kit::cluster::Cluster;
 use crate::kit::database::fill;
 use crate::kit::how_many;
@@ -32,11 +33,7 @@ pub(super) fn classic(cluster: &Cluster, made_on: usize, there_on: usize) -> Log
         "SELECT COUNT(*) FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = '{name}' \
          AND ROUTINE_NAME IN ('fetch_timeline_ids', 'fetch_timeline_ids2', 'build_max_ids_of_followers')"
     );
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    while root.column(&made) != ["3"] {
-        assert!(std::time::Instant::now() < deadline, "no tables");
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    until("what was made elsewhere", || root.column(&made) == ["3"]);
     login
 }
 

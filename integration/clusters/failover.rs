@@ -38,6 +38,8 @@ fn options(mariadb: bool) -> &'static [&'static str] {
             "--gtid-mode=ON",
             "--enforce-gtid-consistency=ON",
             "--max-connections=1500",
+            "--sync-binlog=1",
+            "--innodb-flush-log-at-trx-commit=1",
         ],
     }
 }
@@ -331,7 +333,7 @@ fn a_primary_that_has_lost_its_group_is_nobodys() {
 
 #[test]
 fn a_node_of_a_galera_cluster_is_lost_under_load() {
-    let Some(mut group) = Group::start(Form::Galera, GROUP) else {
+    let Some(mut group) = Group::start(Form::Galera, &["--max-connections=1500"]) else {
         return;
     };
     let traffic = Traffic::new(&group.proxy, &group.login);

@@ -5,7 +5,6 @@ mod attack;
 mod failover;
 mod galera;
 mod group;
-mod measure;
 mod scene;
 mod traffic;
 mod upstreams;

@@ -14,7 +14,8 @@ use crate::memory::warm;
 /// Asks for reader 1's newest page.
 pub(super) const CALL: &str = "CALL fetch_timeline_ids(1)";
 const PAGE: &str = "SELECT id FROM fetch_timeline_tt";
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A member may have thousands of transactions to apply first.
+pub(super) const PATIENCE: Duration = Duration::from_secs(180);
 
 pub(super) struct Scene {
     pub(super) login: Login,
@@ -64,7 +65,7 @@ impl Scene {
         client
     }
 
-    pub(super) fn from_memory(&self) -> u64 {
+    pub(super) fn remembered(&self) -> u64 {
         self.proxy.counts().of("calls_from_memory")
     }
 

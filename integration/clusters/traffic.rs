@@ -20,6 +20,8 @@ use crate::kit::wire_client::{Answer, Login, WireClient};
 pub(super) const WRITERS: u64 = 4;
 const READERS: u64 = 8;
 const AT_REST: usize = 200;
+/// Readers and writers rest so long between two statements.
+const REST: Duration = Duration::from_millis(4);
 /// Ids of each author in an answer.
 const PAGE: usize = 20;
 /// What a session is told that ends, or that finds nobody: by Headwater, or by the server.
@@ -250,7 +252,7 @@ impl<'a> Traffic<'a> {
                     Ok(Some(_)) => lock(&self.acknowledged[number as usize]).insert(id),
                     _ => break,
                 };
-                thread::sleep(Duration::from_millis(3));
+                thread::sleep(REST);
             }
         }
     }
@@ -263,6 +265,8 @@ impl<'a> Traffic<'a> {
                         Ok(true) => self.answered.fetch_add(1, Ordering::Relaxed),
                         _ => break,
                     };
+                    // Servers of a cluster share this machine with all of this.
+                    thread::sleep(REST);
                 }
             }
         }));

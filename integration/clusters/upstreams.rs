@@ -259,8 +259,12 @@ fn all_servers_are_gone_and_back() {
         };
         assert_eq!(port_of(&mut client), pair.one.port(), "{}", proxy.log());
         warm(&proxy, &mut client, CALL);
+        let mut root = WireClient::login(pair.one.addr(), &pair.login);
+        // A server of stories may lose what it was told last when it is killed.
+        root.ok("INSERT IGNORE INTO follower VALUES (1, 2)");
         post(pair.one, &pair.login, 3);
         assert_eq!(page(&mut client).last(), Some(&3));
+        assert_eq!(page(&mut client), page(&mut root));
     });
 }
 
@@ -335,7 +339,7 @@ fn check_says_what_each_server_is_and_checks_the_primary() {
 /// Strict means there what that replica can read.
 #[test]
 fn a_port_for_replicas_is_answered_from_a_replicas_own_memory() {
-    on_each_pair(|mut pair| {
+    on_each_pair(|pair| {
         let [replicas, primary] = [(); 2].map(|()| free_port().unwrap());
         let text = format!(
             "[[listener]]\nlisten = \"127.0.0.1:{replicas}\"\nrole = \"replica\"\n\
@@ -404,9 +408,11 @@ fn a_port_for_replicas_is_answered_from_a_replicas_own_memory() {
             }
         };
         assert_eq!(port_of(&mut reader), pair.one.port());
-        assert_eq!(page(&mut reader).last(), Some(&79), "{}", proxy.log());
+        // What it has, which need not be all that it had when it was killed.
+        let mut root = WireClient::login(pair.one.addr(), &pair.login);
+        assert_eq!(page(&mut reader), page(&mut root), "{}", proxy.log());
         warm(&proxy, &mut reader, CALL);
-        assert_eq!(page(&mut reader).last(), Some(&79), "{}", proxy.log());
+        assert_eq!(page(&mut reader), page(&mut root), "{}", proxy.log());
     });
 }
 

@@ -204,6 +204,7 @@ fn it_is_installed_started_upgraded_removed_and_purged() {
     assert_eq!(system.mode("usr/bin/headwater"), (0o755, 0));
     for file in [
         "usr/share/headwater/alerts.yaml",
+        "usr/share/headwater/haproxy.cfg",
         "usr/share/headwater/grafana.json",
         // `make package` compresses them first.
         "usr/share/man/man8/headwater-serve.8",

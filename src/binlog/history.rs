@@ -1,6 +1,7 @@
 //! Which transactions a server's log holds, as far as memory has to know it: where a file begins, and what the log held before a stream.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::error::BinlogError;
 use super::rows::text;
@@ -8,13 +9,16 @@ use super::{Binlog, replica, stream};
 use crate::account::log::Request;
 use crate::account::{AccountError, Conn, Purpose};
 use crate::index::Position;
-use crate::log::event::Keep;
+use crate::log::event::{Keep, TRANSACTION_PAYLOAD};
 use crate::log::events::begun;
 use crate::log::following::Generation;
 use crate::log::gtid::{Gtids, Stamp};
 
 /// A file says in one of its first events which transactions are in the files before it.
 const FIRST_EVENTS: usize = 8;
+/// Between attempts, and how many there are.
+const BETWEEN_TRIES: Duration = Duration::from_secs(2);
+const TRIES: usize = 30;
 /// So many files are read back for the last transaction.
 const MOST_FILES: usize = 4;
 /// Where a file's events begin.
@@ -41,15 +45,20 @@ pub(super) async fn learn(
     base: String,
     start: Position,
 ) {
-    match read(&binlog, &base, start).await {
-        Ok(Some(held)) => {
-            tracing::debug!("the log held these before the stream: {}", held.0);
-            binlog.state().following.learn_base(generation, held);
+    for _ in 0..TRIES {
+        match read(&binlog, &base, start).await {
+            Ok(Some(held)) => {
+                tracing::debug!("the log held these before the stream: {}", held.0);
+                binlog.state().following.learn_base(generation, held);
+                return;
+            }
+            Ok(None) => {
+                tracing::debug!("the log does not say which transactions it holds");
+                return;
+            }
+            Err(error) => tracing::debug!("what the log held before cannot be read: {error}"),
         }
-        Ok(None) => tracing::debug!("the log does not say which transactions it holds"),
-        Err(error) => tracing::debug!(
-            "memory will be filled anew when the server changes: what its log held before cannot be read ({error})"
-        ),
+        tokio::time::sleep(BETWEEN_TRIES).await;
     }
 }
 
@@ -107,21 +116,25 @@ async fn scan(
         most: EVENT_BYTES,
     };
     let mut log = conn.follow(&request).await.map_err(&failed)?;
-    let (mut at, mut last) = (0, None);
+    let (mut at, mut last, mut unpacks) = (0, None, false);
     while at < upto {
         let wants = |_, _: &[u8]| Keep::First(EVENT_BYTES);
         let Some(event) = log.next(wants).await.map_err(&failed)? else {
             break;
         };
-        if event.is_artificial() {
+        let begun = begun(&event);
+        unpacks &= begun.is_none();
+        // The events of a compressed transaction have no positions of their own.
+        if event.is_artificial() || unpacks {
             continue;
         }
+        unpacks = event.kind == TRANSACTION_PAYLOAD;
         // Offsets are told by 32 bits. The next file begins at the beginning.
         if u64::from(event.log_pos) < at {
             break;
         }
         at = u64::from(event.log_pos);
-        match begun(&event) {
+        match begun {
             Some(Some(stamp)) if at < upto => {
                 held.add(&stamp.gtid);
                 last = Some(stamp);

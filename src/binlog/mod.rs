@@ -19,6 +19,7 @@ mod load;
 mod memory;
 mod obstacle;
 pub mod obstacles;
+mod passing;
 mod place;
 mod probe;
 mod random;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::error::BinlogError;
 use super::obstacles::{self, Obstacle, ServerFacts};
+use super::passing::Passing;
 use super::resume::{self, Start, Warm};
 use super::right::Right;
 use super::rows::{log_end, text};
@@ -18,7 +19,6 @@ use crate::index::PlaceId;
 use crate::log::events::{Events, Heard, Lost};
 use crate::log::following::Generation;
 use crate::log::routes::{Route, Routes};
-use crate::log::seek::Known;
 
 /// A sign of life of the server, where nothing else is to be told.
 const HEARTBEAT: Duration = Duration::from_millis(500);
@@ -162,7 +162,8 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
     let mut events = Events::starting_at(start, &begins.base, most)
         .unpacking_at_most(binlog.limits.event_bytes)
         .noting_edits(binlog.rows.is_some());
-    let mut seek = begins.warm.as_ref().and_then(|warm| warm.seek.clone());
+    let seek = begins.warm.as_ref().and_then(|warm| warm.seek.clone());
+    let mut passing = Passing::new(seek);
     let is_known = |warm: &Warm| warm.trail.is_known();
     let learns = server.gtids && !begins.warm.as_ref().is_some_and(is_known);
     let base = begins.base.clone();
@@ -173,22 +174,18 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
         let learning = history::learn(Arc::clone(binlog), generation, base, start);
         Stop(tokio::spawn(learning))
     });
-    // What memory has already is told to nobody.
-    let nobodys = Arc::new(Routes::default());
-    let mut passes = seek.is_some();
-    let mut begun = false;
     let mut idle = true;
     let mut heard_something = true;
     let mut looks = tokio::time::interval(SILENCE);
     loop {
         let event = tokio::select! {
             biased;
-            event = log.next(|kind, first: &[u8]| events.keeps(kind, first, if passes { &nobodys } else { &routes })) => event,
+            event = log.next(|kind, first: &[u8]| events.keeps(kind, first, passing.routes(&routes))) => event,
             () = binlog.rerouted.notified() => {
                 if let Some(why) = binlog.state().anew.take() {
                     return Err(why);
                 }
-                if idle {
+                if idle && !passing.goes_on() {
                     (routes, version) = adopt(binlog);
                 }
                 continue;
@@ -203,18 +200,13 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
         heard_something = true;
         let event = event.map_err(denied)?.ok_or(BinlogError::Ended)?;
         let heard = loop {
-            match events.take(&event, if passes { &nobodys } else { &routes })? {
+            match events.take(&event, passing.routes(&routes))? {
                 // Sessions on this thread have their turn.
                 Heard::Unfinished => tokio::task::yield_now().await,
                 heard => break heard,
             }
         };
-        if events.has_begun() {
-            begun = true;
-            if let Some((seek, _)) = &mut seek {
-                passes = seek.hears(events.stamp())? == Known::Held;
-            }
-        }
+        passing.hears(&mut events)?;
         if events.has_redefined() {
             binlog.changed.notify_one();
         }
@@ -232,8 +224,8 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
                 continue;
             };
             let end = *end;
-            if std::mem::take(&mut begun) && !passes {
-                state.following.ends(end, events.stamp().cloned());
+            if let Some(stamp) = passing.ended(&events) {
+                state.following.ends(end, stamp);
             }
             match heard {
                 Heard::Transaction(end, changes, edits) => {
@@ -247,15 +239,14 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
                 Heard::Passed(to) => state.following.pass(to),
                 Heard::Nothing | Heard::Unfinished => {}
             }
-            if let Some((sought, _)) = seek.take_if(|(_, at)| end >= *at) {
-                sought.ends()?;
-                passes = false;
+            if passing.arrives(end)? {
                 state.seeking = false;
                 tracing::info!("memory goes on with the log of this server");
             }
         }
         binlog.progress.notify_waiters();
-        if binlog.routes_version.load(Ordering::Acquire) != version {
+        // What is passed over is told to nobody: tables are listened to behind it.
+        if !passing.goes_on() && binlog.routes_version.load(Ordering::Acquire) != version {
             if let Some(why) = binlog.state().anew.take() {
                 return Err(why);
             }

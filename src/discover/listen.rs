@@ -19,6 +19,7 @@ pub(super) async fn hear(settings: &Settings, seconds: u64) -> Result<Statements
     settings.accelerate = false;
     // Whoever serves may have it.
     settings.socket = None;
+    settings.listeners.clear();
     settings.service = None;
     settings.feeds.clear();
     settings.limits.drain_ms = settings.limits.drain_ms.min(DRAIN_MS);

@@ -199,7 +199,7 @@ fn text(row: &[Option<Vec<u8>>], at: usize) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use headwater_timeline::check::ServerError;
 

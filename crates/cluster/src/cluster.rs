@@ -314,5 +314,5 @@ impl Role {
 }
 
 #[cfg(test)]
-#[allow(clippy::indexing_slicing)]
+#[allow(clippy::indexing_slicing, clippy::disallowed_methods)]
 mod tests;

@@ -24,7 +24,8 @@ const LEAST_FORMAT: usize = 2 + 50 + 4 + 1 + 1;
 const MOST_FORMAT: usize = 4 * 1024;
 /// Types that the reader has to know.
 const FORMAT_DESCRIPTION: u8 = 15;
-const TRANSACTION_PAYLOAD: u8 = 40;
+/// A compressed transaction of MySQL's, whose events follow it.
+pub const TRANSACTION_PAYLOAD: u8 = 40;
 const TABLE_MAP: u8 = 19;
 /// Of the flags: the server writes to the file. It is left out of the checksum.
 const IN_USE: u16 = 1;

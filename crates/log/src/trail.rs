@@ -62,7 +62,10 @@ impl Trail {
 
     /// Up to here all is applied.
     pub fn applied_to(&mut self, floor: Position) {
-        while let Some(next) = self.received.pop_front_if(|next| next.end <= floor) {
+        let is_applied = |next: &Received| next.end <= floor;
+        while self.received.front().is_some_and(is_applied)
+            && let Some(next) = self.received.pop_front()
+        {
             match &next.stamp {
                 Some(stamp) => self.applied.add(&stamp.gtid),
                 None => self.broken = true,

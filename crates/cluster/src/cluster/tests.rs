@@ -72,7 +72,8 @@ fn all(cluster: &mut Cluster, letters: &str) -> Vec<Change> {
 #[test]
 fn who_is_followed() {
     // Each step: what is seen of the servers, and who is followed then.
-    let stories: &[(&str, &[(&str, Option<usize>)])] = &[
+    type Steps<'a> = &'a [(&'a str, Option<usize>)];
+    let stories: &[(&str, Steps<'_>)] = &[
         ("one of several takes writes", &[("RWR", Some(1))]),
         ("nobody takes writes", &[("RRR", None), ("RRW", Some(2))]),
         (
