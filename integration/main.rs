@@ -29,6 +29,7 @@ mod process;
 mod relay;
 mod replication;
 mod sessions;
+mod spider;
 mod tidy;
 mod tls;
 mod verify;

@@ -1,19 +1,21 @@
 #!/bin/sh
 # Gets the two servers of the demo and the tests onto this machine: MariaDB from the
-# distribution's packages, MySQL 9.7 into a private folder; and Galera, for clusters of MariaDB.
+# distribution's packages, MySQL 9.7 into a private folder; Galera, for clusters of MariaDB, and Spider, a storage engine for it.
 #
 # Says what it does, and nothing when there is nothing to do. No service is installed or
 # started: only the programs are wanted, each run gets servers of its own.
 # Usage: setup/servers.sh [--list]      --list names what is there, and installs nothing.
 # Environment: HEADWATER_MYSQL_PREFIX   the folder of MySQL (default: ~/.cache/headwater/mysql-9.7)
 #              HEADWATER_GALERA_PREFIX  the folder of Galera (default: ~/.cache/headwater/galera-4)
-#              CI=true                  a machine that cannot get MySQL, or Galera, is an error
+#              HEADWATER_SPIDER_PREFIX  the folder of Spider (default: ~/.cache/headwater/spider)
+#              CI=true                  a machine that cannot get MySQL, Galera or Spider is an error
 set -eu
 
 here=$(dirname "$0")
 . "$here/packages.sh"
 mysql_prefix=${HEADWATER_MYSQL_PREFIX:-$HOME/.cache/headwater/mysql-9.7}
 galera_prefix=${HEADWATER_GALERA_PREFIX:-$HOME/.cache/headwater/galera-4}
+spider_prefix=${HEADWATER_SPIDER_PREFIX:-$HOME/.cache/headwater/spider}
 # Servers live where an ordinary user's PATH often does not look.
 PATH="$PATH:/usr/sbin:/usr/local/sbin"
 
@@ -56,4 +58,11 @@ if ! have_galera && ! "$here/galera.sh" "$galera_prefix"; then
         exit 1
     fi
     say "Galera could not be had: going on without its stories"
+fi
+if ! "$here/spider.sh" "$spider_prefix"; then
+    if [ "${CI:-}" = true ]; then
+        say "Spider could not be had, and CI needs it"
+        exit 1
+    fi
+    say "Spider could not be had: its stories are left out"
 fi

@@ -3,7 +3,7 @@
 mod asked;
 mod dataset;
 
-use self::asked::Asked;
+pub(crate) use self::asked::Asked;
 use self::dataset::Shape;
 use crate::kit::database::Database;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};

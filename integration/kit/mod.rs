@@ -14,6 +14,7 @@ pub(crate) mod random;
 pub(crate) mod relay;
 pub(crate) mod replica;
 pub(crate) mod servers;
+pub(crate) mod spider;
 mod stories;
 pub(crate) mod threads;
 pub(crate) mod timeline;

@@ -116,3 +116,30 @@ fn a_feed_of_the_settings_is_measured_by_its_names_or_by_a_statement() {
         assert!(!well && told.contains("it has: home"), "{told}");
     });
 }
+
+#[test]
+fn a_simulation_needs_no_server_and_is_the_same_by_its_seed() {
+    let simulated = || {
+        let folder = tempfile::tempdir().unwrap();
+        let json = folder.path().join("figures.json");
+        let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
+            .args(["bench", "--simulate", "1000000", "--sample", "1000"])
+            .args(["--seed", "3", "--json", json.to_str().unwrap()])
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{told}");
+        let figures: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
+        (told, figures)
+    };
+    let (told, figures) = simulated();
+    for word in ["1,000,000 users", "hit share", "GiB a million", "MB/s"] {
+        assert!(told.contains(word), "no {word} in:\n{told}");
+    }
+    let (_, other) = simulated();
+    // How fast the log is read depends on the machine.
+    for of in ["all", "of_active", "budgets", "shared", "rates"] {
+        assert_eq!(figures[of], other[of], "{of}");
+    }
+}

@@ -78,6 +78,9 @@ impl Standing {
 const UNGUARDED: &str = "there is no procedure: the definition is served, by lookups, since nothing says who may have what is in memory; \
      with the procedure it is answered from there";
 
+/// A table of Spider's is changed on the data nodes.
+const SPREAD: &str = "spread by Spider: the messages are on data nodes, and this server's log does not hold what others write there";
+
 fn seen(procedure: Procedure) -> &'static str {
     match procedure {
         Procedure::Known => "the procedure is as known",
@@ -191,6 +194,9 @@ fn judge(
         in_the_way.push(format!(
             "memory is for the first {MOST_PLACES} timelines that are called, and here are more"
         ));
+    }
+    if matches!(&look.verdict, Ok(Verdict::Accelerate(facts)) if facts.are_spread()) {
+        in_the_way.push(SPREAD.to_owned());
     }
     if server.hides_the_log() {
         in_the_way.push("the server's log cannot be followed: see above".to_owned());

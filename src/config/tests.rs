@@ -138,7 +138,10 @@ fn the_keys_that_the_example_leaves_out_exist() {
     // A CA is of use where the server is verified.
     let text = text.replace("mode = \"preferred\"", "mode = \"verify-ca\"");
     // Further ports are those of several servers, and handed over to nobody.
-    let text = text.replace("upstream = \"127.0.0.1:3306\"", "upstream = [\"a:1\", \"b:2\"]");
+    let text = text.replace(
+        "upstream = \"127.0.0.1:3306\"",
+        "upstream = [\"a:1\", \"b:2\"]",
+    );
     let text = text.replace("socket = \"/run/headwater/takeover.sock\"\n", "");
     let settings = load(&text).unwrap();
     assert_eq!(settings.service.unwrap().user, "headwater");

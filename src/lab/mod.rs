@@ -8,6 +8,7 @@ pub mod demo;
 pub mod feed;
 pub mod manual;
 pub mod private_server;
+pub mod spider;
 
 use self::bench::{BenchError, BenchFlags};
 use self::demo::{DemoError, DemoFlags};

@@ -8,12 +8,26 @@ use headwater_wire::resultset::Rows;
 /// # Errors
 /// When a row is not of two numbers, or of another author.
 pub(super) fn gather(authors: &[u64], answers: &[Rows]) -> Result<Vec<Vec<u64>>, Unusable> {
+    let mut numbers = Vec::new();
+    for row in answers.iter().flat_map(Rows::iter) {
+        let number = |column| row.u64(column).ok_or(Unusable::Malformed);
+        numbers.push((number(0)?, number(1)?));
+    }
+    gathered(authors, numbers.into_iter())
+}
+
+/// The same of authors and ids that were read.
+///
+/// # Errors
+/// When one is of another author.
+pub(super) fn gathered(
+    authors: &[u64],
+    rows: impl Iterator<Item = (u64, u64)>,
+) -> Result<Vec<Vec<u64>>, Unusable> {
     let mut found = vec![Vec::new(); authors.len()];
     // An author's rows come one behind the other, as a rule.
     let mut last = 0;
-    for row in answers.iter().flat_map(Rows::iter) {
-        let number = |column| row.u64(column).ok_or(Unusable::Malformed);
-        let (author, id) = (number(0)?, number(1)?);
+    for (author, id) in rows {
         if authors.get(last) != Some(&author) {
             let place = authors.binary_search(&author);
             last = place.map_err(|_| Unusable::Malformed)?;

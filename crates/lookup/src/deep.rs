@@ -54,8 +54,9 @@ impl Lookup<'_> {
             return None;
         }
         let follows = format!(
-            "(SELECT {},NULL,1 {} LIMIT {})",
+            "(SELECT {},{},1 {} LIMIT {})",
             self.author_column(),
+            self.of_one_moment(),
             self.follow_list(),
             MOST_AUTHORS + 1
         );
@@ -69,11 +70,11 @@ impl Lookup<'_> {
         Some(parts.join(" UNION ALL "))
     }
 
-    fn author_column(&self) -> String {
+    pub(super) fn author_column(&self) -> String {
         format!("hw_f.{}", quoted(&self.definition.follower.author))
     }
 
-    fn follow_list(&self) -> String {
+    pub(super) fn follow_list(&self) -> String {
         let follower = &self.definition.follower;
         format!(
             "FROM {} hw_f WHERE hw_f.{}={}",
@@ -94,6 +95,7 @@ impl Lookup<'_> {
             let number = |column| row.u64(column).ok_or(Unusable::Malformed);
             let author = number(0)?;
             if number(2)? == 1 {
+                self.heed(row, 1)?;
                 followed.push(author);
                 continue;
             }
@@ -108,6 +110,7 @@ impl Lookup<'_> {
         }
         followed.sort_unstable();
         asked.sort_unstable();
-        Ok((followed == asked).then(|| self.rank(authors)))
+        self.once(&followed)?;
+        (followed == asked).then(|| self.rank(authors)).transpose()
     }
 }

@@ -10,19 +10,21 @@ use super::by_author;
 use super::heads::{Heads, TopAuthor};
 use super::hints::{Hints, Marks, Scope};
 use super::lookup::{Lookup, MOST_AUTHORS};
+use super::spread::Apart;
 use crate::Unusable;
 use headwater_sql::quoted;
-use headwater_timeline::Head;
-use headwater_timeline::merge;
+use headwater_timeline::{Form, Head};
 use headwater_wire::resultset::Rows;
 
 /// A statement that may bring the whole newest page.
 #[derive(Debug)]
 pub struct Guess {
-    query: String,
+    pub(super) query: String,
     /// Each author followed, and the bound from which on its ids are asked for; by author.
-    lows: Vec<(u64, u64)>,
-    most_rows: usize,
+    pub(super) lows: Vec<(u64, u64)>,
+    /// Authors followed whose heads are asked for by themselves.
+    pub(super) alone: Vec<u64>,
+    pub(super) most_rows: usize,
 }
 
 impl Lookup<'_> {
@@ -58,12 +60,16 @@ impl Lookup<'_> {
             .map(|author| (author, nth.unwrap_or(0)));
         let mut lows: Vec<(u64, u64)> = top.chain(behind).collect();
         let most_rows = self.most_list_rows().saturating_add(authors.len());
+        if self.facts.are_spread() {
+            return Some(self.spread_guess(lows, Vec::new(), newest, most_rows));
+        }
         let ranges = self.ranges(lows.clone(), newest, false);
         let query = self.guarded(authors, &ranges, most_rows);
         lows.sort_unstable();
         Some(Guess {
             query,
             lows,
+            alone: Vec::new(),
             most_rows,
         })
     }
@@ -99,6 +105,14 @@ impl Guess {
         &self.query
     }
 
+    /// Whom it expected the reader to follow, in ascending order.
+    pub(super) fn authors(&self) -> Vec<u64> {
+        let asked = self.lows.iter().map(|(author, _)| *author);
+        let mut authors: Vec<u64> = asked.chain(self.alone.iter().copied()).collect();
+        authors.sort_unstable();
+        authors
+    }
+
     /// Takes in the rows; `None` when they do not prove which authors have the greatest heads. Marks
     /// that led to too short a list are forgotten.
     ///
@@ -115,12 +129,22 @@ impl Guess {
         if rows.is_empty() || rows.len() >= self.most_rows {
             return Ok(None);
         }
-        let asked: Vec<u64> = self.lows.iter().map(|(author, _)| *author).collect();
-        let found = by_author::gather(&asked, std::slice::from_ref(rows))?;
+        let Apart { found, alone } = match lookup.facts.are_spread() {
+            true => match lookup.take_apart(self, rows, hints)? {
+                Some(apart) => apart,
+                None => return Ok(None),
+            },
+            false => Apart {
+                found: by_author::gather(&self.authors(), std::slice::from_ref(rows))?,
+                alone: Vec::new(),
+            },
+        };
         let mut authors = Vec::with_capacity(found.len());
         let mut unseen = 0;
+        let by_itself = |head| TopAuthor { head, list: None };
+        authors.extend(alone.into_iter().map(by_itself));
         for ((author, low), ids) in self.lows.iter().zip(found) {
-            let ids = merge::newest(ids, lookup.n());
+            let ids = lookup.newest(ids)?;
             let Some(id) = ids.first().copied() else {
                 unseen = unseen.max(*low);
                 continue;
@@ -134,13 +158,15 @@ impl Guess {
                 list: whole.then_some(ids),
             });
         }
-        let heads = lookup.rank(authors);
+        let heads = lookup.rank(authors)?;
         // An author without rows has its head, if any, below the bound it was asked from.
         let last = match heads.top.get(lookup.n() - 1) {
             Some(author) => author.head.id,
             None => 0,
         };
-        if unseen > last {
+        // A call with a bound leaves the head of each author.
+        let wants_all = lookup.call.form != Form::Newest;
+        if unseen > last || (wants_all && unseen > 0) {
             return Ok(None);
         }
         for author in heads.top.iter().filter(|author| author.list.is_none()) {

@@ -13,6 +13,7 @@ pub mod lookup;
 pub mod plan;
 pub mod proofs;
 pub mod spans;
+mod spread;
 mod unusable;
 
 pub use lookup::{Found, Lookup};

@@ -96,7 +96,7 @@ impl Lists {
         let found = by_author::gather(&asked, answers)?;
         for (author, mut ids) in missing.into_iter().zip(found) {
             ids.retain(|id| *id <= author.head.id);
-            let ids = merge::newest(ids, lookup.n());
+            let ids = lookup.newest(ids)?;
             let proven = match author.low {
                 None => true,
                 // Fewer than n from a higher bound on: older ones may follow.
@@ -109,8 +109,10 @@ impl Lists {
     }
 
     /// The result, once nothing is missing; the marks learn from it.
-    #[must_use]
-    pub fn found(self, lookup: &Lookup<'_>, marks: &mut Marks) -> Found {
+    ///
+    /// # Errors
+    /// When two authors have one id.
+    pub fn found(self, lookup: &Lookup<'_>, marks: &mut Marks) -> Result<Found, Unusable> {
         let Lookup {
             definition, call, ..
         } = *lookup;
@@ -121,17 +123,34 @@ impl Lists {
             marks.remember(scope, author.head.author, &ids, definition.n, call.form);
             lists.push(ids);
         }
-        Found {
-            ids: merge::result_set(lists),
+        let all: usize = lists.iter().map(Vec::len).sum();
+        let ids = merge::result_set(lists);
+        if lookup.facts.are_spread() && ids.len() < all {
+            return Err(Unusable::Twice);
+        }
+        Ok(Found {
+            ids,
             heads: match call.form {
                 Form::Newest => Vec::new(),
                 Form::Bounded | Form::Heads => self.heads,
             },
-        }
+        })
     }
 }
 
 impl Lookup<'_> {
+    /// The newest n of an author's ids, descending.
+    ///
+    /// # Errors
+    /// When one is there twice.
+    pub(super) fn newest(&self, mut ids: Vec<u64>) -> Result<Vec<u64>, Unusable> {
+        if self.facts.are_spread() {
+            ids.sort_unstable();
+            self.once(&ids)?;
+        }
+        Ok(merge::newest(ids, self.n()))
+    }
+
     /// Rows that a statement for lists returns at most.
     pub(super) fn most_list_rows(&self) -> usize {
         let n = self.n();
@@ -145,11 +164,11 @@ impl Lookup<'_> {
         }
         let message = &self.definition.message;
         Some(format!(
-            "SELECT hw_m.{},hw_m.{} FROM {} hw_m FORCE INDEX ({}) WHERE {} LIMIT {}",
+            "SELECT hw_m.{},hw_m.{} FROM {} hw_m {} WHERE {} LIMIT {}",
             quoted(&message.author),
             quoted(&message.id),
             self.name(&message.table),
-            quoted(&self.facts.message_index),
+            self.index_hint(),
             self.ranges(ranges, newest, true),
             self.most_list_rows(),
         ))

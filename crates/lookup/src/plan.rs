@@ -55,6 +55,8 @@ impl Lookup<'_> {
     #[must_use]
     pub fn begin(&self, hints: &mut Hints) -> Step {
         let by_follows = match self.call.form {
+            // A correlated lookup waits for a data node once an author.
+            _ if self.facts.are_spread() => true,
             // On MariaDB the heads cost no more than the condition that makes a guess exact.
             Form::Newest => self.facts.product == Product::Mysql,
             Form::Bounded | Form::Heads => self.is_deep(),
@@ -88,11 +90,20 @@ impl Lookup<'_> {
             }
             Step::Guess(guess) => guess.read(self, rows, scope, hints)?,
             Step::EachHead(_) => self.read_each_head(rows)?,
+            // With a bound, Spider finds no head at all now and then.
+            Step::Heads(_) if self.facts.are_spread() => return Err(Unusable::Malformed),
             Step::Heads(_) => Some(self.read_heads(rows, scope, &mut hints.marks)?),
         };
-        Ok(match heads {
-            Some(heads) => Next::Heads(heads),
-            None => {
+        Ok(match (heads, step) {
+            (Some(heads), _) => Next::Heads(heads),
+            (None, Step::Guess(guess)) if self.facts.are_spread() => {
+                Next::Ask(self.behind_guess(guess, hints))
+            }
+            (None, _) if self.facts.are_spread() => {
+                hints.follows.forget(scope, self.call.reader);
+                Next::Ask(Step::Follows(self.follows_query()))
+            }
+            (None, _) => {
                 hints.follows.forget(scope, self.call.reader);
                 Next::Ask(self.heads())
             }
@@ -100,16 +111,24 @@ impl Lookup<'_> {
     }
 
     fn by_follows(&self, authors: &[u64], hints: &mut Hints) -> Step {
+        let each = || self.each_head_query(authors).map(Step::EachHead);
         let step = match self.call.form {
-            Form::Newest => self
-                .guess(authors, self.scope(), &mut hints.marks)
-                .map(Step::Guess),
-            Form::Bounded | Form::Heads => self.each_head_query(authors).map(Step::EachHead),
+            Form::Newest => {
+                let guess = self.guess(authors, self.scope(), &mut hints.marks);
+                let guess = guess.map(Step::Guess);
+                guess.or_else(|| self.facts.are_spread().then(each).flatten())
+            }
+            Form::Bounded | Form::Heads => {
+                let spread = self.facts.are_spread();
+                let guess = || self.bounded_guess(authors, self.scope(), &mut hints.marks);
+                let guess = spread.then(guess).flatten().map(Step::Guess);
+                guess.or_else(each)
+            }
         };
         step.unwrap_or_else(|| self.heads())
     }
 
-    fn heads(&self) -> Step {
+    pub(super) fn heads(&self) -> Step {
         Step::Heads(self.heads_query())
     }
 }

@@ -9,4 +9,8 @@ pub enum Unusable {
     TooManyIds,
     /// A temporary table hides one of the definition's, or has another form.
     TemporaryTables,
+    /// Rows that Spider read on one data node may be of several moments, by the session's settings.
+    Moments,
+    /// A row is there twice, where no key says that it is not: the procedure may fail.
+    Twice,
 }

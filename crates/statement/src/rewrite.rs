@@ -11,6 +11,8 @@ pub enum TailForm {
     /// The same through a temporary table, where the real join sorts through one: there the server
     /// reports columns without their key flags.
     BufferedList,
+    /// As a list where Spider keeps the messages on data nodes: each of them is sent the whole list once.
+    SpreadList,
 }
 
 impl Tail {
@@ -24,12 +26,15 @@ impl Tail {
         }
         let mut text = String::with_capacity(self.text.len() + 80 + 24 * ids.len());
         text.push_str(match form {
-            TailForm::List => "SELECT",
+            TailForm::List | TailForm::SpreadList => "SELECT",
             TailForm::BufferedList => "SELECT SQL_BUFFER_RESULT",
         });
         text.push_str(self.text.get(self.select_end..self.from_at)?);
         text.push_str("FROM ");
         text.push_str(&self.message);
+        if form == TailForm::SpreadList {
+            text.push_str(" USE INDEX ()");
+        }
         text.push_str(" WHERE ");
         text.push_str(&self.qualifier);
         text.push('.');

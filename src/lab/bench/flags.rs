@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::ArgPredicate;
 
 use super::depth::Depth;
+use super::simulate::SimulateFlags;
 use crate::config::ServiceFlags;
 
 /// Flags of `headwater bench`.
@@ -20,7 +22,8 @@ pub struct BenchFlags {
     )]
     pub upstream: String,
     /// Account that asks; it needs SELECT, EXECUTE and what the procedures need
-    #[arg(long, value_name = "USER")]
+    #[arg(long, value_name = "USER", required = false, required_unless_present_any = ["spider", "simulate"],
+          default_value_if("spider", ArgPredicate::IsPresent, "root"), default_value_if("simulate", ArgPredicate::IsPresent, "nobody"))]
     pub user: String,
     /// Its password. Prefer the environment: flags are visible to others
     #[arg(
@@ -107,6 +110,20 @@ pub struct BenchFlags {
     /// for what the page shows, by timelines while it is not. Needs a service account
     #[arg(long, requires = "service_user", conflicts_with = "proxy")]
     pub admin: bool,
+    /// Measure a private MariaDB whose engine Spider spreads the messages over so many data nodes, on this machine: --upstream is not asked
+    ///
+    /// The data set is the classic one, of 10,000 users with 42.9 follows each. The pages are asked for as on any other server: by the
+    /// procedure on the Spider node and through Headwater, which answers by lookups there. `setup/spider.sh` gets Spider.
+    #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u8).range(1..=16),
+          conflicts_with_all = ["proxy", "push", "shapes", "feed", "writes"])]
+    pub spider: Option<u8>,
+    /// With --spider: messages of the data set
+    #[arg(long, value_name = "N", requires = "spider", default_value_t = 1_000_000,
+          value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
+    pub spread_messages: u32,
+    /// Simulation, without a server.
+    #[command(flatten)]
+    pub simulate: SimulateFlags,
     /// The server's process, where it runs on this machine: what it spends on each answer is measured too
     #[arg(long, value_name = "PID")]
     pub server_pid: Option<u32>,

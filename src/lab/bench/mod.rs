@@ -26,8 +26,10 @@ pub mod report;
 pub mod run;
 pub mod scraped;
 pub mod shapes;
+pub mod simulate;
 pub mod slice;
 pub mod spent;
+pub mod spread;
 pub mod table;
 pub mod targets;
 pub mod warm;
@@ -105,6 +107,9 @@ pub enum BenchError {
     /// The data set for push and pull is not there.
     #[error(transparent)]
     Load(#[from] crate::lab::demo::load::LoadError),
+    /// A Spider node and its data nodes could not be had.
+    #[error(transparent)]
+    Spider(#[from] crate::lab::spider::SpiderError),
     /// Headwater could not be started.
     #[error(transparent)]
     Proxy(#[from] child::ProxyError),
@@ -181,10 +186,16 @@ impl Stop {
 /// # Errors
 /// When something fails on the way, and when an answer was not the procedure's, once everything is printed.
 pub async fn run(mut flags: BenchFlags) -> Result<(), BenchError> {
+    if let Some(users) = flags.simulate.simulate {
+        let json = flags.json.as_deref();
+        return simulate::run(users, flags.simulate.clone(), flags.seed, json).await;
+    }
     flags.service = flags.service.resolved()?;
     if flags.named_feed().is_some() {
         return named::run(flags).await;
     }
+    // Stopped and removed when the bench ends.
+    let _spider = spread::prepare(&mut flags).await?;
     let data = data::prepare(&flags)
         .await
         .map_err(|source| BenchError::Prepare {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use headwater_statement::Call;
-use headwater_timeline::check::Facts;
+use headwater_timeline::check::{Facts, Storage};
 use headwater_timeline::definition::Definition;
 use headwater_timeline::{DefinitionId, Head, merge};
 use headwater_wire::resultset::told;
@@ -15,6 +15,8 @@ use crate::lookup::Found;
 
 /// More questions one behind the other than any lookup needs: follow list, guess, heads, lists, and those again that proved nothing.
 const MOST_QUESTIONS: usize = 5;
+/// Where messages are spread: a guess of whom the reader followed once, the follow list, another guess, each head by itself, lists.
+const MOST_SPREAD: usize = 8;
 
 /// The two tables.
 #[derive(Clone, Debug, Default)]
@@ -88,12 +90,14 @@ impl Tables {
 
     /// Answers a statement of a lookup, which it knows by its shape.
     fn answer(&self, text: &str) -> Rows {
-        let mut rows = if text.starts_with("(SELECT hw_f") {
+        let mut rows = if text.starts_with("(SELECT hw_f") && text.contains("USE INDEX") {
+            self.spread(text)
+        } else if text.starts_with("(SELECT hw_f") {
             self.each_head(text)
         } else if text.starts_with("SELECT hw_f") && !text.contains("hw_m") {
             let own = self.followed(parsed(between(text, "`user_id`=", " LIMIT")));
             own.into_iter().map(|author| vec![number(author)]).collect()
-        } else if text.contains("FORCE INDEX") {
+        } else if text.contains("FORCE INDEX") || text.contains("USE INDEX") {
             self.in_ranges(text)
         } else if text.contains("UNION ALL") || text.starts_with("(SELECT ") {
             self.each_list(text)
@@ -108,11 +112,42 @@ impl Tables {
         told(&rows)
     }
 
+    /// Follow list, ranges, and heads of authors of whom nothing is known.
+    fn spread(&self, text: &str) -> Vec<Row> {
+        let reader = parsed(between(text, "`user_id`=", " "));
+        let own = self.followed(reader).into_iter();
+        let mut rows: Vec<Row> = own
+            .map(|author| vec![number(author), number(1), number(1)])
+            .collect();
+        for part in text.split(" UNION ALL ").skip(1) {
+            if part.contains("MAX(") {
+                let author = parsed(between(part, "SELECT ", ","));
+                let bound = parsed(between(part, "<=", ")"));
+                let head = self.ids(author, bound, 1).first().copied();
+                rows.push(vec![number(author), head.and_then(number), number(2)]);
+                continue;
+            }
+            let condition = between(part, " WHERE (", " LIMIT ");
+            let (condition, bound) = match condition.rsplit_once(") AND hw_m.`id`<=") {
+                Some((condition, bound)) => (condition, parsed(bound)),
+                None => (condition.strip_suffix(')').unwrap(), u64::MAX),
+            };
+            let found = self.within(condition).into_iter();
+            let found = found.filter(|row| row[1].as_deref().map(parsed) <= Some(bound));
+            let limit = parsed(between(part, " LIMIT ", ")")) as usize;
+            rows.extend(found.take(limit).map(|mut row| {
+                row.push(number(0));
+                row
+            }));
+        }
+        rows
+    }
+
     fn each_head(&self, text: &str) -> Vec<Row> {
         let reader = parsed(between(text, "`user_id`=", " "));
         let own = self.followed(reader).into_iter();
         let mut rows: Vec<Row> = own
-            .map(|author| vec![number(author), None, number(1)])
+            .map(|author| vec![number(author), moment(text), number(1)])
             .collect();
         for part in text.split(" UNION ALL ").skip(1) {
             let author = parsed(between(part, "SELECT ", ","));
@@ -152,6 +187,7 @@ impl Tables {
         }
         let rows = heads.into_iter().enumerate().map(|(rank, (author, head))| {
             let mut row = vec![number(author), head.and_then(number)];
+            row.extend(moment(text).map(Some));
             if lists {
                 let ids = self.ids(author, bound, n);
                 let json: Vec<String> = ids.iter().rev().map(u64::to_string).collect();
@@ -176,6 +212,10 @@ impl Tables {
                 .strip_suffix(')')
                 .unwrap();
         }
+        self.within(condition)
+    }
+
+    fn within(&self, condition: &str) -> Vec<Row> {
         let parts: Vec<(BTreeSet<u64>, u64, u64)> = condition
             .split(" OR ")
             .map(|part| {
@@ -232,7 +272,8 @@ fn look_up(lookup: &Lookup<'_>, tables: &Tables, hints: &mut Hints) -> (Found, u
     loop {
         let queries = lists.queries(lookup);
         if queries.is_empty() {
-            return (lists.found(lookup, &mut hints.marks), asked);
+            let found = lists.found(lookup, &mut hints.marks);
+            return (found.unwrap(), asked);
         }
         asked += 1;
         let answers: Vec<Rows> = queries.iter().map(|query| tables.answer(query)).collect();
@@ -240,8 +281,14 @@ fn look_up(lookup: &Lookup<'_>, tables: &Tables, hints: &mut Hints) -> (Found, u
     }
 }
 
-fn facts(product: Product, newest_id: u64) -> Facts {
+/// What a statement says of the session's settings where messages are spread.
+fn moment(text: &str) -> Option<String> {
+    text.contains("@@tx_isolation").then(|| "1".to_owned())
+}
+
+fn facts(product: Product, storage: Storage, newest_id: u64) -> Facts {
     Facts {
+        storage,
         // Many above a low bound: then it is deep.
         messages_per_author: Some(40),
         newest_id: Some(newest_id),
@@ -328,7 +375,11 @@ proptest! {
         events in proptest::collection::vec(events(), 1..120),
     ) {
         let definition = Definition { n, ..Definition::classic() };
-        for product in [Product::Mariadb, Product::Mysql] {
+        for (product, storage, most) in [
+            (Product::Mariadb, Storage::Here, MOST_QUESTIONS),
+            (Product::Mysql, Storage::Here, MOST_QUESTIONS),
+            (Product::Mariadb, Storage::Spread, MOST_SPREAD),
+        ] {
             let mut tables = Tables { follows: follows.clone(), ..Tables::default() };
             let mut hints = Hints::new(100, 100);
             let mut next = 0;
@@ -336,11 +387,11 @@ proptest! {
                 let Some(call) = play(event, &mut tables, &mut next) else {
                     continue;
                 };
-                let facts = facts(product, next);
+                let facts = facts(product, storage, next);
                 let lookup = lookup(&definition, &facts, &call);
                 let (found, asked) = look_up(&lookup, &tables, &mut hints);
-                prop_assert_eq!(&found, &tables.procedure(&call, n as usize), "{:?} {:?}", product, &call);
-                prop_assert!(asked <= MOST_QUESTIONS, "{asked} questions for {call:?}");
+                prop_assert_eq!(&found, &tables.procedure(&call, n as usize), "{:?} {:?} {:?}", product, storage, &call);
+                prop_assert!(asked <= most, "{asked} questions for {call:?}");
             }
         }
     }
@@ -358,14 +409,19 @@ fn what_is_known_saves_questions() {
         n: 3,
         ..Definition::classic()
     };
-    for (product, form, bound, first, second) in [
+    let here = Storage::Here;
+    let spread = Storage::Spread;
+    for (product, storage, form, bound, first, second) in [
         // The heads, then the lists; on MySQL both at once.
-        (Product::Mariadb, Form::Newest, None, 2, 2),
-        (Product::Mysql, Form::Newest, None, 2, 1),
-        (Product::Mariadb, Form::Bounded, Some(190), 2, 2),
+        (Product::Mariadb, here, Form::Newest, None, 2, 2),
+        (Product::Mysql, here, Form::Newest, None, 2, 1),
+        (Product::Mariadb, here, Form::Bounded, Some(190), 2, 2),
+        // The follow list, each head by itself, the lists; then all at once.
+        (Product::Mariadb, spread, Form::Newest, None, 3, 1),
+        (Product::Mariadb, spread, Form::Bounded, Some(190), 3, 1),
         // Far below the newest: the follow list, each head by itself, the lists.
-        (Product::Mysql, Form::Bounded, Some(20), 3, 2),
-        (Product::Mariadb, Form::Heads, Some(20), 2, 1),
+        (Product::Mysql, here, Form::Bounded, Some(20), 3, 2),
+        (Product::Mariadb, here, Form::Heads, Some(20), 2, 1),
     ] {
         let call = Call {
             definition: DefinitionId(0),
@@ -374,13 +430,13 @@ fn what_is_known_saves_questions() {
             reader: 1,
             bound,
         };
-        let facts = facts(product, 200);
+        let facts = facts(product, storage, 200);
         let lookup = lookup(&definition, &facts, &call);
         let mut hints = Hints::new(100, 100);
         for asked in [first, second] {
             let (found, questions) = look_up(&lookup, &tables, &mut hints);
             assert_eq!(found, tables.procedure(&call, 3));
-            assert_eq!(questions, asked, "{product:?} {form:?}");
+            assert_eq!(questions, asked, "{product:?} {storage:?} {form:?}");
         }
     }
 }

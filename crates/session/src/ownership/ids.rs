@@ -125,7 +125,7 @@ impl<K: Knowledge> World<'_, K> {
             let need = reading(queries, &lookup);
             return Ok((Stage::Lists(subject, lists), need));
         }
-        let found = lists.found(&lookup, &mut self.known.hints().marks);
+        let found = lists.found(&lookup, &mut self.known.hints().marks)?;
         self.session.standing.leaves_conditions(false);
         self.found(subject, found, Source::Lookups)
     }

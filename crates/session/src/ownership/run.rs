@@ -77,6 +77,9 @@ impl<K: Knowledge> World<'_, K> {
 
     /// From here on the timeline is listened to, whatever answers this call; the procedure runs for its own reader.
     fn run_for_itself(&mut self, subject: Subject) -> Turn {
+        if subject.facts.are_spread() {
+            return self.run(subject);
+        }
         let want = self.want(&subject, false)?;
         Ok((Stage::Listening(subject), Need::Memory(want)))
     }

@@ -116,6 +116,9 @@ impl OwnTail {
 /// are two rows in it, and many more messages. Measured over sizes of both tables: docs/tail.md.
 fn form(facts: &Facts, rows: u64) -> Option<TailForm> {
     match facts.product {
+        // By an index, Spider asks each data node for one id after the other. Without one the reply says that no index was used, as
+        // the real join's does of a result table of two rows.
+        Product::Mariadb if facts.are_spread() && rows > 1 => Some(TailForm::SpreadList),
         Product::Mariadb => Some(TailForm::List),
         Product::Mysql if rows <= 1 => Some(TailForm::List),
         Product::Mysql => {

@@ -64,6 +64,8 @@ pub struct Facts {
     pub message_rows: Option<u64>,
     /// The message table's columns that are stored, not computed when they are read.
     pub stored_columns: Arc<[String]>,
+    /// Where the rows are.
+    pub storage: Storage,
 }
 
 impl Facts {
@@ -95,7 +97,14 @@ impl Facts {
             parse_warnings: ParseWarnings::None,
             message_rows: None,
             stored_columns: Arc::default(),
+            storage: Storage::Here,
         }
+    }
+
+    /// True when the messages are on other servers: then lookups alone answer, each data node asked once a statement.
+    #[must_use]
+    pub fn are_spread(&self) -> bool {
+        self.storage == Storage::Spread
     }
 }
 
@@ -117,6 +126,16 @@ impl Default for Options {
             heads: usual(),
         }
     }
+}
+
+/// Where the rows of a definition's tables are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// In tables of InnoDB on this server.
+    Here,
+    /// The messages on data nodes that Spider reads, the follow lists in InnoDB: this server's log does not hold what others write there,
+    /// and no key of this server's says that an id is unique.
+    Spread,
 }
 
 /// The two families of servers, which differ in what a CALL answers.
@@ -173,6 +192,9 @@ impl fmt::Display for Facts {
                 Err(reason) => write!(f, "{comma}{form}: relayed, {reason}")?,
             }
         }
+        if self.are_spread() {
+            f.write_str("; spread by Spider: answered by lookups, never from memory")?;
+        }
         Ok(())
     }
 }
@@ -183,7 +205,7 @@ impl Verdict {
     pub fn is_alike(&self, other: &Verdict) -> bool {
         match (self, other) {
             (Verdict::Accelerate(a), Verdict::Accelerate(b)) => {
-                a.product == b.product
+                (a.product, a.storage) == (b.product, b.storage)
                     && Form::ALL.iter().all(|form| a.form(*form) == b.form(*form))
             }
             (a, b) => a == b,
@@ -249,7 +271,7 @@ fn facts(definition: &Definition, database: &str, answers: Answers<'_>) -> Resul
             database: database.into(),
         });
     }
-    let message_index = tables::check(definition, answers)?;
+    let (message_index, storage) = tables::check(definition, answers)?;
 
     let newest = routine(definition, Routine::Newest, answers);
     let heads = routine(definition, Routine::Heads, answers);
@@ -283,6 +305,7 @@ fn facts(definition: &Definition, database: &str, answers: Answers<'_>) -> Resul
         no_functions: surely_no_functions(answers),
         message_rows: tables::message_rows(answers),
         stored_columns: tables::stored_columns(definition, answers),
+        storage,
     })
 }
 

@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
-use super::Reason;
 use super::answers::{Answers, Row};
 use super::queries::Question;
+use super::{Reason, Storage};
 use crate::definition::{Definition, IntType};
 
+/// The index that lookups use, and where the rows are.
+///
 /// # Errors
 /// What is missing or differs first.
-pub(super) fn check(definition: &Definition, answers: Answers<'_>) -> Result<String, Reason> {
+pub(super) fn check(
+    definition: &Definition,
+    answers: Answers<'_>,
+) -> Result<(String, Storage), Reason> {
     let Definition {
         follower,
         message,
@@ -17,8 +22,13 @@ pub(super) fn check(definition: &Definition, answers: Answers<'_>) -> Result<Str
         user_type,
         ..
     } = definition;
-    for table in [&follower.table, &message.table] {
-        base_table(table, answers)?;
+    let storage = base_table(&message.table, answers)?;
+    // Of a follow list on a data node Spider has that node evaluate what a lookup asks of this session's settings.
+    if base_table(&follower.table, answers)? == Storage::Spread {
+        return Err(Reason::NotBaseTable {
+            table: follower.table.clone(),
+            kind: "table of SPIDER".into(),
+        });
     }
     column(
         &follower.table,
@@ -62,18 +72,23 @@ pub(super) fn check(definition: &Definition, answers: Answers<'_>) -> Result<Str
         });
     }
     let messages = indexes(&message.table, answers)?;
-    unique(&message.table, &messages, &[&message.id])?;
+    match storage {
+        Storage::Here => unique(&message.table, &messages, &[&message.id])?,
+        // A table in partitions by author has no key on the id alone; lookups see for themselves whether an id is there twice.
+        Storage::Spread => unique(&message.table, &messages, &[&message.id, &message.author])?,
+    }
     // InnoDB puts the primary key behind the columns of every other index.
-    let by_id = messages
-        .iter()
-        .any(|index| index.name == PRIMARY && index.starts_with(&[&message.id]));
+    let by_id = storage == Storage::Here
+        && messages
+            .iter()
+            .any(|index| index.name == PRIMARY && index.starts_with(&[&message.id]));
     let ordered = |index: &Index| {
         index.starts_with(&[&message.author, &message.id])
             || (by_id && index.columns.len() == 1 && index.starts_with(&[&message.author]))
     };
     let index = messages.iter().find(|index| ordered(index));
     index
-        .map(|index| index.name.clone())
+        .map(|index| (index.name.clone(), storage))
         .ok_or_else(|| Reason::NoIndex {
             table: message.table.clone(),
             columns: format!("{}, {}", message.author, message.id),
@@ -119,29 +134,32 @@ pub(super) fn stored_columns(definition: &Definition, answers: Answers<'_>) -> A
         .collect()
 }
 
-fn base_table(table: &str, answers: Answers<'_>) -> Result<(), Reason> {
+/// Where a table's rows are, if it is one that lookups may read.
+fn base_table(table: &str, answers: Answers<'_>) -> Result<Storage, Reason> {
     let rows = answers.rows(Question::Tables)?;
     let Some(row) = rows.into_iter().find(|row| row.is(0, table)) else {
         return Err(Reason::NoTable {
             table: table.into(),
         });
     };
-    // A versioned table of MariaDB is no BASE TABLE either.
     let cell = |at: usize| row.text(at).unwrap_or_default();
-    let wrong = [(1, "BASE TABLE"), (2, "InnoDB")]
-        .into_iter()
-        .find(|(at, kind)| !row.named(*at, kind));
-    match wrong {
-        None => Ok(()),
-        Some((1, _)) => Err(Reason::NotBaseTable {
+    // A versioned table of MariaDB is no BASE TABLE either.
+    if !row.named(1, "BASE TABLE") {
+        return Err(Reason::NotBaseTable {
             table: table.into(),
             kind: cell(1),
-        }),
-        Some((at, _)) => Err(Reason::NotBaseTable {
-            table: table.into(),
-            kind: format!("table of {}", cell(at)),
-        }),
+        });
     }
+    if row.named(2, "InnoDB") {
+        return Ok(Storage::Here);
+    }
+    if row.named(2, "SPIDER") {
+        return Ok(Storage::Spread);
+    }
+    Err(Reason::NotBaseTable {
+        table: table.into(),
+        kind: format!("table of {}", cell(2)),
+    })
 }
 
 fn column<'a>(

@@ -1,0 +1,25 @@
+//! The bench measures a Spider node of its own.
+
+use std::process::Command;
+
+#[test]
+fn a_bench_of_data_nodes_compares_what_it_measures() {
+    if crate::kit::spider::spider(0, &[]).is_none() {
+        return;
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
+        .args(["bench", "--spider", "2", "--spread-messages", "20000"])
+        .args(["--seconds", "0.5", "--connections", "1", "--pages", "1,2"])
+        .args(["--readers", "5", "--idle-sessions", "0"])
+        .output()
+        .unwrap();
+    let (told, complained) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    // Targets may be missed in so short a time: that is what status 1 would say.
+    assert!(
+        told.contains("measured timelines differ") && told.contains("\n0 of "),
+        "{told}\n{complained}"
+    );
+}

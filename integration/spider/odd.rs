@@ -1,0 +1,150 @@
+//! What differs from a timeline of InnoDB: settings of Spider, ids that no key keeps apart, data nodes that are gone, and what is said of it.
+
+use super::Spread;
+use crate::kit::proxy::{Proxy, ROOT_SERVICE, headwater};
+
+const FILLED: &[&str] = &[
+    "INSERT INTO follower VALUES (1, 2), (1, 3), (1, 4), (1, 5)",
+    "INSERT INTO message VALUES (1, 2, 'a'), (2, 3, 'b'), (3, 4, 'c'), (4, 5, 'd'), (5, 2, 'e')",
+];
+const CALL: &str = "CALL fetch_timeline_ids(1)";
+const IDS: &str = "SELECT id FROM fetch_timeline_tt ORDER BY id DESC";
+
+fn filled(data: usize) -> Option<Spread> {
+    let spread = Spread::start(data, false)?;
+    let mut client = spread.direct();
+    FILLED.iter().for_each(|sql| {
+        client.ok(sql);
+    });
+    Some(spread)
+}
+
+#[test]
+fn settings_that_let_a_read_be_of_several_moments_have_the_procedure_run() {
+    let Some(spread) = filled(2) else { return };
+    let proxy = spread.proxy();
+    for (setting, owned) in [
+        (
+            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            false,
+        ),
+        ("SET spider_sync_trx_isolation = 0", false),
+        ("SET spider_semi_trx = 0", false),
+        ("SET spider_sync_autocommit = 0", false),
+        ("SET spider_semi_trx_isolation = 1", false),
+        ("SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", true),
+        (
+            "SET spider_split_read = 1, spider_semi_split_read = 1",
+            true,
+        ),
+        ("SET spider_bka_mode = 2", true),
+        ("SET spider_direct_aggregate = 0", true),
+        ("SET spider_bgs_mode = 3", true),
+        ("SET spider_internal_xa = 1", true),
+        ("SET spider_use_consistent_snapshot = 1", true),
+        ("DO 0", true),
+    ] {
+        let mut client = proxy.login(&spread.login);
+        client.ok(setting);
+        let before = proxy.counts();
+        // The follow list is learned by the first call, where it may be asked for by itself.
+        for _ in 0..3 {
+            client.ok(CALL);
+            assert_eq!(client.column(IDS), ["5", "4", "3", "2", "1"], "{setting}");
+        }
+        let after = proxy.counts();
+        let relayed =
+            |counts: &crate::kit::proxy::Counts| counts.of("calls_relayed[session_settings]");
+        assert_eq!(
+            relayed(&after) - relayed(&before),
+            if owned { 0 } else { 3 },
+            "{setting}: {after:?}"
+        );
+    }
+}
+
+#[test]
+fn an_id_that_two_authors_have_is_the_procedures_to_refuse() {
+    const DUPLICATE: u16 = 1062;
+    let Some(spread) = filled(4) else { return };
+    let proxy = spread.proxy();
+    let mut client = proxy.login(&spread.login);
+    client.ok(CALL);
+    let mut direct = spread.direct();
+    // No key is in the way, on no node.
+    direct.ok("INSERT INTO message VALUES (5, 3, 'twice')");
+    for mut each in [spread.direct(), client, proxy.login(&spread.login)] {
+        for call in [CALL, "CALL fetch_timeline_ids2(1, 5)"] {
+            assert_eq!(each.error(call).code, DUPLICATE, "{call}");
+        }
+    }
+    let counts = proxy.counts();
+    assert_eq!(counts.of("calls_relayed[lookup_failed]"), 4, "{counts:?}");
+    direct.ok("DELETE FROM message WHERE body = 'twice'");
+    let mut client = proxy.login(&spread.login);
+    client.ok(CALL);
+    assert_eq!(client.column(IDS), ["5", "4", "3", "2", "1"]);
+}
+
+#[test]
+fn a_data_node_that_is_gone_is_told_of_as_directly() {
+    let Some(mut spread) = filled(2) else { return };
+    let proxy = spread.proxy();
+    let mut sessions = [spread.direct(), proxy.login(&spread.login)];
+    for session in &mut sessions {
+        session.ok(CALL);
+    }
+    // What was committed lately is lost otherwise, as these servers are set up.
+    let mut last = spread.data_node_of(3);
+    last.ok("SET GLOBAL innodb_flush_log_at_trx_commit = 1");
+    last.ok("UPDATE message SET body = CONCAT(body, '!')");
+    spread.spider.data[1].kill();
+    // A connection that was lost is told of once; after that it cannot be made.
+    let codes = sessions.each_mut().map(|session| {
+        let calls = [CALL, CALL, "CALL fetch_timeline_ids2(1, 3)"];
+        calls.map(|call| session.error(call).code)
+    });
+    assert_eq!(codes[0][1..], codes[1][1..], "{codes:?}");
+    spread.spider.data[1].restart().unwrap();
+    for mut session in sessions.into_iter().chain([proxy.login(&spread.login)]) {
+        // Spider may have to notice on its first try.
+        let _ = session.query(CALL);
+        session.ok(CALL);
+        assert_eq!(session.column(IDS), ["5", "4", "3", "2", "1"]);
+    }
+}
+
+#[test]
+fn check_says_that_it_is_spread_and_what_answers() {
+    let Some(spread) = filled(1) else { return };
+    let output = headwater(&[])
+        .args([
+            "check",
+            "--upstream",
+            &spread.spider.node.addr().to_string(),
+        ])
+        .args(["--listen", "127.0.0.1:0"])
+        .args(ROOT_SERVICE)
+        .output()
+        .unwrap();
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(report.contains("spread by Spider"), "{report}");
+    assert!(!report.contains("relay"), "{report}");
+}
+
+#[test]
+fn follow_lists_on_data_nodes_are_refused_and_the_procedure_runs() {
+    let Some(spread) = Spread::start(2, true) else {
+        return;
+    };
+    let mut client = spread.direct();
+    FILLED.iter().for_each(|sql| {
+        client.ok(sql);
+    });
+    let proxy = Proxy::start(spread.spider.node.addr(), ROOT_SERVICE);
+    proxy.wait_for_log("`follower` is a table of SPIDER");
+    let mut client = proxy.login(&spread.login);
+    client.ok(CALL);
+    assert_eq!(client.column(IDS), ["5", "4", "3", "2", "1"]);
+    assert_eq!(proxy.counts().of("calls_relayed[definition_refused]"), 1);
+}

@@ -1,0 +1,355 @@
+//! `--simulate`: what very many users would need, from a sample with the seeds' distributions, the real index and the real log reader.
+//!
+//! [`world`] draws the sample, [`cost`] fills the index with it, [`hits`] asks under budgets, [`log`] reads a log as it would be written,
+//! and [`table`] shows what that comes to when the sample stands for all.
+
+pub mod cost;
+pub mod hits;
+pub mod log;
+pub mod table;
+pub mod world;
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use self::cost::Filled;
+use self::hits::{Askers, Hits, Mix};
+use self::log::Parsed;
+use self::world::{Dice, World};
+use super::{BenchError, Stop, interruptible, write_json};
+
+/// Seconds of a day.
+const DAY: f64 = 86_400.0;
+/// Shares of what all active readers need that are tried as budgets.
+const BUDGETS: [f64; 5] = [0.125, 0.25, 0.5, 0.75, 1.05];
+/// Numbers of Headwaters that are looked at.
+const HEADWATERS: [u64; 5] = [1, 2, 4, 8, 16];
+/// Time for reading the log.
+const READING: Duration = Duration::from_secs(3);
+/// Pages for each active reader of the sample that are asked under each budget, half of them to warm up.
+const ROUNDS: u64 = 20;
+/// Things that happen under one budget, at most: bounds the time.
+const MOST_EVENTS: u64 = 2_000_000;
+
+/// Flags of `headwater bench --simulate`.
+#[derive(Args, Clone, Debug)]
+pub struct SimulateFlags {
+    /// Simulate so many users (100,000,000 if left out) in place of measuring a server: size of the index, hit share, log rate
+    ///
+    /// A sample of them is drawn with the distributions of the classic data set, and put into a real index; what that costs is scaled up.
+    /// No server is needed. The same --seed draws the same sample.
+    #[arg(long, value_name = "USERS", num_args = 0..=1, default_missing_value = "100000000",
+          value_parser = clap::value_parser!(u64).range(10_000..=10_000_000_000))]
+    pub simulate: Option<u64>,
+    /// With --simulate: users of the sample
+    #[arg(long, value_name = "USERS", requires = "simulate", default_value_t = 20_000,
+          value_parser = clap::value_parser!(u32).range(1_000..=200_000))]
+    pub sample: u32,
+    /// With --simulate: the share of users who read and write
+    #[arg(long, value_name = "SHARE", requires = "simulate", default_value_t = 0.25, value_parser = share)]
+    pub active: f64,
+    /// With --simulate: messages that an active user writes a day
+    #[arg(long, value_name = "N", requires = "simulate", default_value_t = 2.7, value_parser = number)]
+    pub posts_a_day: f64,
+    /// With --simulate: pages that are read for each message that is written
+    #[arg(long, value_name = "N", requires = "simulate", default_value_t = 100.0, value_parser = number)]
+    pub reads_a_post: f64,
+    /// With --simulate: follows that come or go for each message that is written
+    #[arg(long, value_name = "N", requires = "simulate", default_value_t = 10.0, value_parser = number)]
+    pub follows_a_post: f64,
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok();
+    number
+        .filter(|number: &f64| number.is_finite() && (0.0..=10_000.0).contains(number))
+        .ok_or_else(|| "write a number from 0 to 10,000".to_owned())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok();
+    share
+        .filter(|share: &f64| (0.001..=1.0).contains(share))
+        .ok_or_else(|| "write a share from 0.001 to 1".to_owned())
+}
+
+/// All figures.
+#[derive(Clone, Debug, Serialize)]
+pub struct Simulated {
+    /// Users that are meant.
+    pub users: u64,
+    /// Users that were drawn.
+    pub sample: u32,
+    /// By which seed.
+    pub seed: u64,
+    /// The share of users who read and write.
+    pub active: f64,
+    /// The index with every user's follow list, of the sample.
+    pub all: Filled,
+    /// The index with the active readers' lists, of the sample.
+    pub of_active: Filled,
+    /// Under each budget.
+    pub budgets: Vec<Budget>,
+    /// One of so many Headwaters.
+    pub shared: Vec<Shared>,
+    /// What users do.
+    pub rates: Rates,
+    /// What the log's reader takes in; `None`: it did not understand its own log.
+    pub parsed: Option<Parsed>,
+}
+
+/// One budget, for all users.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Budget {
+    /// Of what all active readers need.
+    pub share: f64,
+    /// In bytes, for all users.
+    pub bytes: f64,
+    /// Where every active reader asks as often as any other.
+    pub alike: Hits,
+    /// Where they ask as unevenly as the seeds' users write.
+    pub unevenly: Hits,
+}
+
+/// One of several Headwaters that readers are dealt out to by their number.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Shared {
+    /// How many there are.
+    pub headwaters: u64,
+    /// Bytes that each needs for its active readers.
+    pub bytes_each: f64,
+    /// Pages a second that each answers.
+    pub pages_per_s: f64,
+}
+
+/// What all users do in a second, on average over a day.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Rates {
+    /// Messages that are written.
+    pub posts: f64,
+    /// Follows that come or go.
+    pub follows: f64,
+    /// Pages that are read.
+    pub pages: f64,
+}
+
+impl Rates {
+    fn of(users: u64, flags: &SimulateFlags) -> Rates {
+        let posts = users as f64 * flags.active * flags.posts_a_day / DAY;
+        Rates {
+            posts,
+            follows: posts * flags.follows_a_post,
+            pages: posts * flags.reads_a_post,
+        }
+    }
+
+    /// Transactions a second.
+    #[must_use]
+    pub fn transactions(&self) -> f64 {
+        self.posts + self.follows
+    }
+
+    /// Bytes of log a second.
+    #[must_use]
+    pub fn bytes(&self, parsed: &Parsed) -> f64 {
+        self.posts * parsed.message_bytes as f64 + self.follows * parsed.follow_bytes as f64
+    }
+}
+
+impl Simulated {
+    /// How many users one of the sample stands for.
+    #[must_use]
+    pub fn scale(&self) -> f64 {
+        self.users as f64 / f64::from(self.sample)
+    }
+}
+
+/// Simulates, prints the figures, and writes them where `json` says.
+///
+/// # Errors
+/// When it is stopped, or the file cannot be written.
+pub async fn run(
+    users: u64,
+    flags: SimulateFlags,
+    seed: u64,
+    json: Option<&std::path::Path>,
+) -> Result<(), BenchError> {
+    let simulated = interruptible(move |stop| Ok(simulate(users, &flags, seed, stop))).await?;
+    print!("{}", table::table(&simulated));
+    match json {
+        Some(path) => write_json(path, &simulated),
+        None => Ok(()),
+    }
+}
+
+/// All of it; stops early where that is asked for.
+#[must_use]
+pub fn simulate(users: u64, flags: &SimulateFlags, seed: u64, stop: &Stop) -> Simulated {
+    let begun = Instant::now();
+    let bar = ProgressBar::new(100);
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {wide_bar} {percent}%") {
+        bar.set_style(style);
+    }
+    bar.set_message("drawing users");
+    let world = World::new(flags.sample, seed);
+    let mut dice = Dice::new(seed);
+    let readers = active(&world, flags.active, &mut dice);
+    bar.set_message("filling the index");
+    let all = cost::fill(&world, 1..=world.users() as u64);
+    let of_active = cost::fill(&world, readers.iter().copied());
+    let scale = users as f64 / f64::from(flags.sample);
+    let rates = Rates::of(users, flags);
+    let shared = HEADWATERS.map(|headwaters| {
+        let own = readers
+            .iter()
+            .copied()
+            .filter(|reader| reader % headwaters == 0);
+        Shared {
+            headwaters,
+            bytes_each: cost::fill(&world, own).bytes() as f64 * scale,
+            pages_per_s: rates.pages / headwaters as f64,
+        }
+    });
+    let mix = Mix {
+        reads: flags.reads_a_post,
+        follows: flags.follows_a_post,
+    };
+    let events = (readers.len() as u64)
+        .saturating_mul(ROUNDS)
+        .min(MOST_EVENTS);
+    let (alike, unevenly) = (Askers::alike(readers.clone()), Askers::unevenly(readers));
+    let mut budgets = Vec::new();
+    for share in BUDGETS {
+        let bytes = of_active.bytes() as f64 * share;
+        bar.set_message(format!("asking with {:.0}% of the memory", share * 100.0));
+        let mut under = |askers: &Askers| {
+            let each = 100.0 / (BUDGETS.len() * 2) as f64;
+            let from = bar.position();
+            let hits = hits::simulate(
+                world.clone(),
+                askers,
+                mix,
+                (whole(bytes), events),
+                &mut dice,
+                |event| {
+                    let done = event as f64 / events.max(1) as f64 * each;
+                    bar.set_position(from + whole(done) as u64);
+                    !stop.asked()
+                },
+            );
+            bar.set_position(from + whole(each) as u64);
+            hits
+        };
+        let (alike, unevenly) = (under(&alike), under(&unevenly));
+        budgets.push(Budget {
+            share,
+            bytes: bytes * scale,
+            alike,
+            unevenly,
+        });
+    }
+    bar.set_message("reading a log");
+    let parsed = log::measure(flags.follows_a_post, READING);
+    bar.finish_and_clear();
+    eprintln!("simulated in {:.0} s", begun.elapsed().as_secs_f64());
+    Simulated {
+        users,
+        sample: flags.sample,
+        seed,
+        active: flags.active,
+        all,
+        of_active,
+        budgets,
+        shared: shared.into(),
+        rates,
+        parsed,
+    }
+}
+
+/// Some of the users, in random order.
+fn active(world: &World, share: f64, dice: &mut Dice) -> Vec<u64> {
+    let mut readers: Vec<u64> = (1..=world.users() as u64).collect();
+    for place in (1..readers.len()).rev() {
+        let other = usize::try_from(dice.below(place as u64 + 1)).unwrap_or(0);
+        readers.swap(place, other);
+    }
+    readers.truncate(whole(world.users() as f64 * share).max(1));
+    readers
+}
+
+/// A number that is none too large, and not negative.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn whole(number: f64) -> usize {
+    number.max(0.0) as usize
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+
+    fn flags() -> SimulateFlags {
+        SimulateFlags {
+            simulate: Some(1_000_000),
+            sample: 1_000,
+            active: 0.25,
+            posts_a_day: 2.7,
+            reads_a_post: 100.0,
+            follows_a_post: 10.0,
+        }
+    }
+
+    #[test]
+    fn the_same_seed_simulates_the_same_and_more_memory_has_more_pages() {
+        let one = simulate(1_000_000, &flags(), 7, &Stop::default());
+        let other = simulate(1_000_000, &flags(), 7, &Stop::default());
+        let figures = |simulated: &Simulated| {
+            let shared = simulated.shared.iter().map(|shared| shared.bytes_each);
+            let hits = simulated.budgets.iter();
+            let hits = hits.flat_map(|budget| [budget.alike.hits, budget.unevenly.hits]);
+            (shared.collect::<Vec<_>>(), hits.collect::<Vec<_>>())
+        };
+        assert_eq!(figures(&one), figures(&other));
+        let third = simulate(1_000_000, &flags(), 8, &Stop::default());
+        assert_ne!(figures(&one), figures(&third));
+        let [least, .., most] = &one.budgets[..] else {
+            panic!("no budgets");
+        };
+        assert!(least.alike.share() < most.alike.share());
+        assert!(least.unevenly.share() > least.alike.share());
+        assert!(most.alike.share() > 0.9, "{most:?}");
+        assert!(least.alike.evicted > 0);
+        // Each of sixteen has fewer lists, and not a sixteenth of the memory: they share authors.
+        let (first, last) = (one.shared[0], one.shared[4]);
+        assert!(last.bytes_each < first.bytes_each);
+        assert!(last.bytes_each > first.bytes_each / 16.0);
+        // Nothing was evicted while it was filled.
+        assert_eq!(one.all.follows, 42_900);
+        assert!(one.all.readers == 1_000 && one.of_active.readers == 250);
+        assert!((4.0..64.0).contains(&one.all.bytes_each()), "{:?}", one.all);
+        let parsed = one.parsed.unwrap();
+        assert!(parsed.bytes_per_s > 0.0 && one.rates.bytes(&parsed) > 0.0);
+    }
+
+    #[test]
+    fn the_table_has_every_figure_with_its_unit() {
+        let flags = SimulateFlags {
+            active: 1.0,
+            ..flags()
+        };
+        let told = table::table(&simulate(2_000_000, &flags, 1, &Stop::default()));
+        for word in [
+            "2,000,000 users",
+            "GiB",
+            "bytes",
+            "a second",
+            "hit share",
+            "MB/s",
+        ] {
+            assert!(told.contains(word), "no {word} in:\n{told}");
+        }
+    }
+}

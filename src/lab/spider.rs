@@ -1,0 +1,135 @@
+//! A private MariaDB with the storage engine Spider, and the data nodes that keep its tables.
+//!
+//! The messages are spread by author, the follow lists by reader if that is wished for. The bench and the stories use it.
+
+use std::path::{Path, PathBuf};
+
+use super::bench::client::{Client, ClientError};
+use super::bench::login::Account;
+use super::demo::{load, script};
+use super::private_server::unpacked::Unpacked;
+use super::private_server::{Kind, PrivateServer, PrivateServerError};
+
+/// What `setup/spider.sh` unpacks.
+const LIBRARY: &str = "ha_spider.so";
+/// Room for the data, so that the disk plays no part.
+const POOL: &str = "--innodb-buffer-pool-size=256M";
+/// By default Spider connects to each data node anew for each statement: nobody who looks for speed leaves it there.
+const KEEP_CONNECTIONS: &str = "--spider-conn-recycle-mode=1";
+/// Columns and keys of the messages. A table in partitions by author has no key without the author.
+const MESSAGE: &str = "id int unsigned NOT NULL, user_id int unsigned NOT NULL, body varchar(255) NOT NULL, \
+     PRIMARY KEY (id, user_id), KEY user_id_id (user_id, id)";
+const FOLLOWER: &str = "user_id int unsigned NOT NULL, follower_id int unsigned NOT NULL, \
+     PRIMARY KEY (user_id, follower_id), KEY follower_id (follower_id)";
+
+/// Why there are none.
+#[derive(Debug, thiserror::Error)]
+pub enum SpiderError {
+    /// A server could not be had.
+    #[error(transparent)]
+    Server(#[from] PrivateServerError),
+    /// A server refused a statement.
+    #[error("could not make the tables of Spider")]
+    Client(#[from] ClientError),
+}
+
+/// A Spider node and its data nodes. Dropped, all of them are gone.
+#[derive(Debug)]
+pub struct Spider {
+    /// The server that clients talk to.
+    pub node: PrivateServer,
+    /// The servers that keep the rows.
+    pub data: Vec<PrivateServer>,
+}
+
+impl Spider {
+    /// Starts so many data nodes, and a Spider node that has no tables yet. `options` are further options of the Spider node.
+    ///
+    /// # Errors
+    /// When a server cannot be had: [`PrivateServerError::Missing`] where Spider is not on this machine.
+    pub fn start(data: usize, options: &[&str]) -> Result<Spider, SpiderError> {
+        let folder = folder()?;
+        let plugins = format!("--plugin-dir={}", folder.display());
+        let own = [
+            plugins.as_str(),
+            "--plugin-load-add=ha_spider",
+            KEEP_CONNECTIONS,
+            POOL,
+        ];
+        let node = PrivateServer::start(Kind::Mariadb, &[&own, options].concat())?;
+        let data = (0..data)
+            .map(|number| {
+                let id = format!("--server-id={}", number.saturating_add(11));
+                PrivateServer::start(Kind::Mariadb, &[&id, POOL, "--max-connections=1000"])
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Spider { node, data })
+    }
+
+    /// Makes the classic timeline in a new database of the Spider node, with no rows: the messages on the data nodes, and the follow lists
+    /// there too or in InnoDB on the Spider node.
+    ///
+    /// # Errors
+    /// When a server refuses a statement.
+    pub fn furnish(&self, database: &str, follows_too: bool) -> Result<(), SpiderError> {
+        for server in &self.data {
+            let mut client = connect(server, "mysql")?;
+            client.run(&format!("CREATE DATABASE {database}"))?;
+            for (table, columns) in [("message", MESSAGE), ("follower", FOLLOWER)] {
+                client.run(&format!(
+                    "CREATE TABLE {database}.{table} ({columns}) ENGINE=InnoDB"
+                ))?;
+            }
+        }
+        let mut client = connect(&self.node, "mysql")?;
+        client.run(&format!("CREATE DATABASE {database}"))?;
+        let mut client = connect(&self.node, database)?;
+        client.run(&self.spread("message", MESSAGE, database))?;
+        client.run(&match follows_too {
+            true => self.spread("follower", FOLLOWER, database),
+            false => format!("CREATE TABLE follower ({FOLLOWER}) ENGINE=InnoDB"),
+        })?;
+        for statement in script::statements(load::PROCEDURES) {
+            client.run(&statement)?;
+        }
+        Ok(())
+    }
+
+    /// A table in partitions by its `user_id`, each on a data node.
+    fn spread(&self, table: &str, columns: &str, database: &str) -> String {
+        let partitions: Vec<String> = (self.data.iter().enumerate())
+            .map(|(number, server)| {
+                format!(
+                    "PARTITION p{number} COMMENT='wrapper \"mysql\", host \"127.0.0.1\", port \"{}\", user \"root\", \
+                     password \"\", database \"{database}\", table \"{table}\"'",
+                    server.port()
+                )
+            })
+            .collect();
+        format!(
+            "CREATE TABLE {table} ({columns}) ENGINE=SPIDER PARTITION BY HASH (user_id) ({})",
+            partitions.join(", ")
+        )
+    }
+}
+
+fn connect(server: &PrivateServer, database: &str) -> Result<Client, ClientError> {
+    let account = Account {
+        user: "root".into(),
+        password: String::new(),
+        database: database.into(),
+    };
+    Client::connect(&server.addr().to_string(), &account)
+}
+
+/// Where Spider's library is.
+fn folder() -> Result<PathBuf, PrivateServerError> {
+    let folder = Unpacked::at("HEADWATER_SPIDER_PREFIX", "spider");
+    let folder: &Path = folder.prefix();
+    if folder.join(LIBRARY).is_file() {
+        return Ok(folder.to_owned());
+    }
+    Err(PrivateServerError::Missing {
+        what: format!("Spider in {}", folder.display()),
+    })
+}
