@@ -11,7 +11,7 @@ use headwater::lab::private_server::{Kind, PrivateServer};
 
 use super::attack::classic;
 use super::traffic::{Report, Traffic, prepare};
-use crate::kit::cluster::{Cluster, Form, MEMBERS};
+use crate::kit::cluster::{Cluster, Form, MEMBERS, Turn, turn};
 use crate::kit::database::classic_on;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::replica::{another, follow};
@@ -232,10 +232,12 @@ struct Group {
     cluster: Cluster,
     login: Login,
     proxy: Proxy,
+    _turn: Turn,
 }
 
 impl Group {
     fn start(form: Form, more: &[&str]) -> Option<Group> {
+        let turn = turn();
         let cluster = Cluster::start(form, more)?;
         let login = classic(&cluster, 0, MEMBERS - 1);
         prepare(&mut WireClient::login(cluster.addr(0), &login));
@@ -247,6 +249,7 @@ impl Group {
             cluster,
             login,
             proxy,
+            _turn: turn,
         })
     }
 }

@@ -1,13 +1,13 @@
 //! A node of a Galera cluster (MariaDB).
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use super::attack::attack;
 use super::scene::{CALL, Scene, page, post, until};
-use crate::kit::cluster::{Cluster, Form, MEMBERS};
+use crate::kit::cluster::{Cluster, Form, MEMBERS, Shared, turn};
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::wire_client::{Answer, WireClient};
 use crate::memory::linear::{mostly_remembered, numbers};
@@ -17,11 +17,13 @@ use crate::memory::warm;
 const NOT_READY: u16 = 1047;
 
 /// One cluster for all stories, one after the other: each leaves all three nodes serving.
-fn cluster() -> Option<MutexGuard<'static, Cluster>> {
+fn cluster() -> Option<Shared> {
     static CLUSTER: OnceLock<Option<Mutex<Cluster>>> = OnceLock::new();
+    let turn = turn();
     let cluster = CLUSTER.get_or_init(|| Cluster::start(Form::Galera, &[]).map(Mutex::new));
     let cluster = cluster.as_ref()?;
-    Some(cluster.lock().unwrap_or_else(PoisonError::into_inner))
+    let cluster = cluster.lock().unwrap_or_else(PoisonError::into_inner);
+    Some(Shared::new(cluster, turn))
 }
 
 /// Settings of all nodes.
@@ -212,6 +214,7 @@ fn a_node_that_does_not_log_what_others_write_is_named() {
     let Some(cluster) = cluster() else { return };
     // It cannot be set while a server runs: one of its own does, alone.
     drop(cluster);
+    let _turn = turn();
     let Some(alone) = Cluster::alone(Form::Galera, &["--log-slave-updates=OFF"]) else {
         return;
     };

@@ -1,18 +1,19 @@
 //! A member of a group (MySQL Group Replication).
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::attack::attack;
 use super::scene::{CALL, Scene, message, page, post, until};
-use crate::kit::cluster::{Cluster, Form, MEMBERS};
+use crate::kit::cluster::{Cluster, Form, MEMBERS, Shared, turn};
 use crate::memory::linear::{mostly_remembered, numbers};
 use crate::memory::warm;
 
 /// One group for all stories of one primary, one after the other: each leaves all three members online, and member 0 the primary.
-pub(super) fn group() -> Option<MutexGuard<'static, Cluster>> {
+pub(super) fn group() -> Option<Shared> {
     static GROUP: OnceLock<Option<Mutex<Cluster>>> = OnceLock::new();
+    let turn = turn();
     let group = GROUP.get_or_init(|| Cluster::start(Form::SinglePrimary, &[]).map(Mutex::new));
     let group = group.as_ref()?;
     let mut cluster = group.lock().unwrap_or_else(PoisonError::into_inner);
@@ -21,7 +22,7 @@ pub(super) fn group() -> Option<MutexGuard<'static, Cluster>> {
         group.clear_poison();
         restore(&mut cluster);
     }
-    Some(cluster)
+    Some(Shared::new(cluster, turn))
 }
 
 /// Whoever was lost is there again, and member 0 is the primary.
@@ -66,6 +67,7 @@ fn no_answer_of_a_group_with_one_primary_is_stale_or_ahead() {
 /// A member that commits transactions of its own, and applies those of the others between them.
 #[test]
 fn nor_is_one_where_all_are_primaries() {
+    let _turn = turn();
     let Some(cluster) = Cluster::start(Form::MultiPrimary, &[]) else {
         return;
     };

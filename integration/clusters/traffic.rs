@@ -36,7 +36,7 @@ pub(super) struct Report {
     /// From the promotion until a call was owned, and until one was answered from memory.
     pub(super) owned: Duration,
     pub(super) remembered: Duration,
-    /// Of a hundred calls so many were answered from memory from five seconds behind the promotion on.
+    /// Of a hundred calls so many were answered from memory from two seconds behind the promotion on.
     pub(super) share: u64,
     pub(super) answers: u64,
     pub(super) writes: u64,
@@ -111,7 +111,7 @@ impl<'a> Traffic<'a> {
                 report.owned = self.until("an owned call", there, || self.counts()[0] > before[0]);
                 report.remembered =
                     self.until("a call from memory", there, || self.counts()[1] > before[1]);
-                thread::sleep(Duration::from_secs(5).saturating_sub(there.elapsed()));
+                thread::sleep(Duration::from_secs(2).saturating_sub(there.elapsed()));
                 let from = self.counts();
                 self.wait_for(500, "answers behind");
                 let to = self.counts();

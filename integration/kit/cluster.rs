@@ -3,7 +3,9 @@
 //! Members go by their index. What is asked of one that does not answer (killed, stopped) has no answer, and takes no time.
 
 use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,6 +24,50 @@ const GROUP: &str = "9d2a2bfe-0000-4000-8000-68656164776f";
 /// A change of who belongs to a cluster takes seconds, and a member that starts anew recovers first.
 const PATIENCE: Duration = Duration::from_secs(90);
 const POLL: Duration = Duration::from_millis(20);
+
+/// The turn of a story: one cluster at a time is at work, or members that wait for a processor are taken for lost.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    _held: MutexGuard<'static, ()>,
+}
+
+/// Waits for a turn.
+pub(crate) fn turn() -> Turn {
+    static TURN: Mutex<()> = Mutex::new(());
+    Turn {
+        _held: TURN.lock().unwrap_or_else(PoisonError::into_inner),
+    }
+}
+
+/// A cluster that several stories share, for one of them.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    cluster: MutexGuard<'static, Cluster>,
+    _turn: Turn,
+}
+
+impl Shared {
+    pub(crate) fn new(cluster: MutexGuard<'static, Cluster>, turn: Turn) -> Shared {
+        Shared {
+            cluster,
+            _turn: turn,
+        }
+    }
+}
+
+impl Deref for Shared {
+    type Target = Cluster;
+
+    fn deref(&self) -> &Cluster {
+        &self.cluster
+    }
+}
+
+impl DerefMut for Shared {
+    fn deref_mut(&mut self) -> &mut Cluster {
+        &mut self.cluster
+    }
+}
 
 /// What holds a cluster together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

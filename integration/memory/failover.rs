@@ -471,7 +471,7 @@ fn read_until_the_end(proxy: SocketAddr, login: &Login, number: u64) {
 /// answered but what the replica has.
 #[test]
 fn nothing_is_answered_but_what_the_new_primary_has() {
-    let rounds = how_many("HEADWATER_CHECKS", 8_000) / 2_000;
+    let rounds = how_many("HEADWATER_CHECKS", 4_000) / 2_000;
     for round in 0..rounds {
         on_servers_of_its_own(options, |primary| {
             let scene = Scene::new(primary);
