@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::attack::attack;
 use super::scene::{CALL, Scene, message, page, post, until};
 use crate::kit::cluster::{Cluster, Form, MEMBERS, Shared, turn};
+use crate::kit::wire_client::WireClient;
 use crate::memory::linear::{mostly_remembered, numbers};
 use crate::memory::warm;
 
@@ -118,33 +119,42 @@ fn what_all_members_have_promised_is_in_every_answer() {
     let remembered = scene.remembered() - before;
     eprintln!("AFTER: {remembered} of 300 from memory");
     assert!(remembered >= 100, "{remembered} of 300 from memory");
-    // The third member is silent: this one has promised the write, and holds its reads until it is known whether it comes.
+    // On a busy machine the write may come too late, or the silent member be let go too soon, for a direct read to be held.
+    let mut ids = 1_000..1_004;
+    let was_held = ids.any(|id| is_held(&mut cluster, &mut scene, &mut primary, id));
+    assert!(was_held, "no direct read was held");
+}
+
+/// The third member is silent: the second one has promised a write, and holds its reads until it is known whether it comes. True where a
+/// direct read was held.
+fn is_held(cluster: &mut Cluster, scene: &mut Scene, primary: &mut WireClient, id: u64) -> bool {
     cluster.hold(2);
-    thread::scope(|scope| {
-        let writer = scope.spawn(|| post(&mut primary, 1_000));
+    let was_held = thread::scope(|scope| {
+        let writer = scope.spawn(|| post(primary, id));
         thread::sleep(Duration::from_secs(2));
         let begun = Instant::now();
-        let mut direct = scene.direct(&cluster, 1);
+        let mut direct = scene.direct(cluster, 1);
         let direct = scope.spawn(move || (page(&mut direct), begun.elapsed()));
         let own = page(&mut scene.client);
         let waited = begun.elapsed();
         let (theirs, theirs_waited) = direct.join().unwrap();
         eprintln!("held: {waited:?} through Headwater, {theirs_waited:?} directly");
-        assert_eq!(own, theirs);
-        let held = Duration::from_millis(500);
-        assert!(
-            theirs_waited > held,
-            "a direct read was not held: {theirs_waited:?}"
-        );
-        assert!(
-            waited > held,
-            "answered after {waited:?}: {}",
-            scene.proxy.log()
-        );
         writer.join().unwrap();
+        let held = Duration::from_millis(500);
+        let was_held = theirs_waited > held;
+        if was_held {
+            assert_eq!(own, theirs);
+            assert!(
+                waited > held,
+                "answered after {waited:?}: {}",
+                scene.proxy.log()
+            );
+        }
+        was_held
     });
-    assert!(page(&mut scene.client).contains(&1_000));
-    restore(&mut cluster);
+    assert!(page(&mut scene.client).contains(&id));
+    restore(cluster);
+    was_held
 }
 
 /// A new primary that has still to apply what the old one had committed holds reads of sessions that want that (they do by default).

@@ -125,6 +125,8 @@ struct State {
     anew: Option<BinlogError>,
     /// The name of its log's files, before the number.
     base: String,
+    /// Since when memory has been filled.
+    since: Instant,
     /// It is not known yet where in the log memory stands.
     seeking: bool,
     /// What was left of memory when a stream was lost, until there is another one.
@@ -192,6 +194,7 @@ impl Binlog {
                 server: None,
                 anew: None,
                 base: String::new(),
+                since: Instant::now(),
                 seeking: false,
                 remains: None,
                 aside: Some(Aside {
@@ -718,6 +721,7 @@ impl Binlog {
             server,
             base: state.base.clone(),
             stands: !state.seeking,
+            since: state.since,
             left,
         }));
         drop(state);

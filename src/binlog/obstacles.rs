@@ -52,6 +52,12 @@ impl ServerFacts {
             && self.started.zip(later.started).is_some_and(is_same)
     }
 
+    /// True where it has been up for all the time since then: no crash has taken rows from it that its log still has.
+    pub(super) fn was_up_since(&self, then: Instant) -> bool {
+        self.started
+            .is_some_and(|(started, _)| started + UPTIME_STEP <= then)
+    }
+
     /// What sessions are asked for, as this server's are.
     pub(super) fn asked(&self) -> Asked {
         Asked {

@@ -6,6 +6,7 @@
 //! definitions; a position means nothing in another server's log.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::Binlog;
 use super::error::BinlogError;
@@ -38,6 +39,8 @@ pub(super) struct Remains {
     pub(super) base: String,
     /// Memory stands at its position in that server's log: nothing was being sought.
     pub(super) stands: bool,
+    /// Since when memory has been filled.
+    pub(super) since: Instant,
     pub(super) left: Left,
 }
 
@@ -101,7 +104,7 @@ pub(super) async fn start(
             }),
         });
     }
-    let sought = seek(binlog, conn, (before, server), left).await?;
+    let sought = seek(binlog, conn, server, &remains).await?;
     match sought {
         Ok((file, seek, places)) => {
             let number = file_number(&file).map_or(0, |(_, number)| number);
@@ -140,9 +143,10 @@ fn routes_of(left: &Left, places: &[PlaceId]) -> Vec<Route> {
 async fn seek(
     binlog: &Binlog,
     conn: &mut Conn,
-    (before, server): (&ServerFacts, &ServerFacts),
-    left: &Left,
+    server: &ServerFacts,
+    remains: &Remains,
 ) -> Result<Result<(String, Seek, Vec<PlaceId>), String>, BinlogError> {
+    let (before, left) = (&remains.server, &remains.left);
     let failed = BinlogError::while_doing("the server's history cannot be read");
     if left.places.is_empty() {
         return Ok(Err("no timeline was in it yet".to_owned()));
@@ -152,10 +156,12 @@ async fn seek(
             "the servers' transactions have no global ids (gtid_mode)".to_owned(),
         ));
     }
-    let crashed = before.identity == server.identity && !before.is_same_run(server);
-    if crashed && !(before.durable && server.durable) {
+    // A crash may have taken rows that the log still has, or the log's end.
+    let is_durable = server.durable && (before.identity != server.identity || before.durable);
+    if !is_durable && !server.was_up_since(remains.since) {
         return Ok(Err(
-            "the server was started anew, and may have lost the end of its log (sync_binlog, innodb_flush_log_at_trx_commit)"
+            "the server was started anew since memory was filled, and may have lost transactions that its log still has, or had \
+             (sync_binlog, innodb_flush_log_at_trx_commit)"
                 .to_owned(),
         ));
     }

@@ -318,7 +318,10 @@ fn begin(binlog: &Binlog, server: ServerFacts, begins: Start) -> (Generation, Ar
             binlog.resumed.fetch_add(1, Ordering::Relaxed);
             state.following.resume(start, routes, &places, trail)
         }
-        None => state.following.begin(start, routes),
+        None => {
+            state.since = Instant::now();
+            state.following.begin(start, routes)
+        }
     };
     state.base = begins.base;
     state.remains = None;
