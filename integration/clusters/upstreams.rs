@@ -57,6 +57,18 @@ impl<'a> Pair<'a> {
         proxy
     }
 
+    /// The other one is the primary: since when, and a session on it whose first call came soon.
+    #[track_caller]
+    fn promoted(&self, proxy: &Proxy) -> (Instant, WireClient) {
+        let promoted = promote(&self.other);
+        let mut client = proxy.login(&self.login);
+        client.ok(CALL);
+        let took = promoted.elapsed();
+        eprintln!("from promoted to the first call: {took:?}");
+        assert!(took < Duration::from_secs(1), "{took:?}\n{}", proxy.log());
+        (promoted, client)
+    }
+
     fn both(&self) -> [SocketAddr; 2] {
         [self.one.addr(), self.other.addr()]
     }
@@ -202,12 +214,7 @@ fn a_planned_switch_closes_sessions_and_nothing_else() {
         assert_eq!(told.payload[..3], [0xff, 0x1d, 0x04], "ER_SERVER_SHUTDOWN");
         assert!(closed(&mut client) < Duration::from_secs(1));
         closed(&mut busy);
-        let promoted = promote(&pair.other);
-        let mut client = proxy.login(&pair.login);
-        client.ok(CALL);
-        let took = promoted.elapsed();
-        eprintln!("from promoted to the first call: {took:?}");
-        assert!(took < Duration::from_secs(1), "{took:?}\n{}", proxy.log());
+        let (promoted, mut client) = pair.promoted(&proxy);
         assert_eq!(port_of(&mut client), pair.other.port());
         warm(&proxy, &mut client, CALL);
         eprintln!("and to an answer from memory: {:?}", promoted.elapsed());
@@ -474,12 +481,7 @@ fn a_primary_that_hangs_is_lost_after_the_patience_that_is_set() {
         let took = closed(&mut client);
         let bounds = Duration::from_millis(400)..Duration::from_secs(3);
         assert!(bounds.contains(&took), "closed after {took:?}");
-        let promoted = promote(&pair.other);
-        let mut client = proxy.login(&pair.login);
-        client.ok(CALL);
-        let took = promoted.elapsed();
-        eprintln!("from promoted to the first call: {took:?}");
-        assert!(took < Duration::from_secs(1), "{took:?}\n{}", proxy.log());
+        let (promoted, mut client) = pair.promoted(&proxy);
         warm(&proxy, &mut client, CALL);
         eprintln!("and to an answer from memory: {:?}", promoted.elapsed());
         post(&pair.other, &pair.login, 5);

@@ -15,6 +15,7 @@ use headwater::lab::private_server::{
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
+use super::servers::if_here;
 use super::wire_client::{Login, WireClient};
 
 /// So many members a cluster has.
@@ -98,27 +99,13 @@ impl Cluster {
     /// programs; on CI (`CI=true`) that is a failure.
     #[track_caller]
     pub(crate) fn start(form: Form, more: &[&str]) -> Option<Cluster> {
-        Cluster::started(Cluster::try_start(form, more, MEMBERS))
+        if_here(Cluster::try_start(form, more, MEMBERS))
     }
 
     /// A cluster of one.
     #[track_caller]
     pub(crate) fn alone(form: Form, more: &[&str]) -> Option<Cluster> {
-        Cluster::started(Cluster::try_start(form, more, 1))
-    }
-
-    #[track_caller]
-    fn started(started: Result<Cluster, PrivateServerError>) -> Option<Cluster> {
-        match started {
-            Ok(cluster) => Some(cluster),
-            Err(error @ PrivateServerError::Missing { .. }) => {
-                let on_ci = std::env::var("CI").is_ok_and(|value| value == "true");
-                assert!(!on_ci, "{error}");
-                eprintln!("left out: {error}");
-                None
-            }
-            Err(error) => panic!("{error}"),
-        }
+        if_here(Cluster::try_start(form, more, 1))
     }
 
     fn try_start(form: Form, more: &[&str], count: usize) -> Result<Cluster, PrivateServerError> {

@@ -84,9 +84,9 @@ fn mariadb11() -> Option<&'static Server> {
 
 /// `None` on a machine that could not get the programs. On CI (`CI=true`) that is a failure.
 #[track_caller]
-pub(crate) fn if_here(started: Result<PrivateServer, PrivateServerError>) -> Option<PrivateServer> {
+pub(crate) fn if_here<T>(started: Result<T, PrivateServerError>) -> Option<T> {
     match started {
-        Ok(server) => Some(server),
+        Ok(started) => Some(started),
         Err(error @ PrivateServerError::Missing { .. }) => {
             let on_ci = std::env::var("CI").is_ok_and(|value| value == "true");
             assert!(!on_ci, "{error}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -24,6 +24,17 @@ const IDS: &str = "SELECT id FROM fetch_timeline_tt";
 /// How many answers are checked on each server: `HEADWATER_CHECKS`, or enough for a test.
 fn checks() -> u64 {
     how_many("HEADWATER_CHECKS", 4_000)
+}
+
+/// Those who write to the world, there.
+fn writers<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    world: &'scope World,
+    server: SocketAddr,
+    login: &'scope Login,
+) -> Vec<ScopedJoinHandle<'scope, ()>> {
+    let write = |number| scope.spawn(move || world.write(number, server, login).unwrap());
+    (0..WRITERS).map(write).collect()
 }
 
 fn on_each(story: impl Fn(SocketAddr, &Login, &mut Fleet)) {
@@ -102,12 +113,7 @@ fn what_is_written_through_one_is_in_the_next_answer_of_another() {
         let checked = AtomicU64::new(0);
         thread::scope(|scope| {
             let running = world.run();
-            let writers: Vec<_> = (0..WRITERS)
-                .map(|number| {
-                    let world = &world;
-                    scope.spawn(move || world.write(number, fleet.addr(), login).unwrap())
-                })
-                .collect();
+            let writers = writers(scope, &world, fleet.addr(), login);
             world.wait_for_writes(200);
             let mut readers = Vec::new();
             for number in 0..2 {
@@ -155,10 +161,8 @@ fn check(world: &World, turn: u64, sessions: &mut [WireClient; 3], direct: &mut 
     // What can be read now, on another connection: before the ids are asked for.
     let readable = numbers(&direct.column("SELECT id FROM message"));
     let answer = numbers(&session.column(IDS));
-    assert_eq!(world.fault(reader, &before, &answer), None, "turn {turn}");
-    let unread: BTreeSet<u64> = answer.difference(&readable).copied().collect();
-    let ahead = world.undeleted(&unread, &before);
-    assert!(ahead.is_empty(), "ahead: {ahead:?} could not be read");
+    let (asked, told) = ((reader, &before), (&answer, &readable));
+    world.is_neither_stale_nor_ahead(asked, told, format!("turn {turn}"));
 }
 
 /// `SELECT 1` is answered.
@@ -182,12 +186,7 @@ fn one_is_killed_and_comes_back_cold_beside_warm_ones() {
         }
         thread::scope(|scope| {
             let running = world.run();
-            let writers: Vec<_> = (0..WRITERS)
-                .map(|number| {
-                    let world = &world;
-                    scope.spawn(move || world.write(number, server, login).unwrap())
-                })
-                .collect();
+            let writers = writers(scope, &world, server, login);
             world.wait_for_writes(200);
             // Behind the balancer all the while, with another session whenever one was ended.
             let reader = {
@@ -249,12 +248,7 @@ fn one_is_killed_and_comes_back_cold_beside_warm_ones() {
         root.ok("DELETE FROM follower");
         thread::scope(|scope| {
             let running = world.run();
-            let writers: Vec<_> = (0..WRITERS)
-                .map(|number| {
-                    let world = &world;
-                    scope.spawn(move || world.write(number, fleet.addr(), login).unwrap())
-                })
-                .collect();
+            let writers = writers(scope, &world, fleet.addr(), login);
             let world = &world;
             let readers = (0..2).map(|number| {
                 scope.spawn(move || {
@@ -304,10 +298,8 @@ fn check_alone(
         return false;
     };
     let answer = numbers(&answer);
-    assert_eq!(world.fault(reader, &before, &answer), None, "turn {turn}");
-    let unread: BTreeSet<u64> = answer.difference(&readable).copied().collect();
-    let ahead = world.undeleted(&unread, &before);
-    assert!(ahead.is_empty(), "ahead: {ahead:?} could not be read");
+    let (asked, told) = ((reader, &before), (&answer, &readable));
+    world.is_neither_stale_nor_ahead(asked, told, format!("turn {turn}"));
     true
 }
 

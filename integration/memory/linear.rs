@@ -149,19 +149,41 @@ pub(crate) fn check_beside(
         );
     }
     let world = World::new(WRITERS);
+    attack(
+        (&world, WRITERS),
+        &proxy,
+        (server, login),
+        (500, checks),
+        write,
+    );
+    let counts = proxy.counts();
+    eprintln!("{} writes; {}", world.writes(), proxy.output());
+    assert_eq!(counts.relayed(), 0, "{}", proxy.log());
+    assert_eq!(counts.of("shadow_different"), 0, "{}", proxy.log());
+    (counts.of("calls_owned"), counts.of("calls_from_memory"))
+}
+
+/// Has so many answers checked while writers write, from so many writes on.
+pub(crate) fn attack(
+    (world, writers): (&World, u64),
+    proxy: &Proxy,
+    (server, login): (SocketAddr, &Login),
+    (writes, checks): (u64, u64),
+    write: impl Fn(&World, u64) + Sync,
+) {
     let checked = AtomicU64::new(0);
     thread::scope(|scope| {
         let running = world.run();
-        let writers: Vec<_> = (0..WRITERS)
+        let writers: Vec<_> = (0..writers)
             .map(|number| {
-                let (world, write) = (&world, &write);
+                let write = &write;
                 scope.spawn(move || write(world, number))
             })
             .collect();
-        world.wait_for_writes(500);
+        world.wait_for_writes(writes);
         let readers: Vec<_> = (0..4)
             .map(|number| {
-                let (world, checked, proxy) = (&world, &checked, &proxy);
+                let checked = &checked;
                 scope.spawn(move || {
                     let mut client = proxy.login(login);
                     let mut direct = WireClient::login(server, login);
@@ -177,11 +199,9 @@ pub(crate) fn check_beside(
                         // What can be read now, on another connection: before the ids are asked for.
                         let readable = numbers(&direct.column("SELECT id FROM message"));
                         let answer = numbers(&client.column("SELECT id FROM fetch_timeline_tt"));
-                        let fault = world.fault(reader, &before, &answer);
-                        assert_eq!(fault, None, "after {checked:?} checks");
-                        let unread: BTreeSet<u64> = answer.difference(&readable).copied().collect();
-                        let ahead = world.undeleted(&unread, &before);
-                        assert!(ahead.is_empty(), "ahead: {ahead:?} could not be read");
+                        let when = format!("after {checked:?} checks");
+                        let (asked, told) = ((reader, &before), (&answer, &readable));
+                        world.is_neither_stale_nor_ahead(asked, told, when);
                         checked.fetch_add(1, Ordering::Relaxed);
                     }
                 })
@@ -189,11 +209,6 @@ pub(crate) fn check_beside(
             .collect();
         running.outlast(readers, writers);
     });
-    let counts = proxy.counts();
-    eprintln!("{} writes; {}", world.writes(), proxy.output());
-    assert_eq!(counts.relayed(), 0, "{}", proxy.log());
-    assert_eq!(counts.of("shadow_different"), 0, "{}", proxy.log());
-    (counts.of("calls_owned"), counts.of("calls_from_memory"))
 }
 
 pub(crate) fn numbers(texts: &[String]) -> BTreeSet<u64> {

@@ -377,7 +377,21 @@ impl World {
         self.fault_above(reader, before, answer, 0)
     }
 
-    /// The same of a page that ends with this message, and need not hold what is older.
+    /// An answer lacks nothing that was settled before the call and stayed so, and names nothing that could not be read behind it.
+    #[track_caller]
+    pub(crate) fn is_neither_stale_nor_ahead(
+        &self,
+        (reader, before): (u64, &Seen),
+        (answer, readable): (&BTreeSet<u64>, &BTreeSet<u64>),
+        when: impl std::fmt::Display,
+    ) {
+        assert_eq!(self.fault(reader, before, answer), None, "{when}");
+        let unread: BTreeSet<u64> = answer.difference(readable).copied().collect();
+        let ahead = self.undeleted(&unread, before);
+        assert!(ahead.is_empty(), "ahead: {ahead:?} could not be read");
+    }
+
+    /// As [`Self::fault`], of a page that ends with this message, and need not hold what is older.
     pub(crate) fn fault_above(
         &self,
         reader: u64,

@@ -1,6 +1,6 @@
 //! Stories of the process: how it starts, what it refuses to start with, and how it ends.
 
-mod bench;
+pub(crate) mod bench;
 mod burst;
 mod counters;
 mod limits;

@@ -9,26 +9,35 @@ use crate::account::{AccountError, Conn};
 
 const NO_SUCH_TABLE: u16 = 1146;
 
-/// The keys of tables, each with the statement that asks for it. A table that is not there has none.
+/// The definitions of tables, each with the statement that asks for it; `None`: it is not there.
 ///
 /// # Errors
 /// When the tables may not be seen, or the server cannot be asked.
-pub(super) async fn of(
-    tables: Vec<(&str, String)>,
+pub(super) async fn created(
+    tables: Vec<(String, String)>,
     conn: &mut Conn,
-) -> Result<Vec<Obstacle>, AccountError> {
-    let mut found = Vec::new();
+) -> Result<Vec<(String, Option<String>)>, AccountError> {
+    let mut all = Vec::with_capacity(tables.len());
     for (table, query) in tables {
-        let rows = match conn.rows(&query).await {
-            Ok(rows) => rows,
-            Err(error) if error.code() == Some(NO_SUCH_TABLE) => continue,
+        let created = match conn.rows(&query).await {
+            Ok(rows) => rows.row(0).and_then(|row| text(row, 1)),
+            Err(error) if error.code() == Some(NO_SUCH_TABLE) => None,
             Err(error) => return Err(error),
         };
-        let row = rows.row(0);
-        let created = row.and_then(|row| text(row, 1)).unwrap_or_default();
-        found.extend(created.lines().filter_map(|line| cascade(table, line)));
+        all.push((table, created));
     }
-    Ok(found)
+    Ok(all)
+}
+
+/// The keys in these definitions. A table that is not there has none.
+pub(super) fn of(created: &[(String, Option<String>)]) -> Vec<Obstacle> {
+    let lines = |(table, created): &(String, Option<String>)| {
+        let lines = created.as_deref().unwrap_or_default().lines();
+        lines
+            .filter_map(|line| cascade(table, line))
+            .collect::<Vec<_>>()
+    };
+    created.iter().flat_map(lines).collect()
 }
 
 /// The key that a line of SHOW CREATE TABLE holds, if it acts. Both servers give each key a line of its own and

@@ -31,7 +31,7 @@ pub(super) enum BinlogError {
     Late,
     /// The server's history is not the one that memory is of.
     #[error("memory is filled anew: {0}")]
-    Strayed(Strayed),
+    Strayed(#[from] Strayed),
     /// The operator wants memory to be filled anew.
     #[error("memory is to be filled anew")]
     Asked,

@@ -8,18 +8,19 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Binlog;
 use super::error::BinlogError;
 use super::history::{self, FIRST_OFFSET};
 use super::obstacles::ServerFacts;
 use super::rows::text;
+use super::{Binlog, cascades};
 use crate::account::{AccountError, Conn};
 use crate::index::{PlaceId, Position};
 use crate::log::events::file_number;
 use crate::log::following::Left;
 use crate::log::gtid::{Gtids, Stamp};
 use crate::log::routes::Route;
-use crate::log::seek::{Seek, Strayed};
+use crate::log::seek::Seek;
+use crate::log::tables::Tables;
 use crate::log::trail::Trail;
 
 /// No log has anything before.
@@ -128,10 +129,15 @@ pub(super) async fn start(
             })
         }
         Err(why) => {
-            binlog.strayed(&why);
+            says_anew(&why);
             Ok(anew)
         }
     }
+}
+
+/// Memory is emptied: says why.
+pub(super) fn says_anew(why: &dyn std::fmt::Display) {
+    tracing::info!("memory is filled anew beside this server: {why}");
 }
 
 fn routes_of(left: &Left, places: &[PlaceId]) -> Vec<Route> {
@@ -189,8 +195,13 @@ async fn seek(
     };
     let mut places = Vec::new();
     for place in &left.places {
-        let tables = binlog.show_create_queries(*place);
-        let printed = print(conn, tables).await.map_err(&failed)?;
+        let created = match cascades::created(binlog.show_create_queries(*place), conn).await {
+            Ok(created) => created,
+            // What may not be seen is not the same.
+            Err(AccountError::Server(_)) => continue,
+            Err(error) => return Err(failed(error)),
+        };
+        let printed = print(&created);
         if printed.is_some() && printed == binlog.print_of(*place) {
             places.push(*place);
         }
@@ -220,26 +231,14 @@ async fn find(
     Ok(None)
 }
 
-/// The tables' definitions, but for what a table counts by; `None` where one is not there.
-pub(super) async fn print(
-    conn: &mut Conn,
-    queries: Vec<String>,
-) -> Result<Option<String>, AccountError> {
+/// The tables' definitions as one, but for what a table counts by; `None` where one is not there.
+pub(super) fn print(created: &[(String, Option<String>)]) -> Option<String> {
     let mut print = String::new();
-    for query in queries {
-        let rows = match conn.rows(&query).await {
-            Ok(rows) => rows,
-            Err(AccountError::Server(_)) => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let created = rows.row(0).and_then(|row| text(row, 1));
-        let Some(created) = created else {
-            return Ok(None);
-        };
-        print.push_str(&without_counter(&created));
+    for (_, created) in created {
+        print.push_str(&without_counter(created.as_ref()?));
         print.push('\n');
     }
-    Ok(Some(print))
+    Some(print)
 }
 
 /// SHOW CREATE TABLE without ` AUTO_INCREMENT=…` in its last line.
@@ -255,28 +254,14 @@ fn without_counter(created: &str) -> String {
 }
 
 impl Binlog {
-    /// What asks for the definitions of a place's tables.
-    pub(super) fn show_create_queries(&self, place: PlaceId) -> Vec<String> {
+    /// A place's tables, each with what asks for its definition.
+    pub(super) fn show_create_queries(&self, place: PlaceId) -> Vec<(String, String)> {
         if let Some(table) = self.referred_at(place) {
-            return vec![table.show_create_query()];
+            return vec![(table.table.clone(), table.show_create_query())];
         }
         let places = self.places();
-        let Some(place) = places.get(place.0) else {
-            return Vec::new();
-        };
-        let queries = place.tables.show_create_queries();
-        queries.into_iter().map(|(_, query)| query).collect()
-    }
-
-    /// Memory has to be emptied: says why.
-    fn strayed(&self, why: &str) {
-        tracing::info!("memory is filled anew beside this server: {why}");
-    }
-}
-
-impl From<Strayed> for BinlogError {
-    fn from(why: Strayed) -> BinlogError {
-        BinlogError::Strayed(why)
+        let tables = places.get(place.0).map(|place| &place.tables);
+        tables.map_or_else(Vec::new, Tables::show_create_queries)
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
             continue;
         }
         if let BinlogError::Strayed(why) = &error {
-            tracing::info!("memory is filled anew beside this server: {why}");
+            resume::says_anew(why);
             continue;
         }
         if let BinlogError::Lost(lost) = &error {
@@ -210,20 +210,16 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
         if events.has_redefined() {
             binlog.changed.notify_one();
         }
-        if heard == Heard::Nothing {
+        let Some(end) = heard.end() else {
             idle = false;
             continue;
-        }
+        };
         idle = true;
         news.followed();
         {
             let mut state = binlog.state();
             let now = Instant::now();
             state.noted.hears(now);
-            let (Heard::Transaction(end, ..) | Heard::Passed(end)) = &heard else {
-                continue;
-            };
-            let end = *end;
             if let Some(stamp) = passing.ended(&events) {
                 state.following.ends(end, stamp);
             }

@@ -1,6 +1,7 @@
 //! Everything at once that keeps calls from being answered from memory. What follows the log stops at the first.
 
 use super::cascades;
+use super::history::FIRST_OFFSET;
 use super::obstacles::{self, Obstacle, is_denial};
 use super::replica;
 use super::right::Right;
@@ -12,8 +13,6 @@ use crate::log::event::Keep;
 use crate::log::tables::{Names, Tables};
 use crate::timeline::definition::Definition;
 
-/// Where a log's first event stands.
-const FIRST_OFFSET: u64 = 4;
 /// The first event tells of the log itself.
 const MOST_BYTES: usize = 1024 * 1024;
 
@@ -79,8 +78,8 @@ pub async fn tables_of(conn: &mut Conn, tables: Tables) -> Result<Vec<Obstacle>,
             Err(error) => return Err(error),
         }
     }
-    match cascades::of(tables.show_create_queries(), conn).await {
-        Ok(keys) => found.extend(keys),
+    match cascades::created(tables.show_create_queries(), conn).await {
+        Ok(created) => found.extend(cascades::of(&created)),
         Err(error) if is_denial(&error) => {}
         Err(error) => return Err(error),
     }

@@ -32,7 +32,6 @@ impl<'a> Findings<'a> {
         Findings { text }
     }
 
-    /// The settings that decide what is answered from memory, and how fresh it is.
     /// What each of several servers is.
     pub(super) fn servers(&mut self, lines: impl Iterator<Item = String>) {
         self.line("Servers");
@@ -42,6 +41,7 @@ impl<'a> Findings<'a> {
         self.line("");
     }
 
+    /// The settings that decide what is answered from memory, and how fresh it is.
     pub(super) fn settings(&mut self, settings: &Settings) {
         self.part("Settings");
         let memory = match settings.binlog.memory_bytes {

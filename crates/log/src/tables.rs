@@ -159,8 +159,11 @@ impl Tables {
 
     /// Asks for each of the tables how it was made.
     #[must_use]
-    pub fn show_create_queries(&self) -> Vec<(&str, String)> {
-        let query = |name| (name, format!("SHOW CREATE TABLE {}", self.table(name)));
+    pub fn show_create_queries(&self) -> Vec<(String, String)> {
+        let query = |name: &str| {
+            let query = format!("SHOW CREATE TABLE {}", self.table(name));
+            (name.to_owned(), query)
+        };
         self.table_names().into_iter().map(query).collect()
     }
 

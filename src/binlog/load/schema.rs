@@ -30,9 +30,7 @@ pub(super) async fn learn(
         .filter_map(texts)
         .map(|[table, column]| (table, column))
         .collect();
-    has_no_cascades(place.tables.show_create_queries(), conn).await?;
-    let printed = binlog.show_create_queries(place.number());
-    let printed = resume::print(conn, printed).await.map_err(&failed)?;
+    let printed = printed(binlog, place.number(), conn).await?;
     let Some(own) = place.tables.routes(&columns) else {
         // The tables are gone, or cannot be seen: nothing of them is to be kept.
         return Ok(false);
@@ -54,22 +52,25 @@ pub(super) async fn learn_referred(
         .filter_map(texts)
         .map(|[column]| column)
         .collect();
-    has_no_cascades(vec![(&table.table, table.show_create_query())], conn).await?;
-    let printed = resume::print(conn, vec![table.show_create_query()]);
-    let printed = printed.await.map_err(&failed)?;
+    let printed = printed(binlog, table.place, conn).await?;
     Ok(match table.route(&columns) {
         Some(own) => adopt(binlog, generation, table.place, [own], printed),
         None => false,
     })
 }
 
-async fn has_no_cascades(tables: Vec<(&str, String)>, conn: &mut Conn) -> Result<(), BinlogError> {
-    let keys = cascades::of(tables, conn)
+/// How a place's tables are defined, if none of their keys changes rows by itself.
+async fn printed(
+    binlog: &Binlog,
+    place: PlaceId,
+    conn: &mut Conn,
+) -> Result<Option<String>, BinlogError> {
+    let created = cascades::created(binlog.show_create_queries(place), conn)
         .await
         .map_err(BinlogError::while_doing("the tables' keys cannot be read"))?;
-    match keys.into_iter().next() {
+    match cascades::of(&created).into_iter().next() {
         Some(obstacle) => Err(obstacle.into()),
-        None => Ok(()),
+        None => Ok(resume::print(&created)),
     }
 }
 

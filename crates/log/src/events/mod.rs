@@ -120,6 +120,17 @@ pub enum Heard {
     Transaction(Position, Vec<(PlaceId, Change)>, Edits),
 }
 
+impl Heard {
+    /// The position between two transactions up to which the log has been told; `None` in the middle of something.
+    #[must_use]
+    pub fn end(&self) -> Option<Position> {
+        match self {
+            Heard::Passed(end) | Heard::Transaction(end, ..) => Some(*end),
+            Heard::Unfinished | Heard::Nothing => None,
+        }
+    }
+}
+
 /// Follows a stream of events from a position on.
 #[derive(Clone, Debug)]
 pub struct Events {
@@ -265,9 +276,7 @@ impl Events {
                 if self.unpacking {
                     return Err(unfinished());
                 }
-                self.stamp = begun(event).flatten();
-                self.begins = true;
-                self.begin()
+                self.begin(event)
             }
             EventType::TRANSACTION_PAYLOAD_EVENT => {
                 self.unpacking = true;
@@ -312,9 +321,7 @@ impl Events {
                 // Number, and domain.
                 body.take(8 + 4)?;
                 let flags = body.u8()?;
-                let heard = self.begin()?;
-                self.stamp = Some(mariadb_stamp(event)?);
-                self.begins = true;
+                let heard = self.begin(event)?;
                 self.begun = flags & STANDALONE == 0;
                 Ok(heard)
             }
@@ -356,10 +363,13 @@ impl Events {
         }
     }
 
-    fn begin(&mut self) -> Result<Heard, Lost> {
+    /// A transaction begins with this event.
+    fn begin(&mut self, event: &Event) -> Result<Heard, Lost> {
         if !self.changes.is_empty() {
             return Err(unfinished());
         }
+        self.stamp = begun(event).flatten();
+        self.begins = true;
         self.tables.clear();
         self.inside = true;
         Ok(Heard::Nothing)
