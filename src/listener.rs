@@ -112,11 +112,11 @@ pub(crate) struct Accepted {
 impl Listener {
     /// The port that is handed over, or a new one.
     pub(crate) async fn port(
-        given: &mut Sockets,
+        given: Option<TcpListener>,
         address: &str,
         backlog: Backlog,
     ) -> io::Result<Listener> {
-        let port = match given.port.take() {
+        let port = match given {
             Some(port) => port,
             None => tokio::net::TcpListener::bind(address).await?.into_std()?,
         };

@@ -14,6 +14,8 @@ use crate::config::Settings;
 const NAMES: &str = "LISTEN_FDNAMES";
 /// The name of those that clients connect to.
 pub(crate) const CLIENTS: &str = "mysql";
+/// The name of each further port for clients.
+pub(crate) const DOOR: &str = "listener";
 /// The name of the admin port.
 pub(crate) const ADMIN: &str = "admin";
 
@@ -22,6 +24,8 @@ pub(crate) const ADMIN: &str = "admin";
 pub struct Sockets {
     /// The port that clients connect to.
     pub port: Option<TcpListener>,
+    /// Further ports for clients: which is which, their addresses say.
+    pub doors: Vec<TcpListener>,
     /// The socket that clients of this machine connect to.
     pub local: Option<UnixListener>,
     /// The port where operators look in.
@@ -128,7 +132,14 @@ impl Sockets {
     /// True where there is nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.port.is_none() && self.local.is_none() && self.admin.is_none()
+        let Sockets {
+            port,
+            doors,
+            local,
+            admin,
+            ..
+        } = self;
+        port.is_none() && doors.is_empty() && local.is_none() && admin.is_none()
     }
 
     fn take_clients(&mut self, listening: Listening) -> Result<(), SocketsError> {
@@ -159,13 +170,11 @@ impl Sockets {
     /// Those that are where the settings want them to be; the others are closed.
     #[must_use]
     pub fn as_set(self, settings: &Settings) -> Sockets {
-        let is_at = |listener: &TcpListener, address: &str| {
-            let here = listener.local_addr();
-            here.is_ok_and(|here| is_address(here, address))
-        };
         let admin = settings.admin.address();
         let had_port = self.port.is_some();
-        let port = self.port.filter(|port| is_at(port, &settings.listen));
+        // What was a further port may be the first one now, and the other way round.
+        let mut doors: Vec<TcpListener> = self.port.into_iter().chain(self.doors).collect();
+        let port = take_at(&mut doors, &settings.listen);
         if had_port && port.is_none() {
             tracing::warn!(
                 "the other process listens elsewhere than listen = {:?} (--listen, HEADWATER_LISTEN) says: nobody listens there any more \
@@ -173,13 +182,23 @@ impl Sockets {
                 settings.listen
             );
         }
+        let listeners = settings.listeners.iter();
+        let kept = listeners.filter_map(|it| take_at(&mut doors, &it.listen));
+        let kept = kept.collect();
         let local = self.local.filter(|local| {
             let path = local.local_addr().ok();
             let path = path.as_ref().and_then(|address| address.as_pathname());
             path.is_some() && path == settings.socket.as_deref()
         });
+        for gone in doors.iter().filter_map(|it| it.local_addr().ok()) {
+            tracing::warn!(
+                "the other process listens on {gone} as well, and these settings name no such port: nobody listens there any more once \
+                 it has ended"
+            );
+        }
         Sockets {
             port,
+            doors: kept,
             local,
             admin: self
                 .admin
@@ -212,6 +231,17 @@ fn role(name: &str) -> Result<&'static str, SocketsError> {
             name: name.to_owned(),
         }),
     }
+}
+
+/// The port that a setting means, taken out of these.
+pub(crate) fn take_at(ports: &mut Vec<TcpListener>, setting: &str) -> Option<TcpListener> {
+    let at = ports.iter().position(|port| is_at(port, setting))?;
+    Some(ports.remove(at))
+}
+
+fn is_at(port: &TcpListener, setting: &str) -> bool {
+    let here = port.local_addr();
+    here.is_ok_and(|here| is_address(here, setting))
 }
 
 /// True where a port that is open here is the one that a setting means: port 0 is any.

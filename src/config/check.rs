@@ -18,7 +18,7 @@ const MOST_CANDIDATES: usize = 20_000;
 /// Less memory than this holds no rows of any use, and is a slip of the pen: bytes are meant, not mebibytes.
 const LEAST_ROWS_BYTES: usize = 1 << 20;
 /// Ports for clients beside `listen`.
-const MOST_LISTENERS: usize = 16;
+pub(crate) const MOST_LISTENERS: usize = 16;
 /// More ids than these may not fit a MEMORY table of the smallest size that sessions are accelerated with.
 const MOST_PENDING: usize = 30_000;
 
@@ -215,9 +215,6 @@ impl Settings {
                 count: self.listeners.len(),
                 most: MOST_LISTENERS,
             });
-        }
-        if self.takeover.socket.is_some() && !self.listeners.is_empty() {
-            return Err(ConfigError::ListenersTakenOver);
         }
         let mut ports = vec![&self.listen];
         for listener in &self.listeners {

@@ -200,11 +200,6 @@ pub enum ConfigError {
         /// How many there may be.
         most: usize,
     },
-    /// Ports that no other process could take over.
-    #[error(
-        "takeover.socket (--takeover-socket, HEADWATER_TAKEOVER_SOCKET) hands over the port in listen and no [[listener]]: leave one of them out"
-    )]
-    ListenersTakenOver,
     /// A port that is opened twice.
     #[error(
         "listener.listen = {0:?} is the address of another port of Headwater's: give each its own"

@@ -14,6 +14,7 @@ mod upstream;
 use std::path::PathBuf;
 
 pub use changes::{Change, Changes};
+pub(crate) use check::MOST_LISTENERS;
 pub use environment::unknown_variables;
 pub use error::ConfigError;
 use file::File;

@@ -137,12 +137,11 @@ fn the_keys_that_the_example_leaves_out_exist() {
         .collect();
     // A CA is of use where the server is verified.
     let text = text.replace("mode = \"preferred\"", "mode = \"verify-ca\"");
-    // Further ports are those of several servers, and handed over to nobody.
+    // Further ports are those of several servers.
     let text = text.replace(
         "upstream = \"127.0.0.1:3306\"",
         "upstream = [\"a:1\", \"b:2\"]",
     );
-    let text = text.replace("socket = \"/run/headwater/takeover.sock\"\n", "");
     let settings = load(&text).unwrap();
     assert_eq!(settings.service.unwrap().user, "headwater");
     let database = settings.definitions.first().unwrap().database.clone();

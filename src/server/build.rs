@@ -32,7 +32,7 @@ use crate::session::shared::{Shared, Transport};
 use crate::session::tail::Tails;
 use crate::session::watched::Watched;
 use crate::shadow::{self, Shadow};
-use crate::sockets::Sockets;
+use crate::sockets::{Sockets, take_at};
 use crate::tls::Acceptor;
 use crate::upstreams::{Entry, ListenerRole, Upstreams};
 
@@ -72,8 +72,9 @@ pub(super) fn posts(settings: &Settings) -> impl Iterator<Item = (&str, Listener
     posts.map(|it| (it.listen.as_str(), it.role))
 }
 
-/// Opens the further ports.
+/// The further ports that are handed over, or new ones.
 pub(super) async fn doors(
+    sockets: &mut Sockets,
     settings: &Settings,
     backlog: Backlog,
     (entry, current): (&Arc<Entry>, &Arc<Current>),
@@ -81,7 +82,8 @@ pub(super) async fn doors(
 ) -> Result<Vec<Door>, ServeError> {
     let mut doors = Vec::with_capacity(settings.listeners.len());
     for ListenerSection { listen, .. } in &settings.listeners {
-        let opened = Listener::port(&mut Sockets::default(), listen, backlog).await;
+        let given = take_at(&mut sockets.doors, listen);
+        let opened = Listener::port(given, listen, backlog).await;
         let listener = opened.map_err(|source| ServeError::Door {
             listen: listen.clone(),
             source,

@@ -240,7 +240,7 @@ impl Server {
         source: Option<Box<dyn Source>>,
     ) -> Result<Server, ServeError> {
         let backlog = Backlog::new(settings.listen_backlog);
-        let listener = Listener::port(sockets, &settings.listen, backlog)
+        let listener = Listener::port(sockets.port.take(), &settings.listen, backlog)
             .await
             .map_err(|source| ServeError::Listen {
                 listen: settings.listen.clone(),
@@ -275,7 +275,7 @@ impl Server {
                 templates,
             });
         }
-        let doors = doors(settings, backlog, (&entry, &current), &replicas).await?;
+        let doors = doors(sockets, settings, backlog, (&entry, &current), &replicas).await?;
         Ok(Server {
             listener,
             entry,

@@ -1,5 +1,6 @@
 //! What a process does that takes over from another one, and lets a third one take over from it.
 
+use std::io;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -40,9 +41,13 @@ impl Server {
         };
         let copies = || {
             let (port, local) = self.listener.copies()?;
+            let doors = self.doors.iter().map(|door| door.listener.copies());
+            let doors = doors.map(|copies| Ok(copies?.0));
+            let doors = doors.collect::<io::Result<_>>()?;
             let admin = self.admin.as_ref().map(|admin| admin.copy()).transpose()?;
             Ok(Copies {
                 port,
+                doors,
                 local,
                 admin,
                 keeps_file: self.keeps_file,
@@ -60,18 +65,12 @@ impl Server {
     async fn warmed(&self) {
         let mut announced = self.announced.subscribe();
         let _ = announced.wait_for(|announced| *announced).await;
-        let shared = self.shared();
-        let Some(binlog) = &shared.binlog else {
-            return;
-        };
-        let feeds = shared.feeds.as_ref();
-        let looked = || feeds.is_none_or(|feeds| feeds.have_looked());
-        while binlog.aside().is_some()
-            || !looked()
-            || !binlog.is_preloaded()
-            || !binlog.is_fresh_now().await
-        {
-            tokio::time::sleep(EVERY).await;
+        is_warm(&self.shared()).await;
+        for replicas in &self.replicas {
+            // Without a replica there is nothing to follow.
+            if replicas.entry.target.aim().is_some() {
+                is_warm(&replicas.current.shared()).await;
+            }
         }
     }
 
@@ -88,6 +87,22 @@ impl Server {
                 "feeds are not looked at, or timelines are not loaded (index.preload)".to_owned()
             }
         }
+    }
+}
+
+/// Waits until the memory of one server is.
+async fn is_warm(shared: &Shared) {
+    let Some(binlog) = &shared.binlog else {
+        return;
+    };
+    let feeds = shared.feeds.as_ref();
+    let looked = || feeds.is_none_or(|feeds| feeds.have_looked());
+    while binlog.aside().is_some()
+        || !looked()
+        || !binlog.is_preloaded()
+        || !binlog.is_fresh_now().await
+    {
+        tokio::time::sleep(EVERY).await;
     }
 }
 

@@ -13,7 +13,8 @@ use rustix::net::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 
-use crate::sockets::{ADMIN, CLIENTS, Listening, Sockets};
+use crate::config::MOST_LISTENERS;
+use crate::sockets::{ADMIN, CLIENTS, DOOR, Listening, Sockets};
 
 /// The first line of a new process.
 pub(super) const HELLO: &str = "headwater takeover 1";
@@ -26,8 +27,8 @@ pub(super) const LOCAL: &str = "mysql-socket";
 pub(super) const KEPT: &str = "mysql-socket-kept";
 /// The name of the socket that this is said on.
 pub(super) const CONTROL: &str = "takeover";
-/// A port, a socket, the admin port, and the one that this is said on.
-const MOST: usize = 4;
+/// A port and further ones, a socket, the admin port, and the one that this is said on.
+const MOST: usize = 4 + MOST_LISTENERS;
 /// No line is longer.
 const LINE_BYTES: usize = 512;
 /// The other one answers within it.
@@ -98,7 +99,7 @@ pub(super) fn sorted(line: &str, descriptors: Vec<OwnedFd>) -> Option<(Sockets, 
     }
     for (name, descriptor) in names.zip(descriptors) {
         let listening = match name {
-            CLIENTS | ADMIN => Listening::Tcp(descriptor.into()),
+            CLIENTS | DOOR | ADMIN => Listening::Tcp(descriptor.into()),
             LOCAL | KEPT | CONTROL => Listening::Unix(descriptor.into()),
             // Of a later Headwater.
             _ => continue,
@@ -108,6 +109,7 @@ pub(super) fn sorted(line: &str, descriptors: Vec<OwnedFd>) -> Option<(Sockets, 
         }
         match (name, listening) {
             (CLIENTS, Listening::Tcp(port)) => sockets.port = Some(port),
+            (DOOR, Listening::Tcp(port)) => sockets.doors.push(port),
             (ADMIN, Listening::Tcp(port)) => sockets.admin = Some(port),
             (LOCAL | KEPT, Listening::Unix(local)) => {
                 sockets.local = Some(local);
@@ -162,10 +164,11 @@ mod tests {
         };
         let tcp = || OwnedFd::from(TcpListener::bind("127.0.0.1:0").unwrap());
         let (sockets, _) = sorted(
-            "sockets takeover mysql mysql-socket-kept admin",
-            vec![unix(), tcp(), unix(), tcp()],
+            "sockets takeover mysql listener listener mysql-socket-kept admin",
+            vec![unix(), tcp(), tcp(), tcp(), unix(), tcp()],
         )
         .unwrap();
+        assert_eq!(sockets.doors.len(), 2);
         assert!(sockets.port.is_some() && sockets.admin.is_some());
         assert!(sockets.local.is_some() && sockets.keeps_file && sockets.in_use);
         // A later Headwater may have more.

@@ -17,7 +17,7 @@ use super::channel::{
 use super::{TakeoverError, own_user};
 use crate::listener::{SocketFile, open_socket};
 use crate::session::shared::Shared;
-use crate::sockets::{ADMIN, CLIENTS, path_of};
+use crate::sockets::{ADMIN, CLIENTS, DOOR, path_of};
 use crate::systemd;
 
 /// For the user that Headwater runs as alone.
@@ -31,6 +31,7 @@ pub struct Offer {
     control: UnixListener,
     _file: SocketFile,
     port: TcpListener,
+    doors: Vec<TcpListener>,
     local: Option<UnixListener>,
     admin: Option<TcpListener>,
     /// The file of `local` is somebody else's to remove.
@@ -43,6 +44,8 @@ pub struct Offer {
 /// Copies of what this process listens on.
 pub(crate) struct Copies {
     pub(crate) port: TcpListener,
+    /// Further ports.
+    pub(crate) doors: Vec<TcpListener>,
     pub(crate) local: Option<UnixListener>,
     pub(crate) admin: Option<TcpListener>,
     /// The file of `local` is somebody else's to remove.
@@ -75,6 +78,7 @@ impl Offer {
         };
         let Copies {
             port,
+            doors,
             local,
             admin,
             keeps_file,
@@ -83,6 +87,7 @@ impl Offer {
             control,
             _file: file,
             port,
+            doors,
             local,
             admin,
             keeps_file,
@@ -190,6 +195,7 @@ impl Offer {
             (CONTROL, self.control.as_fd()),
             (CLIENTS, self.port.as_fd()),
         ];
+        all.extend(self.doors.iter().map(|it| (DOOR, it.as_fd())));
         let local = if self.keeps_file { KEPT } else { LOCAL };
         all.extend(self.local.as_ref().map(|it| (local, it.as_fd())));
         all.extend(self.admin.as_ref().map(|it| (ADMIN, it.as_fd())));
