@@ -14,6 +14,10 @@ pub enum Right {
     OpenTransactions,
     /// To see the bodies of procedures that another account defined: each product has its own.
     Bodies(Product),
+    /// To see the members of a replication group (MySQL), where there are several servers.
+    GroupMembers,
+    /// To see whom a server replicates, where there are several: each product has its own.
+    Sources(Product),
     /// To read a table.
     Read {
         /// Its database.
@@ -39,6 +43,8 @@ impl Right {
             Right::LogPosition => "ask for the position of the log",
             Right::OpenTransactions => "list open transactions",
             Right::Bodies(_) => "see the bodies of procedures",
+            Right::GroupMembers => "see whether the server has lost its replication group",
+            Right::Sources(_) => "see whom the server replicates",
             Right::Read { .. } => "read the table",
             Right::Execute { .. } => "run the procedure, to compare answers (shadow.rate)",
         }
@@ -54,6 +60,9 @@ impl Right {
             Right::OpenTransactions => "PROCESS ON *.*".into(),
             Right::Bodies(Product::Mysql) => "SHOW_ROUTINE ON *.*".into(),
             Right::Bodies(Product::Mariadb) => "SELECT ON mysql.proc".into(),
+            Right::GroupMembers => "SELECT ON performance_schema.replication_group_members".into(),
+            Right::Sources(Product::Mysql) => "REPLICATION CLIENT ON *.*".into(),
+            Right::Sources(Product::Mariadb) => "REPLICA MONITOR ON *.*".into(),
             Right::Read { database, table } => {
                 format!("SELECT ON {}.{}", quoted(database), quoted(table))
             }

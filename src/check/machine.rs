@@ -16,6 +16,7 @@ use crate::config::Settings;
 use crate::link::is_path;
 use crate::server::{greet, has_tls, legs};
 use crate::tls::{Acceptor, Connector};
+use crate::upstreams::ListenerRole;
 use crate::wire::handshake::Greeting;
 
 /// Whoever listens where `serve` is to listen has so long to say who it is.
@@ -28,9 +29,42 @@ pub(super) enum Finding {
     InTheWay(String),
 }
 
-/// Everything, in the order in which it is told.
-pub(super) async fn look(settings: &Settings, greeting: &Greeting) -> Vec<Finding> {
-    let mut findings = vec![port(settings).await];
+/// A port for clients.
+struct Port<'a> {
+    /// As in a sentence, without its flags.
+    setting: &'static str,
+    listen: &'a str,
+    /// How else it may be set.
+    flags: &'static str,
+    /// Servers that its clients may be led to.
+    upstreams: Vec<&'a str>,
+}
+
+/// Everything, in the order in which it is told. `whole`: the settings with all servers and ports.
+pub(super) async fn look(
+    settings: &Settings,
+    whole: &Settings,
+    greeting: &Greeting,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut before: Vec<Port<'_>> = Vec::new();
+    for next in ports(settings, whole) {
+        let mut same = None;
+        for other in &before {
+            if is_same(next.listen, other.listen).await {
+                same = Some(format!(
+                    "{} is the port of {} as well: give each its own",
+                    next.named(),
+                    other.named()
+                ));
+            }
+        }
+        findings.push(match same {
+            Some(same) => Finding::InTheWay(same),
+            None => port(&next).await,
+        });
+        before.push(next);
+    }
     if let Some(path) = &settings.socket {
         findings.push(socket(settings, path).await);
     }
@@ -56,27 +90,77 @@ pub(super) async fn look(settings: &Settings, greeting: &Greeting) -> Vec<Findin
     findings
 }
 
-async fn port(settings: &Settings) -> Finding {
-    let listen = &settings.listen;
+async fn port(port: &Port<'_>) -> Finding {
+    let named = port.named();
+    let Port {
+        listen,
+        flags,
+        upstreams,
+        ..
+    } = port;
     match bind(listen).await {
-        Ok(()) => Finding::Fine(format!("listen = {listen} is free")),
+        Ok(()) => Finding::Fine(format!("{named} is free")),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            if is_the_servers(listen, settings.upstream.first()).await {
-                return Finding::InTheWay(format!(
-                    "listen = {listen} (--listen, HEADWATER_LISTEN) is the server's own address: choose another port"
-                ));
+            for upstream in upstreams {
+                if is_the_servers(listen, upstream).await {
+                    return Finding::InTheWay(format!(
+                        "{named}{flags} is the server's own address: choose another port"
+                    ));
+                }
             }
-            taken(
-                &format!("listen = {listen} (--listen, HEADWATER_LISTEN)"),
-                listen,
-                settings,
-            )
-            .await
+            taken(&format!("{named}{flags}"), listen, upstreams).await
         }
-        Err(error) => Finding::InTheWay(format!(
-            "cannot listen on {listen} (--listen, HEADWATER_LISTEN, listen): {error}"
-        )),
+        Err(error) => Finding::InTheWay(match flags.is_empty() {
+            true => format!("cannot listen on {named}: {error}"),
+            false => format!("cannot listen on {listen}{flags}: {error}"),
+        }),
     }
+}
+
+/// The ports for clients: `listen`, and those of `[[listener]]`.
+fn ports<'a>(settings: &'a Settings, whole: &'a Settings) -> impl Iterator<Item = Port<'a>> {
+    let first = Port {
+        setting: "listen",
+        listen: &settings.listen,
+        flags: " (--listen, HEADWATER_LISTEN)",
+        upstreams: vec![settings.upstream.first()],
+    };
+    let others = whole.listeners.iter().map(|it| Port {
+        setting: "listener.listen",
+        listen: &it.listen,
+        flags: "",
+        upstreams: match it.role {
+            ListenerRole::Primary => vec![settings.upstream.first()],
+            // Whichever is a replica when it is asked.
+            ListenerRole::Replica | ListenerRole::Any => {
+                whole.upstream.all().iter().map(String::as_str).collect()
+            }
+        },
+    });
+    std::iter::once(first).chain(others)
+}
+
+impl Port<'_> {
+    fn named(&self) -> String {
+        format!("{} = {}", self.setting, self.listen)
+    }
+}
+
+/// True where two addresses cannot both be listened on, however they are written. Port 0 is any that is free.
+async fn is_same(one: &str, other: &str) -> bool {
+    let (Ok(one), Ok(other)) = (lookup_host(one).await, lookup_host(other).await) else {
+        return false;
+    };
+    let other: Vec<SocketAddr> = other.collect();
+    let covers = |all: &SocketAddr, it: &SocketAddr| {
+        all.ip().is_unspecified() && (all.is_ipv6() || it.is_ipv4())
+    };
+    one.into_iter().any(|one| {
+        other.iter().any(|other| {
+            let same = one.ip() == other.ip() || covers(&one, other) || covers(other, &one);
+            one.port() != 0 && one.port() == other.port() && same
+        })
+    })
 }
 
 /// Where operators look in: a Headwater that is there already is in nobody's way.
@@ -119,7 +203,10 @@ async fn socket(settings: &Settings, path: &Path) -> Finding {
         Ok(_) if tokio::net::UnixStream::connect(path).await.is_err() => Finding::Fine(format!(
             "{name} was left behind by a process that is gone; `serve` takes its place"
         )),
-        Ok(_) => taken(&name, &path.to_string_lossy(), settings).await,
+        Ok(_) => {
+            let upstreams = [settings.upstream.first()];
+            taken(&name, &path.to_string_lossy(), &upstreams).await
+        }
         Err(_) => match UnixListener::bind(path) {
             Ok(_) => {
                 let _ = std::fs::remove_file(path);
@@ -170,19 +257,18 @@ async fn is_the_servers(listen: &str, upstream: &str) -> bool {
 }
 
 /// Somebody listens there: a Headwater in front of the same server is in nobody's way, since `check` may be run beside it.
-async fn taken(name: &str, address: &str, settings: &Settings) -> Finding {
-    if leads_to_the_server(address, settings.upstream.first())
-        .await
-        .unwrap_or(false)
-    {
-        Finding::Fine(format!(
-            "{name} is taken, by a Headwater in front of this server as it seems"
-        ))
-    } else {
-        Finding::InTheWay(format!(
-            "{name} is taken by another process: stop that, or choose another one"
-        ))
+async fn taken(name: &str, address: &str, upstreams: &[&str]) -> Finding {
+    for upstream in upstreams {
+        let leads = leads_to_the_server(address, upstream).await;
+        if leads.unwrap_or(false) {
+            return Finding::Fine(format!(
+                "{name} is taken, by a Headwater in front of this server as it seems"
+            ));
+        }
     }
+    Finding::InTheWay(format!(
+        "{name} is taken by another process: stop that, or choose another one"
+    ))
 }
 
 /// Servers number their connections: who is given a number between two of the server's own leads to it.

@@ -7,10 +7,12 @@ mod account;
 mod feeds;
 mod goal;
 mod machine;
+mod member;
 mod proposed;
 mod report;
 mod servers;
 mod timelines;
+mod waits;
 
 use std::io;
 use std::time::Duration;
@@ -99,19 +101,20 @@ impl From<AccountError> for CheckError {
 /// When the server cannot be looked at to the end.
 pub async fn run(settings: &Settings, text: &mut String) -> Result<bool, CheckError> {
     let servers = servers::look(settings).await?;
+    let mut own = 0;
     let primary = servers.as_ref().map(|found| {
-        Findings::new(text).servers(found.lines());
+        own += Findings::new(text).servers(found.lines());
         found.of_primary(settings)
     });
     let primary = primary.transpose()?;
-    let settings = primary.as_ref().unwrap_or(settings);
+    let (whole, settings) = (settings, primary.as_ref().unwrap_or(settings));
     let upstream = settings.upstream.first();
     let greeting = greeted(settings).await?;
     let product = product(&greeting);
     let mut report = Findings::new(text);
     report.server(&named(&greeting), upstream);
     report.settings(settings);
-    let own = report.machine(&machine::look(settings, &greeting).await);
+    own += report.machine(&machine::look(settings, whole, &greeting).await);
     if !settings.accelerate {
         report.nothing_accelerated(settings);
         return Ok(own == 0);
@@ -260,6 +263,11 @@ async fn sessions(
     let mut unfit = probe::unfit(mariadb, &rows.next().unwrap_or_default());
     if rows.next().unwrap_or_default().first() == Some(&Some(b"0".to_vec())) {
         unfit.push(("autocommit", "OFF".to_owned()));
+    }
+    // That of a replication group is among those above.
+    if mariadb {
+        let answers = ask(conn, &waits::questions(product)).await?;
+        unfit.extend(waits::found(product, &answers));
     }
     Ok(unfit)
 }

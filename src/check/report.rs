@@ -6,6 +6,7 @@ use super::feeds::Found as Feed;
 use super::goal::{Compares, Goal};
 use super::machine::Finding;
 use super::timelines::Found;
+use super::waits;
 use crate::binlog::obstacles::Obstacle;
 use crate::binlog::right::Right;
 use crate::binlog::{Freshness, Mode};
@@ -32,13 +33,22 @@ impl<'a> Findings<'a> {
         Findings { text }
     }
 
-    /// What each of several servers is.
-    pub(super) fn servers(&mut self, lines: impl Iterator<Item = String>) {
+    /// What each of several servers is. How much is in the way there.
+    pub(super) fn servers<'b>(
+        &mut self,
+        servers: impl Iterator<Item = (String, &'b [String], &'b [String])>,
+    ) -> usize {
         self.line("Servers");
-        for line in lines {
+        let mut count = 0;
+        for (line, in_the_way, notes) in servers {
             self.item(&line);
+            count += in_the_way.len();
+            for line in in_the_way.iter().chain(notes) {
+                self.item(&format!("    {line}"));
+            }
         }
         self.line("");
+        count
     }
 
     /// The settings that decide what is answered from memory, and how fresh it is.
@@ -238,9 +248,8 @@ impl<'a> Findings<'a> {
         }
         for (name, value) in &server.sessions {
             count += 1;
-            self.item(&format!(
-                "{name} = {value:?} on the server: calls of sessions that begin with it are relayed"
-            ));
+            let meaning = waits::meaning(name, value);
+            self.item(&format!("{name} = {value:?} on the server: {meaning}"));
         }
         if count == 0 {
             self.item(match server.goal {
