@@ -316,7 +316,8 @@ fn a_primary_that_has_lost_its_group_is_nobodys() {
     let report = traffic.through(true, || {
         cluster.hold(1);
         cluster.hold(2);
-        thread::sleep(Duration::from_secs(12));
+        group.proxy.wait_for_log("is the primary no more");
+        thread::sleep(Duration::from_secs(2));
         let refused = WireClient::try_login(group.proxy.addr(), &group.login);
         assert!(
             !matches!(refused, Ok(Ok(_))),

@@ -17,7 +17,7 @@ use crate::memory::warm;
 const NOT_READY: u16 = 1047;
 
 /// One cluster for all stories, one after the other: each leaves all three nodes serving.
-fn cluster() -> Option<Shared> {
+pub(super) fn cluster() -> Option<Shared> {
     static CLUSTER: OnceLock<Option<Mutex<Cluster>>> = OnceLock::new();
     let turn = turn();
     let cluster = CLUSTER.get_or_init(|| Cluster::start(Form::Galera, &[]).map(Mutex::new));

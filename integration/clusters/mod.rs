@@ -5,6 +5,7 @@ mod attack;
 mod failover;
 mod galera;
 mod group;
+mod operators;
 mod scene;
 mod traffic;
 mod upstreams;

@@ -15,7 +15,7 @@ use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::{Login, ServerError, WireClient};
 use crate::memory::{CLASSIC, prepare, warm};
 
-const CALL: &str = "CALL fetch_timeline_ids(1)";
+pub(super) const CALL: &str = "CALL fetch_timeline_ids(1)";
 const CANNOT_CONNECT: u16 = 1429;
 
 fn options(mariadb: bool) -> &'static [&'static str] {
@@ -30,10 +30,10 @@ fn options(mariadb: bool) -> &'static [&'static str] {
 }
 
 /// A primary with a timeline, a replica that refuses writes, and who may log in.
-struct Pair<'a> {
-    one: &'a mut PrivateServer,
-    other: PrivateServer,
-    login: Login,
+pub(super) struct Pair<'a> {
+    pub(super) one: &'a mut PrivateServer,
+    pub(super) other: PrivateServer,
+    pub(super) login: Login,
 }
 
 impl<'a> Pair<'a> {
@@ -50,7 +50,7 @@ impl<'a> Pair<'a> {
     }
 
     /// In front of both, in this order.
-    fn proxy(&self, order: [SocketAddr; 2], flags: &[&str]) -> Proxy {
+    pub(super) fn proxy(&self, order: [SocketAddr; 2], flags: &[&str]) -> Proxy {
         let proxy = in_front_of(&order, flags);
         proxy.wait_for_log(" is the primary");
         proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
@@ -69,7 +69,7 @@ impl<'a> Pair<'a> {
         (promoted, client)
     }
 
-    fn both(&self) -> [SocketAddr; 2] {
+    pub(super) fn both(&self) -> [SocketAddr; 2] {
         [self.one.addr(), self.other.addr()]
     }
 }
@@ -83,11 +83,11 @@ fn in_front_of(servers: &[SocketAddr], flags: &[&str]) -> Proxy {
     Proxy::start_with(&all, &[])
 }
 
-fn on_each_pair(story: impl Fn(Pair<'_>)) {
+pub(super) fn on_each_pair(story: impl Fn(Pair<'_>)) {
     on_servers_of_its_own(options, |one| story(Pair::new(one)));
 }
 
-fn read_only(server: &PrivateServer, on: bool) {
+pub(super) fn read_only(server: &PrivateServer, on: bool) {
     let mut root = WireClient::connect(server.addr());
     let variable = match server.kind() {
         Kind::Mariadb => "read_only",
@@ -99,7 +99,7 @@ fn read_only(server: &PrivateServer, on: bool) {
 }
 
 /// It replicates nobody any more, and takes writes. Returns when it did.
-fn promote(server: &PrivateServer) -> Instant {
+pub(super) fn promote(server: &PrivateServer) -> Instant {
     let mut root = WireClient::connect(server.addr());
     let word = match server.kind() {
         Kind::Mariadb => "SLAVE",
@@ -113,20 +113,20 @@ fn promote(server: &PrivateServer) -> Instant {
 }
 
 /// The ids on reader 1's newest page.
-fn page(client: &mut WireClient) -> BTreeSet<u64> {
+pub(super) fn page(client: &mut WireClient) -> BTreeSet<u64> {
     client.ok(CALL);
     let ids = client.column("SELECT id FROM fetch_timeline_tt");
     ids.iter().map(|id| id.parse().unwrap()).collect()
 }
 
-fn post(server: &PrivateServer, login: &Login, id: u64) {
+pub(super) fn post(server: &PrivateServer, login: &Login, id: u64) {
     let mut root = WireClient::login(server.addr(), login);
     root.ok(&format!("INSERT INTO message VALUES ({id}, 2, 'text')"));
 }
 
 /// How long it takes until a session that asks for nothing is closed.
 #[track_caller]
-fn closed(client: &mut WireClient) -> Duration {
+pub(super) fn closed(client: &mut WireClient) -> Duration {
     let begun = Instant::now();
     while client.read_packet().is_ok() {}
     let took = begun.elapsed();
@@ -143,7 +143,7 @@ fn refused(proxy: &Proxy, login: &Login) -> ServerError {
 }
 
 /// The address of the server that a client is led to.
-fn port_of(client: &mut WireClient) -> u16 {
+pub(super) fn port_of(client: &mut WireClient) -> u16 {
     client.column("SELECT @@global.port")[0].parse().unwrap()
 }
 

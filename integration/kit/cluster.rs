@@ -121,13 +121,31 @@ impl Cluster {
             more: more.iter().map(|&option| option.to_owned()).collect(),
             provider,
         };
-        for index in 0..count {
+        let start = |cluster: &Cluster, index: usize| {
             let seeds: Vec<usize> = (0..index).collect();
             let options = cluster.options(index, &seeds);
             let options: Vec<&str> = options.iter().map(String::as_str).collect();
-            cluster
-                .members
-                .push(PrivateServer::start(cluster.kind(), &options)?);
+            PrivateServer::start(cluster.kind(), &options)
+        };
+        // A node of Galera's joins as it starts. Servers of a group start at the same time, and join in turn.
+        cluster.members = match form {
+            Form::Galera => Vec::new(),
+            _ => thread::scope(|scope| {
+                let starting: Vec<_> = (0..count)
+                    .map(|index| {
+                        let (start, cluster) = (&start, &cluster);
+                        scope.spawn(move || start(cluster, index))
+                    })
+                    .collect();
+                let started = starting.into_iter().map(|it| it.join().unwrap());
+                started.collect::<Result<_, _>>()
+            })?,
+        };
+        for index in 0..count {
+            if form == Form::Galera {
+                let node = start(&cluster, index)?;
+                cluster.members.push(node);
+            }
             cluster.join(index, index == 0);
         }
         cluster.wait_for_members(0, count);

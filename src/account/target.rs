@@ -1,7 +1,7 @@
 //! Which server is connected to: the only one that there is, or, of several, the one that is followed now.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -53,6 +53,8 @@ pub struct Followed {
     pub server: Option<usize>,
     /// Counts changes.
     pub turn: u64,
+    /// When the last change was.
+    pub since: Option<Instant>,
 }
 
 /// Where connections are made to.
@@ -206,7 +208,11 @@ mod tests {
 
     fn followed(place: usize, turn: u64) -> Followed {
         let server = Some(place);
-        Followed { server, turn }
+        Followed {
+            server,
+            turn,
+            since: None,
+        }
     }
 
     #[tokio::test]

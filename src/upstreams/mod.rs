@@ -29,6 +29,9 @@ use crate::cluster::{Cluster, Status};
 use crate::reach::Upstream;
 use crate::tls::{Connector, TlsError, UpstreamTlsSection};
 
+/// The port whose clients are led to the primary, as the setting is named.
+const LISTEN: &str = "listen";
+
 /// All servers, and which one is followed.
 #[derive(Debug)]
 pub struct Upstreams {
@@ -146,6 +149,22 @@ impl Upstreams {
             .collect()
     }
 
+    /// Whose clients are led to a server by its place now, each with since when: `listen`, and the addresses of ports for replicas.
+    #[must_use]
+    pub fn leads(&self, place: usize) -> Vec<(&str, Option<Instant>)> {
+        let Some(watched) = &self.watched else {
+            return Vec::new();
+        };
+        let posts = watched.posts.iter();
+        let posts = posts.map(|post| (post.listen.as_str(), *post.follow.borrow()));
+        let all = [(LISTEN, *watched.follow.borrow())]
+            .into_iter()
+            .chain(posts);
+        all.filter(|(_, followed)| followed.server == Some(place))
+            .map(|(port, followed)| (port, followed.since))
+            .collect()
+    }
+
     /// How often another server became the primary.
     #[must_use]
     pub fn failovers(&self) -> u64 {
@@ -181,5 +200,6 @@ fn lead(follow: &Sender<Followed>, server: Option<usize>) {
     follow.send_modify(|followed| {
         followed.server = server;
         followed.turn += 1;
+        followed.since = Some(Instant::now());
     });
 }

@@ -17,6 +17,12 @@ const parts = {
     document.title = `${health.state}: Headwater`;
   },
 
+  // Of one server the lamp tells.
+  "/api/upstreams": (told) => {
+    at("of-upstreams").hidden = told.length < 2;
+    rows("/api/upstreams", told);
+  },
+
   "/api/history": (history) => {
     const last = history.samples.at(-1);
     const group = (id, of) => {
