@@ -22,15 +22,23 @@ help:
 demo: servers
 	$(CARGO) run --locked --release -- demo
 
-# Not nextest: the stories share their servers, so they run in one process.
+# Not nextest: the stories share their servers, so they run in one process. Those of clusters take turns and mostly wait, so they are told
+# beside all others, one after the other, in a process of their own; what they say comes last.
 test: servers balancer drivers operators packager
-	$(CARGO) test --locked
+	$(CARGO) test --locked --no-run
+	@said="$${CARGO_TARGET_DIR:-target}/clusters.log"; \
+	$(CARGO) test --locked --test integration -- --test-threads 1 clusters:: >"$$said" 2>&1 & beside=$$!; \
+	$(CARGO) test --locked -- --skip clusters::; others=$$?; \
+	wait $$beside; clusters=$$?; \
+	cat "$$said"; \
+	test $$others -eq 0 && test $$clusters -eq 0
 	@setup/servers.sh --list | sed 's/^/every story passed on: /'
 	@echo "drivers of the stories:" $$(setup/drivers.sh --list)
 
 # The stories of memory and feeds beside writers, as `make test` tells them but for the number of checks.
 soak: servers balancer
 	HEADWATER_CHECKS=200000 $(CARGO) test --locked --test integration -- --nocapture memory::linear memory::snapshot memory::kept_linear memory::failover::nothing many::balanced::what feeds::linear feeds::moved feeds::transactions feeds::kept_joined::no_name feeds::kept_lists::no_edge clusters::group::no clusters::galera::no
+	HEADWATER_FEEDS=20000 HEADWATER_CALLS=50000 $(CARGO) test --locked --test integration -- --nocapture differential::calls_leave feeds::differential feeds::keys
 	HEADWATER_AWAY_SECONDS=30 $(CARGO) test --locked --test integration -- --nocapture clusters::failover::all
 	@$(MAKE) --no-print-directory fuzz
 

@@ -1,12 +1,12 @@
 //! Pages ordered by a key and the id, over keys of every kind: many that are the same, NULL, what is no date.
 
 use super::app::{App, settings};
-use super::differential::statements;
 use super::narrowed::narrowed;
 use super::pair::Pair;
 use super::served::served;
 use super::statements::Drawn;
 use crate::kit::database::Database;
+use crate::kit::how_many;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_server};
@@ -161,7 +161,8 @@ fn compare(server: &'static Server, key: &Key) {
         ));
     }
     let mut pair = Pair::new(direct, proxied);
-    let count = statements() / KEYS.len() as u64;
+    // How many are compared on each server, over all keys.
+    let count = how_many("HEADWATER_FEEDS", 5_000) / KEYS.len() as u64;
     for _ in 0..count {
         let template = random.below(TEMPLATES);
         let statement = Drawn {
