@@ -97,7 +97,20 @@ impl AccountError {
         )
     }
 
-    /// The same, if it came in answer to a login.
+    /// True when the server sent what cannot be read here, or not from there on: it would send it again.
+    #[must_use]
+    pub fn is_unreadable(&self) -> bool {
+        matches!(
+            self,
+            AccountError::Event(_)
+                | AccountError::Malformed(_)
+                | AccountError::Reply(_)
+                | AccountError::Unexpected
+                | AccountError::TooFar
+        )
+    }
+
+    /// What this is where it came in answer to a login.
     pub(super) fn at_login(self, user: &str) -> AccountError {
         let user = user.to_owned();
         match self {

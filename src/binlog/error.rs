@@ -23,6 +23,9 @@ pub(super) enum BinlogError {
     /// What the log tells cannot be followed.
     #[error(transparent)]
     Lost(#[from] Lost),
+    /// What the server sent of its log cannot be read: it would come again.
+    #[error("the server's log cannot be read: {0}")]
+    Unread(AccountError),
     /// Nothing came for too long, not even a sign of life.
     #[error("the server's log was silent for {0} ms, without a sign of life")]
     Silent(u128),
@@ -153,6 +156,7 @@ impl BinlogError {
                 | Lost::Unpacked(_)
                 | Lost::Incident => "log",
             },
+            BinlogError::Unread(_) => "log",
             BinlogError::Silent(_) => "silent",
             BinlogError::Late | BinlogError::Asked | BinlogError::Reset | BinlogError::Cluster => {
                 "anew"

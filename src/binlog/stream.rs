@@ -282,6 +282,9 @@ fn denied(error: AccountError) -> BinlogError {
     if obstacles::is_denial(&error) {
         return Obstacle::Right(Right::FollowLog).into();
     }
+    if error.is_unreadable() {
+        return BinlogError::Unread(error);
+    }
     BinlogError::Server {
         doing: "the stream of the server's log failed",
         source: error,
