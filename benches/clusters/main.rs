@@ -1,5 +1,5 @@
 //! `make bench-clusters`: what several servers cost, and how long clients wait when the primary changes. Each ratio is of two sides that take
-//! turns on one machine; of each figure the median is told, with the least and the most.
+//! turns on one machine (`turns`); of each figure the median is told, with the least and the most.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,10 +14,10 @@
 #[path = "../../integration/kit/mod.rs"]
 #[allow(unused_imports)]
 mod kit;
+mod turns;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,12 +29,13 @@ use crate::kit::how_many;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::replica::{another, follow, wait_for};
 use crate::kit::wire_client::{Login, WireClient};
+use crate::turns::{Side, median, ratios};
 
 const CALL: &str = "CALL fetch_timeline_ids(1)";
 const DATABASE: &str = "measured";
-const CONNECTIONS: usize = 8;
+/// Asks a server how far its log goes: a proof of freshness.
+const LOG_END: &str = "SHOW BINARY LOG STATUS";
 const SESSIONS: usize = 1_000;
-const TURN: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn main() {
@@ -43,11 +44,22 @@ fn main() {
         return;
     }
     let rounds = how_many("HEADWATER_ROUNDS", 7);
+    // `cargo bench --bench clusters -- group`: that part alone.
+    let parts: Vec<String> = std::env::args().skip(1).collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let all = parts.iter().all(|part| part.starts_with('-'));
+    let wanted = |part| all || parts.contains(&part);
     let mut table = Table::default();
-    relaying(rounds, &mut table);
-    on_a_primary(rounds, &mut table);
-    for kind in [Kind::Mariadb, Kind::Mysql] {
-        failing_over(kind, rounds.div_ceil(2), &mut table);
+    if wanted("relay") {
+        relaying(rounds, &mut table);
+    }
+    if wanted("group") {
+        on_a_primary(rounds, &mut table);
+    }
+    if wanted("failover") {
+        for kind in [Kind::Mariadb, Kind::Mysql] {
+            failing_over(kind, rounds.div_ceil(2), &mut table);
+        }
     }
     table.show();
 }
@@ -60,6 +72,8 @@ struct Table(Vec<(String, Vec<f64>, Aim)>);
 enum Aim {
     AtLeast(f64),
     Within(f64),
+    /// Told to compare with.
+    Nothing,
 }
 
 impl Table {
@@ -75,53 +89,20 @@ impl Table {
             let mut values = values.clone();
             values.sort_by(f64::total_cmp);
             let (least, most) = (values[0], values[values.len() - 1]);
-            let median = values[values.len() / 2];
-            let (met, aim) = match aim {
-                Aim::AtLeast(aim) => (median >= *aim, format!("at least {aim}")),
-                Aim::Within(aim) => (median <= *aim, format!("at most {aim}")),
-            };
-            let met = if met { "met" } else { "MISSED" };
             let rounds = values.len();
+            let median = median(values);
+            let judged = |met: bool| if met { "met" } else { "MISSED" };
+            let aim = match aim {
+                Aim::AtLeast(aim) => format!(", aim at least {aim}: {}", judged(median >= *aim)),
+                Aim::Within(aim) => format!(", aim at most {aim}: {}", judged(median <= *aim)),
+                Aim::Nothing => String::new(),
+            };
             let _ = writeln!(
                 out,
-                "{figure:70} {median:7.3} ({least:.3} to {most:.3}, {rounds} rounds), aim {aim}: {met}"
+                "{figure:70} {median:7.3} ({least:.3} to {most:.3}, {rounds} rounds){aim}"
             );
         }
     }
-}
-
-/// How often a second so many clients get an answer to a statement, each on a connection of its own.
-fn rate(proxy: &Proxy, login: &Login, statement: &str) -> f64 {
-    let (done, stop) = (AtomicU64::new(0), AtomicBool::new(false));
-    let begun = Instant::now();
-    thread::scope(|scope| {
-        for _ in 0..CONNECTIONS {
-            scope.spawn(|| {
-                let mut client = proxy.login(login);
-                while !stop.load(Ordering::Relaxed) {
-                    client.ok(statement);
-                    done.fetch_add(1, Ordering::Relaxed);
-                }
-            });
-        }
-        thread::sleep(TURN);
-        stop.store(true, Ordering::Relaxed);
-    });
-    done.load(Ordering::Relaxed) as f64 / begun.elapsed().as_secs_f64()
-}
-
-/// The second side's rate by the first one's, in each round; whoever is first changes.
-fn ratios(rounds: u64, mut rate: impl FnMut(usize) -> f64) -> Vec<f64> {
-    let mut ratios = Vec::new();
-    for round in 0..rounds as usize {
-        let mut rates = [0.0; 2];
-        for side in [round % 2, (round + 1) % 2] {
-            rates[side] = rate(side);
-        }
-        eprintln!("{:.0} and {:.0} a second", rates[0], rates[1]);
-        ratios.push(rates[1] / rates[0]);
-    }
-    ratios
 }
 
 /// Relaying with three upstreams, and with one.
@@ -130,39 +111,66 @@ fn relaying(rounds: u64, table: &mut Table) {
     let replicas = [2, 3].map(|number| replica_of(&primary, number));
     let login = prepare(primary.addr());
     let all = [primary.addr(), replicas[0].addr(), replicas[1].addr()];
-    let sides = [&all[..1], &all].map(|servers| in_front_of(servers, &login));
-    let ratios = ratios(rounds, |side| rate(&sides[side], &login, "DO 1"));
+    let proxies = [&all[..1], &all].map(|servers| in_front_of(servers, &login));
+    let mut sides = [0, 1].map(|at: usize| Side::new(proxies[at].addr(), &login, &["DO 1"]));
+    let ratios = ratios(rounds, &mut sides);
     table.add("relay, three upstreams / one", ratios, Aim::AtLeast(0.98));
 }
 
-/// CALL from memory on the primary of a group, and on a single server.
+/// CALL from memory on the primary of a group, and on a single server; and what the servers themselves take for plain statements, the
+/// procedure, and proofs of freshness.
 fn on_a_primary(rounds: u64, table: &mut Table) {
     let Some(group) = Cluster::start(Form::SinglePrimary, &[]) else {
         eprintln!("no MySQL here: `make servers` tells why");
         return;
     };
     let single = start(Kind::Mysql);
-    let sides = [single.addr(), group.addr(0)].map(|server| {
-        let login = prepare(server);
-        let proxy = in_front_of(&[server], &login);
-        remembers(&proxy, &login);
-        (proxy, login)
+    let servers = [single.addr(), group.addr(0)].map(|server| (server, prepare(server)));
+    let proxies = servers.each_ref().map(|(server, login)| {
+        let proxy = in_front_of(&[*server], login);
+        remembers(&proxy, login);
+        proxy
     });
-    let ratios = ratios(rounds, |side| {
-        let (proxy, login) = &sides[side];
-        let before = proxy.counts();
-        let rate = rate(proxy, login, CALL);
+    let before = proxies.each_ref().map(Proxy::counts);
+    let mut sides = [0, 1].map(|at: usize| Side::new(proxies[at].addr(), &servers[at].1, &[CALL]));
+    let figures = ratios(rounds, &mut sides);
+    for (proxy, before) in proxies.iter().zip(before) {
         let after = proxy.counts();
         let [owned, remembered] =
             ["calls_owned", "calls_from_memory"].map(|name| after.of(name) - before.of(name));
         assert!(remembered * 100 >= owned * 95, "{remembered} of {owned}");
-        rate
-    });
+    }
     table.add(
         "CALL from memory, primary of a group / single server",
-        ratios,
+        figures,
         Aim::AtLeast(0.9),
     );
+    drop(sides);
+    drop(proxies);
+    let (prepare, execute) = (
+        &format!("PREPARE log_end FROM '{LOG_END}'"),
+        "EXECUTE log_end",
+    );
+    let read = "SELECT 1 FROM message LIMIT 0";
+    for (figure, [on_single, on_primary]) in [
+        ("DO 1", [&["DO 1"][..]; 2]),
+        ("SELECT 1", [&["SELECT 1"][..]; 2]),
+        ("the procedure", [&[CALL][..]; 2]),
+        ("the log's end", [&[LOG_END][..]; 2]),
+        ("it, executed", [&[LOG_END][..], &[execute]]),
+        (
+            "it, behind a COMMIT",
+            [&[LOG_END][..], &["COMMIT", LOG_END]],
+        ),
+        ("it, behind a read", [&[LOG_END][..], &[read, LOG_END]]),
+    ] {
+        let statements = [on_single, on_primary];
+        let side = |at: usize| Side::new(servers[at].0, &servers[at].1, statements[at]);
+        let mut sides = [0, 1].map(|at| side(at).behind(prepare));
+        let ratios = ratios(rounds.div_ceil(2), &mut sides);
+        let figure = format!("directly, {figure}: primary of a group / single server");
+        table.add(&figure, ratios, Aim::Nothing);
+    }
 }
 
 /// A primary is killed with so many sessions on it, and its replica promoted.

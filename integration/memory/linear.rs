@@ -109,7 +109,7 @@ fn memory_comes_up_beside_a_writer() {
 }
 
 /// Of owned calls, most must have been answered from memory.
-pub(crate) fn mostly_remembered((owned, remembered): (u64, u64)) {
+fn mostly_remembered((owned, remembered): (u64, u64)) {
     assert!(
         remembered * 10 >= owned * 8,
         "of {owned} answers only {remembered} came from memory"

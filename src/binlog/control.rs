@@ -97,8 +97,10 @@ pub(super) async fn connect(
         conn.run(statement).await.map_err(&failed)?;
     }
     // A load may come from a member that does not serve: what it brings is not told without a proof.
-    if let (Purpose::Proofs, Some(cluster)) = (purpose, server.cluster) {
-        conn.run(cluster.session()).await.map_err(&failed)?;
+    if purpose == Purpose::Proofs {
+        for statement in server.before_proofs() {
+            conn.run(&statement).await.map_err(&failed)?;
+        }
     }
     let other = obstacles::identity(&mut conn, server.asked())
         .await

@@ -37,10 +37,29 @@ pub(super) struct ServerFacts {
     pub(super) group: Option<Source>,
 }
 
+/// The name under which a proof's session has the statement prepared that tells the position.
+const LOG_END: &str = "headwater_log_end";
+
 /// A server tells by whole seconds for how long it has been up.
 const UPTIME_STEP: Duration = Duration::from_secs(2);
 
 impl ServerFacts {
+    /// What a session has to run before it proves anything.
+    pub(super) fn before_proofs(&self) -> Vec<String> {
+        let prepare = || format!("PREPARE {LOG_END} FROM '{}'", self.status);
+        let session = |cluster: Cluster| vec![cluster.session().to_owned(), prepare()];
+        self.cluster.map(session).unwrap_or_default()
+    }
+
+    /// Asks for the position in such a session. A member of a cluster tells it even while it holds clients' reads up, or forbids them. But
+    /// EXECUTE it holds up, or refuses, as it does a SELECT of a table, whatever is executed.
+    pub(super) fn log_end(&self) -> String {
+        match self.cluster {
+            Some(_) => format!("EXECUTE {LOG_END}"),
+            None => self.status.to_owned(),
+        }
+    }
+
     /// True where these are later facts of the same server, which was not started anew, nor its log begun anew.
     pub(super) fn is_same_run(&self, later: &ServerFacts) -> bool {
         let is_same = |((one, before), (other, behind)): ((Instant, u64), (Instant, u64))| {
@@ -77,7 +96,7 @@ pub(super) enum Cluster {
 }
 
 impl Cluster {
-    /// What a session is set to whose SELECT is to fail, or to wait, wherever a client's would.
+    /// What a session is set to whose statements are to fail, or to wait, wherever a client's SELECT would.
     pub(super) fn session(self) -> &'static str {
         match self {
             // Waits for what a new primary has still to apply, and for what was promised to all members; fails on a member that is not

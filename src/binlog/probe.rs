@@ -10,7 +10,6 @@ use super::ask::{Ask, Asks};
 use super::control::{Control, LATEST};
 use super::error::BinlogError;
 use super::obstacles::ServerFacts;
-use super::place::Place;
 use super::rows::{found, log_end};
 use super::{Binlog, fence};
 use crate::account::{AccountError, Conn, Purpose};
@@ -284,15 +283,6 @@ impl Binlog {
         }
     }
 
-    /// Reads no row of a table that is known to be there.
-    fn read_of_nothing(&self, places: &[Arc<Place>]) -> Option<String> {
-        let state = self.state();
-        let mut told = places
-            .iter()
-            .filter(|place| state.following.tells_of(place.number()));
-        told.next().map(|place| place.tables.nothing_query())
-    }
-
     /// Waits for progress where there are no rows to look at.
     async fn released(&self, generation: Generation, end: Position) {
         let progress = self.progress.notified();
@@ -327,12 +317,7 @@ async fn look(
     if !selects.is_empty() {
         questions.push(selects.join(" UNION ALL "));
     }
-    // Where the log ends is told on a member of a cluster even while it holds clients' reads up, or forbids them. So a table is read in
-    // front of that in any case, as a client would.
-    if questions.is_empty() && server.cluster.is_some() {
-        questions.extend(binlog.read_of_nothing(&places));
-    }
-    questions.push(server.status.to_owned());
+    questions.push(server.log_end());
     let mut answers = conn.rows_of(&questions).await.map_err(&failed)?;
     let log = answers.pop().ok_or(AccountError::Unexpected);
     let (_, end) = log_end(log.map_err(&failed)?.row(0))?;

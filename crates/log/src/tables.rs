@@ -386,13 +386,6 @@ impl Tables {
         queries
     }
 
-    /// Reads the messages' table, and no row of it.
-    #[must_use]
-    pub fn nothing_query(&self) -> String {
-        let table = self.table(&self.names.message.table);
-        format!("SELECT 1 FROM {table} LIMIT 0")
-    }
-
     /// Told alike whatever stands beside it in one answer.
     fn key_as_text(&self) -> String {
         match &self.names.key {
