@@ -10,7 +10,7 @@ help:
 	@echo "make soak        200,000 answers from memory, and as many of feeds, checked on each server while others write, then make fuzz"
 	@echo "make fuzz        ten minutes of each fuzz target, or FUZZ_SECONDS=60, as many at a time as processors"
 	@echo "make bench-relay relaying alone, beside HAProxy and MySQL Router on the same servers (about 10 minutes)"
-	@echo "make bench-clusters several servers: what they cost, and how long clients wait when the primary changes (about 5 minutes)"
+	@echo "make bench-clusters several servers: what they cost, and how long clients wait when the primary changes (about 6 minutes)"
 	@echo "make check       format, lints, documentation, licences of dependencies"
 	@echo "make advisories  known faults of dependencies (asks the network)"
 	@echo "make package     a .deb of the program, its unit, manual and documentation: target/debian/"
