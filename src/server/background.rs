@@ -242,14 +242,15 @@ fn unchecked(definition: &Definition, error: &ServiceError) {
     }
 }
 
-/// Has memory filled now, and not with the first calls, where that is wished for.
+/// Has memory filled now, and not with the first calls, where that is wished for and memory answers.
 fn preload(shared: &Shared, number: DefinitionId, database: &[u8], verdict: &Verdict) {
-    if let (Some(binlog), Some(definition), Ok(database), Verdict::Accelerate(_)) = (
+    if let (Some(binlog), Some(definition), Ok(database), Verdict::Accelerate(facts)) = (
         &shared.binlog,
         number.of(shared.catalogue.definitions()),
         std::str::from_utf8(database),
         verdict,
-    ) {
+    ) && !facts.are_spread()
+    {
         binlog.preload(definition, database);
     }
 }

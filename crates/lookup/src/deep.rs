@@ -4,15 +4,53 @@
 //! With constants, the server descends the index straight to the bound, so page 500 costs what
 //! page 2 costs; but the authors must be known beforehand, which loses near the top.
 
+use std::sync::Arc;
+
 use super::heads::{Heads, TopAuthor};
+use super::hints::{Marks, Scope};
 use super::lookup::{Lookup, MOST_AUTHORS};
 use crate::Unusable;
 use headwater_sql::quoted;
-use headwater_timeline::Head;
+use headwater_timeline::{Form, Head};
 use headwater_wire::resultset::Rows;
 
 /// So many messages of an author above the bound make a correlated lookup slower than one by one.
 const MESSAGES_ABOVE: u128 = 20;
+
+/// A statement that asks for authors' heads, each by itself.
+#[derive(Debug)]
+pub struct EachHead {
+    query: String,
+    /// Whom it expects the reader to follow, in ascending order.
+    followed: Arc<[u64]>,
+    /// Those it asks for.
+    asked: Vec<u64>,
+    /// Those who are asked for behind it.
+    rest: Vec<u64>,
+    /// What is known of others.
+    known: Vec<TopAuthor>,
+    /// So often the follow list was another one than expected.
+    pub(super) changes: u32,
+}
+
+/// What the answer to it comes to.
+#[derive(Debug)]
+pub(super) enum HeadsSeen {
+    /// All heads are known.
+    All(Heads),
+    /// There are others to ask for.
+    Rest(EachHead),
+    /// The reader follows these by now, in ascending order.
+    Others(Arc<[u64]>),
+}
+
+impl EachHead {
+    /// The statement.
+    #[must_use]
+    pub fn query(&self) -> &str {
+        &self.query
+    }
+}
 
 impl Lookup<'_> {
     /// True when a correlated lookup of heads would be slow: it reads every message above the bound.
@@ -30,19 +68,42 @@ impl Lookup<'_> {
         above > u128::from(newest) * MESSAGES_ABOVE
     }
 
-    /// The authors followed, more than `MOST_AUTHORS` at most by one.
+    /// The authors followed, more than may be named at most by one.
     pub(super) fn follows_query(&self) -> String {
         format!(
             "SELECT {} {} LIMIT {}",
             self.author_column(),
             self.follow_list(),
-            MOST_AUTHORS + 1
+            self.most_authors().saturating_add(1)
         )
     }
 
-    /// Each author's head, answered from one descent of the index; and the follow list as it is at that
-    /// moment. `None` when these are too many authors for one statement.
-    pub(super) fn each_head_query(&self, authors: &[u64]) -> Option<String> {
+    /// Asks for these authors' heads; the reader is expected to follow `followed`, which are in ascending order, and of the others all is
+    /// `known`. Where messages are spread, a statement asks for as many as it can, and others behind it for the rest; else `None` when these
+    /// are too many.
+    pub(super) fn each_head(
+        &self,
+        followed: Arc<[u64]>,
+        mut asked: Vec<u64>,
+        known: Vec<TopAuthor>,
+        changes: u32,
+    ) -> Option<EachHead> {
+        if asked.len() > MOST_AUTHORS && !self.facts.are_spread() {
+            return None;
+        }
+        let rest = asked.split_off(asked.len().min(MOST_AUTHORS));
+        Some(EachHead {
+            query: self.each_head_query(&asked),
+            followed,
+            asked,
+            rest,
+            known,
+            changes,
+        })
+    }
+
+    /// Each author's head, answered from one descent of the index; and the follow list as it is at that moment.
+    fn each_head_query(&self, authors: &[u64]) -> String {
         let message = &self.definition.message;
         let (id, by, table) = (
             quoted(&message.id),
@@ -50,15 +111,12 @@ impl Lookup<'_> {
             self.name(&message.table),
         );
         let bound = self.call.bound.unwrap_or(u64::MAX);
-        if authors.len() > MOST_AUTHORS {
-            return None;
-        }
         let follows = format!(
             "(SELECT {},{},1 {} LIMIT {})",
             self.author_column(),
             self.of_one_moment(),
             self.follow_list(),
-            MOST_AUTHORS + 1
+            self.most_authors().saturating_add(1)
         );
         let heads = authors.iter().map(|author| {
             format!(
@@ -67,7 +125,7 @@ impl Lookup<'_> {
             )
         });
         let parts: Vec<String> = std::iter::once(follows).chain(heads).collect();
-        Some(parts.join(" UNION ALL "))
+        parts.join(" UNION ALL ")
     }
 
     pub(super) fn author_column(&self) -> String {
@@ -84,13 +142,19 @@ impl Lookup<'_> {
         )
     }
 
-    /// Takes in the rows of [`Self::each_head_query`]; `None` when the reader follows others.
+    /// Takes in the answer to a question for heads.
     ///
     /// # Errors
-    /// As [`Self::read_heads`].
-    pub(super) fn read_each_head(&self, rows: &Rows) -> Result<Option<Heads>, Unusable> {
+    /// When a row is no id, or there are more heads than may be held.
+    pub(super) fn read_each_head(
+        &self,
+        step: &EachHead,
+        rows: &Rows,
+        scope: Scope,
+        marks: &mut Marks,
+    ) -> Result<HeadsSeen, Unusable> {
         let (mut followed, mut asked) = (Vec::new(), Vec::new());
-        let mut authors = Vec::new();
+        let mut known = step.known.clone();
         for row in rows.iter() {
             let number = |column| row.u64(column).ok_or(Unusable::Malformed);
             let author = number(0)?;
@@ -102,15 +166,34 @@ impl Lookup<'_> {
             asked.push(author);
             if row.cell(1).is_some() {
                 let id = number(1)?;
-                authors.push(TopAuthor {
+                known.push(TopAuthor {
                     head: Head { author, id },
                     list: None,
                 });
+            } else if self.call.form == Form::Newest {
+                marks.silent(scope, author);
             }
         }
         followed.sort_unstable();
-        asked.sort_unstable();
         self.once(&followed)?;
-        (followed == asked).then(|| self.rank(authors)).transpose()
+        if *followed != *step.followed {
+            return Ok(HeadsSeen::Others(followed.into()));
+        }
+        asked.sort_unstable();
+        let mut expected = step.asked.clone();
+        expected.sort_unstable();
+        if asked != expected {
+            return Err(Unusable::Malformed);
+        }
+        if step.rest.is_empty() {
+            return Ok(HeadsSeen::All(self.rank(known)?));
+        }
+        let rest = self.each_head(
+            Arc::clone(&step.followed),
+            step.rest.clone(),
+            known,
+            step.changes,
+        );
+        rest.map(HeadsSeen::Rest).ok_or(Unusable::TooManyIds)
     }
 }

@@ -6,10 +6,12 @@
 //! greatest heads are known when no other one could have a head among them, and an author's list is
 //! known when its range held n ids or began at 0.
 
+use std::sync::Arc;
+
 use super::by_author;
 use super::heads::{Heads, TopAuthor};
-use super::hints::{Hints, Marks, Scope};
-use super::lookup::{Lookup, MOST_AUTHORS};
+use super::hints::{Marks, Scope};
+use super::lookup::Lookup;
 use super::spread::Apart;
 use crate::Unusable;
 use headwater_sql::quoted;
@@ -25,12 +27,30 @@ pub struct Guess {
     /// Authors followed whose heads are asked for by themselves.
     pub(super) alone: Vec<u64>,
     pub(super) most_rows: usize,
+    /// So often the follow list was another one than expected.
+    pub(super) changes: u32,
+}
+
+/// What the answer to a guess comes to.
+#[derive(Debug)]
+pub(super) enum GuessSeen {
+    /// The heads are known, and perhaps lists.
+    Heads(Heads),
+    /// All is known but the heads of these, in ascending order.
+    But {
+        known: Vec<TopAuthor>,
+        missing: Vec<u64>,
+    },
+    /// Nothing is proved.
+    Nothing,
+    /// The reader follows these by now, in ascending order.
+    Others(Arc<[u64]>),
 }
 
 impl Lookup<'_> {
     /// The guess for a reader who follows these authors; `None` where the hints are too few.
     pub(super) fn guess(&self, authors: &[u64], scope: Scope, marks: &mut Marks) -> Option<Guess> {
-        if authors.is_empty() || authors.len() > MOST_AUTHORS {
+        if authors.is_empty() || authors.len() > self.most_authors() {
             return None;
         }
         let mut known = Vec::with_capacity(authors.len());
@@ -42,22 +62,23 @@ impl Lookup<'_> {
             }
         }
         known.sort_unstable_by_key(|(mark, _)| std::cmp::Reverse(mark.head));
-        let newest = known.first()?.0.head;
+        let seen = known.first().map(|(mark, _)| mark.head);
         // Of authors behind the n-th, only ids that would put them before it are of interest.
         let nth = known
             .get(self.n().checked_sub(1)?)
             .map(|(mark, _)| mark.head);
-        if nth.is_none() && !unknown.is_empty() {
-            return None;
-        }
+        let floor = match nth {
+            Some(nth) => nth,
+            None if unknown.is_empty() => 0,
+            None => self.floor(authors.len())?,
+        };
+        let newest = seen.unwrap_or(floor);
         let top = known
             .iter()
             .take(self.n())
             .map(|(mark, author)| (*author, mark.low));
         let behind = known.iter().skip(self.n()).map(|(_, author)| *author);
-        let behind = behind
-            .chain(unknown)
-            .map(|author| (author, nth.unwrap_or(0)));
+        let behind = behind.chain(unknown).map(|author| (author, floor));
         let mut lows: Vec<(u64, u64)> = top.chain(behind).collect();
         let most_rows = self.most_list_rows().saturating_add(authors.len());
         if self.facts.are_spread() {
@@ -71,6 +92,7 @@ impl Lookup<'_> {
             lows,
             alone: Vec::new(),
             most_rows,
+            changes: 0,
         })
     }
 
@@ -113,8 +135,7 @@ impl Guess {
         authors
     }
 
-    /// Takes in the rows; `None` when they do not prove which authors have the greatest heads. Marks
-    /// that led to too short a list are forgotten.
+    /// Takes in the rows. Marks that led to too short a list are forgotten; on the newest page, they learn who wrote nothing.
     ///
     /// # Errors
     /// When a row is no id.
@@ -123,30 +144,34 @@ impl Guess {
         lookup: &Lookup<'_>,
         rows: &Rows,
         scope: Scope,
-        hints: &mut Hints,
-    ) -> Result<Option<Heads>, Unusable> {
-        // No rows: no messages, or another follow list. Too many: some are missing.
-        if rows.is_empty() || rows.len() >= self.most_rows {
-            return Ok(None);
-        }
+        marks: &mut Marks,
+    ) -> Result<GuessSeen, Unusable> {
         let Apart { found, alone } = match lookup.facts.are_spread() {
-            true => match lookup.take_apart(self, rows, hints)? {
-                Some(apart) => apart,
-                None => return Ok(None),
+            true => match lookup.take_apart(self, rows)? {
+                Ok(apart) => apart,
+                Err(seen) => return Ok(seen),
             },
+            // No rows: no messages, or another follow list. Too many: some are missing.
+            false if rows.is_empty() || rows.len() >= self.most_rows => {
+                return Ok(GuessSeen::Nothing);
+            }
             false => Apart {
                 found: by_author::gather(&self.authors(), std::slice::from_ref(rows))?,
                 alone: Vec::new(),
             },
         };
         let mut authors = Vec::with_capacity(found.len());
-        let mut unseen = 0;
+        let mut unseen = Vec::new();
         let by_itself = |head| TopAuthor { head, list: None };
         authors.extend(alone.into_iter().map(by_itself));
         for ((author, low), ids) in self.lows.iter().zip(found) {
             let ids = lookup.newest(ids)?;
             let Some(id) = ids.first().copied() else {
-                unseen = unseen.max(*low);
+                match (*low, lookup.call.form) {
+                    (0, Form::Newest) => marks.silent(scope, *author),
+                    (0, _) => {}
+                    _ => unseen.push((*author, *low)),
+                }
                 continue;
             };
             let whole = ids.len() == lookup.n() || *low == 0;
@@ -158,6 +183,10 @@ impl Guess {
                 list: whole.then_some(ids),
             });
         }
+        let known = match unseen.is_empty() {
+            true => Vec::new(),
+            false => authors.clone(),
+        };
         let heads = lookup.rank(authors)?;
         // An author without rows has its head, if any, below the bound it was asked from.
         let last = match heads.top.get(lookup.n() - 1) {
@@ -166,12 +195,17 @@ impl Guess {
         };
         // A call with a bound leaves the head of each author.
         let wants_all = lookup.call.form != Form::Newest;
-        if unseen > last || (wants_all && unseen > 0) {
-            return Ok(None);
+        let missing = unseen.iter().filter(|(_, low)| wants_all || *low > last);
+        let missing: Vec<u64> = missing.map(|(author, _)| *author).collect();
+        if !missing.is_empty() {
+            return Ok(match lookup.facts.are_spread() {
+                true => GuessSeen::But { known, missing },
+                false => GuessSeen::Nothing,
+            });
         }
         for author in heads.top.iter().filter(|author| author.list.is_none()) {
-            hints.marks.forget(scope, author.head.author);
+            marks.forget(scope, author.head.author);
         }
-        Ok(Some(heads))
+        Ok(GuessSeen::Heads(heads))
     }
 }

@@ -25,7 +25,7 @@ pub struct Heads {
 }
 
 /// One of the n authors whose newest ids make up the result set.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TopAuthor {
     /// Its head.
     pub head: Head,
@@ -40,24 +40,15 @@ impl Lookup<'_> {
     pub(super) fn heads_query(&self) -> String {
         let Definition { follower, n, .. } = self.definition;
         let heads = format!(
-            "SELECT hw_f.{author} hw_a,({newest}) hw_h{moment} FROM {table} hw_f WHERE hw_f.{reader}={uid}",
+            "SELECT hw_f.{author} hw_a,({newest}) hw_h FROM {table} hw_f WHERE hw_f.{reader}={uid}",
             author = quoted(&follower.author),
             newest = self.newest_ids(&format!("hw_f.{}", quoted(&follower.author)), 1),
-            moment = match self.facts.are_spread() {
-                true => format!(",{}", self.of_one_moment()),
-                false => String::new(),
-            },
             table = self.name(&follower.table),
             reader = quoted(&follower.reader),
             uid = self.call.reader,
         );
         let most = self.most.saturating_add(1);
         match (self.facts.product, self.call.form) {
-            // One more: two heads at the n-th place may be one id.
-            (_, Form::Newest) if self.facts.are_spread() => {
-                format!("{heads} ORDER BY hw_h DESC LIMIT {}", n.saturating_add(1))
-            }
-            (_, Form::Bounded) if self.facts.are_spread() => format!("{heads} LIMIT {most}"),
             (Product::Mariadb, Form::Newest) => format!("{heads} ORDER BY hw_h DESC LIMIT {n}"),
             (Product::Mariadb, Form::Bounded) | (_, Form::Heads) => format!("{heads} LIMIT {most}"),
             (Product::Mysql, Form::Newest) => format!(
@@ -115,7 +106,6 @@ impl Lookup<'_> {
         let mut authors = Vec::with_capacity(rows.len());
         for row in rows.iter() {
             let number = |column| row.u64(column).ok_or(Unusable::Malformed);
-            self.heed(row, 2)?;
             if row.cell(1).is_none() {
                 // An author without messages contributes nothing.
                 if self.call.form == Form::Newest {
@@ -129,7 +119,6 @@ impl Lookup<'_> {
                     id: number(1)?,
                 },
                 list: match row.cell(2) {
-                    _ if self.facts.are_spread() => None,
                     Some(json) => Some(merge::newest(read_list(json)?, self.n())),
                     None => None,
                 },

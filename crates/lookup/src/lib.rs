@@ -4,8 +4,8 @@
 
 pub mod backlog;
 mod by_author;
-mod deep;
-mod guess;
+pub mod deep;
+pub mod guess;
 pub mod heads;
 pub mod hints;
 pub mod lists;

@@ -7,7 +7,7 @@
 use super::by_author;
 use super::heads::{Heads, TopAuthor};
 use super::hints::Marks;
-use super::lookup::{Found, Lookup};
+use super::lookup::{Found, Lookup, MOST_AUTHORS};
 use crate::Unusable;
 use headwater_sql::quoted;
 use headwater_timeline::Head;
@@ -195,11 +195,15 @@ impl Lookup<'_> {
                 same
             }
         });
-        let parts: Vec<String> = classes
-            .map(|class| {
+        // Of a longer list alone the server makes a table, which it does not tell a data node of.
+        let listed = classes.flat_map(|class| {
+            let low = class.last().map_or(0, |(_, low)| *low);
+            class.chunks(MOST_AUTHORS).map(move |part| (part, low))
+        });
+        let parts: Vec<String> = listed
+            .map(|(part, low)| {
                 let authors: Vec<String> =
-                    class.iter().map(|(author, _)| author.to_string()).collect();
-                let low = class.last().map_or(0, |(_, low)| *low);
+                    part.iter().map(|(author, _)| author.to_string()).collect();
                 // All there is, is below zero as well; such an id is found then, and refused.
                 let within = match (low, closed) {
                     (0, false) => String::new(),

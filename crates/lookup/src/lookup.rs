@@ -13,8 +13,10 @@ const ROW_LIST_BYTES: usize = 32 * 1024 * 1024;
 /// What a row of two numbers takes at most.
 const ROW_BYTES: usize = 64;
 
-/// Most authors that are named in a single statement.
+/// Most authors of whom a single statement asks for each by itself.
 pub(super) const MOST_AUTHORS: usize = 500;
+/// Most authors of a reader where messages are on data nodes: all of them are named in one statement.
+pub(super) const MOST_SPREAD_AUTHORS: usize = 5_000;
 
 /// One owned call, in terms of SQL.
 #[derive(Debug)]
@@ -59,7 +61,9 @@ impl Lookup<'_> {
     /// How much an answer to one of the lookup's statements may hold.
     #[must_use]
     pub fn collect_limits(&self) -> Limits {
-        let lists = self.most_list_rows().saturating_add(2 * MOST_AUTHORS);
+        // Of each author a follow, and a few ids on the way to its head.
+        let authors = self.most_authors().saturating_mul(10);
+        let lists = self.most_list_rows().saturating_add(authors);
         let max_rows = self.most.max(lists).saturating_add(2);
         Limits {
             max_rows,
@@ -73,6 +77,14 @@ impl Lookup<'_> {
     #[must_use]
     pub fn n(&self) -> usize {
         self.definition.n as usize
+    }
+
+    /// How many authors a reader may follow for lookups that name them.
+    pub(super) fn most_authors(&self) -> usize {
+        match self.facts.are_spread() {
+            true => MOST_SPREAD_AUTHORS,
+            false => MOST_AUTHORS,
+        }
     }
 
     /// A table's name with its database, quoted.

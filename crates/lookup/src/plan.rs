@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use super::guess::Guess;
+use super::deep::{EachHead, HeadsSeen};
+use super::guess::{Guess, GuessSeen};
 use super::heads::Heads;
 use super::hints::{Hints, Scope};
 use super::lookup::Lookup;
@@ -11,6 +12,9 @@ use crate::Unusable;
 use headwater_timeline::Form;
 use headwater_timeline::check::Product;
 use headwater_wire::resultset::Rows;
+
+/// So often a follow list may turn out to be another one than was expected while a call is answered.
+const MOST_CHANGES: u32 = 3;
 
 /// One question on the way to the heads.
 #[derive(Debug)]
@@ -20,7 +24,7 @@ pub enum Step {
     /// The newest page at a guess.
     Guess(Guess),
     /// Each head by itself, far below the newest page.
-    EachHead(String),
+    EachHead(EachHead),
     /// All heads in one correlated lookup.
     Heads(String),
 }
@@ -39,7 +43,8 @@ impl Step {
     #[must_use]
     pub fn query(&self) -> &str {
         match self {
-            Step::Follows(query) | Step::EachHead(query) | Step::Heads(query) => query,
+            Step::Follows(query) | Step::Heads(query) => query,
+            Step::EachHead(each) => each.query(),
             Step::Guess(guess) => guess.query(),
         }
     }
@@ -64,71 +69,113 @@ impl Lookup<'_> {
         if !by_follows {
             return self.heads();
         }
-        match hints.follows.get(self.scope(), self.call.reader) {
-            Some(authors) => self.by_follows(&authors, hints),
-            None => Step::Follows(self.follows_query()),
-        }
+        let seen = hints.follows.get(self.scope(), self.call.reader);
+        let step = seen.map(|authors| self.by_follows(&authors, 0, hints));
+        step.and_then(Result::ok)
+            .unwrap_or_else(|| Step::Follows(self.follows_query()))
     }
 
     /// What to do about the answer to a step.
     ///
     /// # Errors
-    /// When a row is no id, or there are more heads than may be held.
+    /// When a row is no id, there are more heads than may be held, or the reader follows others each time.
     pub fn go_on(&self, step: &Step, rows: &Rows, hints: &mut Hints) -> Result<Next, Unusable> {
-        let scope = self.scope();
-        let heads = match step {
+        let (scope, marks) = (self.scope(), &mut hints.marks);
+        match step {
             Step::Follows(_) => {
                 let authors: Option<Arc<[u64]>> = rows.iter().map(|row| row.u64(0)).collect();
                 let authors = authors.ok_or(Unusable::Malformed)?;
-                if authors.is_empty() {
-                    return Ok(Next::Heads(Heads::default()));
+                self.follows(&authors, 0, hints)
+            }
+            Step::Guess(guess) => match guess.read(self, rows, scope, marks)? {
+                GuessSeen::Heads(heads) => Ok(Next::Heads(heads)),
+                GuessSeen::Others(authors) => self.changed(&authors, guess.changes, hints),
+                GuessSeen::But { known, missing } => {
+                    let followed: Arc<[u64]> = guess.authors().into();
+                    let each = self.each_head(followed, missing, known, guess.changes);
+                    each.map(|each| Next::Ask(Step::EachHead(each)))
+                        .ok_or(Unusable::TooManyIds)
                 }
-                hints
-                    .follows
-                    .remember(scope, self.call.reader, Arc::clone(&authors));
-                return Ok(Next::Ask(self.by_follows(&authors, hints)));
-            }
-            Step::Guess(guess) => guess.read(self, rows, scope, hints)?,
-            Step::EachHead(_) => self.read_each_head(rows)?,
-            // With a bound, Spider finds no head at all now and then.
-            Step::Heads(_) if self.facts.are_spread() => return Err(Unusable::Malformed),
-            Step::Heads(_) => Some(self.read_heads(rows, scope, &mut hints.marks)?),
-        };
-        Ok(match (heads, step) {
-            (Some(heads), _) => Next::Heads(heads),
-            (None, Step::Guess(guess)) if self.facts.are_spread() => {
-                Next::Ask(self.behind_guess(guess, hints))
-            }
-            (None, _) if self.facts.are_spread() => {
-                hints.follows.forget(scope, self.call.reader);
-                Next::Ask(Step::Follows(self.follows_query()))
-            }
-            (None, _) => {
-                hints.follows.forget(scope, self.call.reader);
-                Next::Ask(self.heads())
-            }
-        })
+                GuessSeen::Nothing if self.facts.are_spread() => {
+                    let authors = guess.authors();
+                    let step = self.each_of(&authors, guess.changes);
+                    step.map(Next::Ask).ok_or(Unusable::TooManyIds)
+                }
+                GuessSeen::Nothing => Ok(self.correlated(hints)),
+            },
+            Step::EachHead(each) => match self.read_each_head(each, rows, scope, marks)? {
+                HeadsSeen::All(heads) => Ok(Next::Heads(heads)),
+                HeadsSeen::Rest(each) => Ok(Next::Ask(Step::EachHead(each))),
+                HeadsSeen::Others(authors) => self.changed(&authors, each.changes, hints),
+            },
+            Step::Heads(_) => Ok(Next::Heads(self.read_heads(rows, scope, marks)?)),
+        }
     }
 
-    fn by_follows(&self, authors: &[u64], hints: &mut Hints) -> Step {
-        let each = || self.each_head_query(authors).map(Step::EachHead);
-        let step = match self.call.form {
-            Form::Newest => {
-                let guess = self.guess(authors, self.scope(), &mut hints.marks);
-                let guess = guess.map(Step::Guess);
-                guess.or_else(|| self.facts.are_spread().then(each).flatten())
-            }
-            Form::Bounded | Form::Heads => {
-                let spread = self.facts.are_spread();
-                let guess = || self.bounded_guess(authors, self.scope(), &mut hints.marks);
-                let guess = spread.then(guess).flatten().map(Step::Guess);
-                guess.or_else(each)
-            }
-        };
-        step.unwrap_or_else(|| self.heads())
+    /// The reader follows others than was expected.
+    fn changed(&self, authors: &[u64], changes: u32, hints: &mut Hints) -> Result<Next, Unusable> {
+        if !self.facts.are_spread() {
+            return Ok(self.correlated(hints));
+        }
+        match changes < MOST_CHANGES {
+            true => self.follows(authors, changes.saturating_add(1), hints),
+            false => Err(Unusable::Changing),
+        }
     }
 
-    pub(super) fn heads(&self) -> Step {
+    /// The reader follows these.
+    fn follows(&self, authors: &[u64], changes: u32, hints: &mut Hints) -> Result<Next, Unusable> {
+        if authors.is_empty() {
+            hints.follows.forget(self.scope(), self.call.reader);
+            return Ok(Next::Heads(Heads::default()));
+        }
+        hints
+            .follows
+            .remember(self.scope(), self.call.reader, authors.into());
+        self.by_follows(authors, changes, hints).map(Next::Ask)
+    }
+
+    /// All heads in one statement, which needs no hints.
+    fn correlated(&self, hints: &mut Hints) -> Next {
+        hints.follows.forget(self.scope(), self.call.reader);
+        Next::Ask(self.heads())
+    }
+
+    fn by_follows(
+        &self,
+        authors: &[u64],
+        changes: u32,
+        hints: &mut Hints,
+    ) -> Result<Step, Unusable> {
+        let spread = self.facts.are_spread();
+        if spread && authors.len() > self.most_authors() {
+            return Err(Unusable::TooManyIds);
+        }
+        let (scope, marks) = (self.scope(), &mut hints.marks);
+        let guess = match self.call.form {
+            Form::Newest => self.guess(authors, scope, marks),
+            Form::Bounded | Form::Heads if spread => self.bounded_guess(authors, scope, marks),
+            Form::Bounded | Form::Heads => None,
+        };
+        if let Some(guess) = guess {
+            return Ok(Step::Guess(Guess { changes, ..guess }));
+        }
+        let each = match self.call.form {
+            Form::Newest if !spread => None,
+            _ => self.each_of(authors, changes),
+        };
+        Ok(each.unwrap_or_else(|| self.heads()))
+    }
+
+    /// Each head of these by itself.
+    fn each_of(&self, authors: &[u64], changes: u32) -> Option<Step> {
+        let mut followed = authors.to_vec();
+        followed.sort_unstable();
+        let each = self.each_head(followed.as_slice().into(), followed, Vec::new(), changes);
+        each.map(Step::EachHead)
+    }
+
+    fn heads(&self) -> Step {
         Step::Heads(self.heads_query())
     }
 }

@@ -6,10 +6,9 @@
 //! No key says that an id is there once, so what comes is looked over: where the procedure might fail, it runs.
 
 use super::by_author;
-use super::guess::Guess;
-use super::hints::{Hints, Marks, Scope};
-use super::lookup::{Lookup, MOST_AUTHORS};
-use super::plan::Step;
+use super::guess::{Guess, GuessSeen};
+use super::hints::{Marks, Scope};
+use super::lookup::Lookup;
 use crate::Unusable;
 use headwater_sql::{hex, quoted};
 use headwater_timeline::{Form, Head};
@@ -19,6 +18,10 @@ use headwater_wire::resultset::{Row, Rows};
 const MOST_UNKNOWN: usize = 8;
 /// As many ids as make it likely that a head is among them.
 const FEW: u32 = 3;
+/// So many times the page is asked for where nothing says how its authors write: some write much, and are there more than once.
+const PAGES: u128 = 8;
+/// Messages of an author where the server does not say how many there are.
+const USUAL: u64 = 100;
 /// What a row of a guess is of: the follow list, a range, a head that was asked for by itself.
 const FOLLOW: u64 = 1;
 const RANGE: u64 = 0;
@@ -73,20 +76,27 @@ impl Lookup<'_> {
             Form::Heads => FEW,
             Form::Newest | Form::Bounded => n.min(u32::try_from(each).unwrap_or(n)).max(FEW.min(n)),
         };
-        let mut known = Vec::with_capacity(authors.len());
+        if authors.len() > self.most_authors() {
+            return None;
+        }
+        let mut seen = Vec::with_capacity(authors.len());
         let mut unknown = Vec::new();
         for author in authors {
             match marks.get(scope, *author) {
-                Some(mark) => known.push((*author, mark)),
+                Some(mark) => seen.push((*author, mark)),
                 None => unknown.push(*author),
             }
         }
-        if known.is_empty() || unknown.len() > MOST_UNKNOWN || authors.len() > MOST_AUTHORS {
-            return None;
-        }
+        // Of many, ranges are asked for as the average author's ids lie: who has none there is asked for by itself.
+        let supposed = match unknown.len() > MOST_UNKNOWN {
+            true => Some(self.usual_low(bound)?),
+            false if seen.is_empty() => return None,
+            false => None,
+        };
         // Behind everything that was seen, ranges are as wide as from there on.
-        let newest = known.iter().map(|(_, mark)| mark.head).max()?.min(bound);
-        let lows = known
+        let newest = seen.iter().map(|(_, mark)| mark.head).max();
+        let newest = newest.unwrap_or(bound).min(bound);
+        let mut lows: Vec<(u64, u64)> = seen
             .into_iter()
             .map(|(author, mark)| {
                 let low = match mark.head <= bound {
@@ -101,8 +111,37 @@ impl Lookup<'_> {
                 (author, low.unwrap_or(0))
             })
             .collect();
+        if let Some(low) = supposed {
+            lows.extend(unknown.drain(..).map(|author| (author, low)));
+        }
         let most_rows = most.saturating_add(authors.len().saturating_mul(8));
         Some(self.spread_guess(lows, unknown, newest, most_rows))
+    }
+
+    /// The id from which on these many authors probably have a page together, as far as that can be reckoned.
+    pub(super) fn floor(&self, authors: usize) -> Option<u64> {
+        let newest = u128::from(self.spread_newest()?);
+        let all = u128::from(self.usual_messages()).saturating_mul(authors as u128);
+        let wanted = u128::from(self.definition.n).saturating_mul(PAGES);
+        let width = newest.saturating_mul(wanted).checked_div(all)?;
+        u64::try_from(newest.saturating_sub(width)).ok()
+    }
+
+    /// The id from which on an author of whom nothing is known probably has its head at or below a bound.
+    fn usual_low(&self, bound: u64) -> Option<u64> {
+        let newest = self.spread_newest()?;
+        let gap = newest.checked_div(self.usual_messages())?;
+        let width = gap.saturating_mul(u64::from(2 * FEW));
+        Some(bound.min(newest).saturating_sub(width))
+    }
+
+    fn spread_newest(&self) -> Option<u64> {
+        let spread = self.facts.are_spread();
+        self.facts.newest_id.filter(|_| spread)
+    }
+
+    fn usual_messages(&self) -> u64 {
+        self.facts.messages_per_author.unwrap_or(USUAL).max(1)
     }
 
     /// The guess: the follow list, then the ids of these authors from a bound on, then the heads of others. Rows are author, id and which of
@@ -122,7 +161,7 @@ impl Lookup<'_> {
             self.author_column(),
             self.of_one_moment(),
             self.follow_list(),
-            MOST_AUTHORS + 1,
+            self.most_authors().saturating_add(1),
         );
         let ranges = format!(
             "(SELECT hw_m.{by},hw_m.{id},{RANGE} FROM {table} hw_m {} WHERE ({}){within} LIMIT {most_rows})",
@@ -146,10 +185,11 @@ impl Lookup<'_> {
             lows,
             alone,
             most_rows,
+            changes: 0,
         }
     }
 
-    /// Takes apart the rows of a guess; `None`: the reader follows others, whom the hints learn of.
+    /// Takes apart the rows of a guess; or what they come to where the reader follows others, or there are too many.
     ///
     /// # Errors
     /// When a row is not of numbers, Spider's reads may be of several moments, or a row is there twice.
@@ -157,9 +197,9 @@ impl Lookup<'_> {
         &self,
         guess: &Guess,
         rows: &Rows,
-        hints: &mut Hints,
-    ) -> Result<Option<Apart>, Unusable> {
+    ) -> Result<Result<Apart, GuessSeen>, Unusable> {
         let (mut followed, mut messages, mut alone) = (Vec::new(), Vec::new(), Vec::new());
+        let mut answered = Vec::new();
         for row in rows.iter() {
             let number = |column| row.u64(column).ok_or(Unusable::Malformed);
             let author = number(0)?;
@@ -168,26 +208,31 @@ impl Lookup<'_> {
                     self.heed(row, 1)?;
                     followed.push(author);
                 }
-                HEAD if row.cell(1).is_none() => {}
-                HEAD => alone.push(Head {
-                    author,
-                    id: number(1)?,
-                }),
+                HEAD => {
+                    answered.push(author);
+                    if row.cell(1).is_some() {
+                        let id = number(1)?;
+                        alone.push(Head { author, id });
+                    }
+                }
                 _ => messages.push((author, number(1)?)),
             }
         }
         followed.sort_unstable();
         self.once(&followed)?;
         if followed != guess.authors() {
-            let followed = followed.into();
-            hints
-                .follows
-                .remember(self.scope(), self.call.reader, followed);
-            return Ok(None);
+            return Ok(Err(GuessSeen::Others(followed.into())));
+        }
+        // Some are missing.
+        if messages.len() >= guess.most_rows {
+            return Ok(Err(GuessSeen::Nothing));
+        }
+        if answered != guess.alone {
+            return Err(Unusable::Malformed);
         }
         let asked: Vec<u64> = guess.lows.iter().map(|(author, _)| *author).collect();
         let found = by_author::gathered(&asked, messages.into_iter())?;
-        Ok(Some(Apart { found, alone }))
+        Ok(Ok(Apart { found, alone }))
     }
 
     /// # Errors
@@ -207,13 +252,5 @@ impl Lookup<'_> {
             true => Err(Unusable::Twice),
             false => Ok(()),
         }
-    }
-
-    /// What is asked behind a guess that proved nothing: each head by itself, of whom the reader follows by now.
-    pub(super) fn behind_guess(&self, guess: &Guess, hints: &mut Hints) -> Step {
-        let followed = hints.follows.get(self.scope(), self.call.reader);
-        let authors = followed.map_or_else(|| guess.authors(), |authors| authors.to_vec());
-        let each = self.each_head_query(&authors);
-        each.map_or_else(|| self.heads(), Step::EachHead)
     }
 }

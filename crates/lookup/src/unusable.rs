@@ -5,12 +5,14 @@
 pub enum Unusable {
     /// A row is not what was asked for.
     Malformed,
-    /// There are more heads than may be held (`limits.pending_ids`).
+    /// There are more heads than may be held (`limits.pending_ids`), or more authors than a statement on data nodes names.
     TooManyIds,
     /// A temporary table hides one of the definition's, or has another form.
     TemporaryTables,
     /// Rows that Spider read on one data node may be of several moments, by the session's settings.
     Moments,
+    /// The reader follows others each time that is asked.
+    Changing,
     /// A row is there twice, where no key says that it is not: the procedure may fail.
     Twice,
 }

@@ -190,7 +190,7 @@ impl Reason {
 impl From<Unusable> for Reason {
     fn from(unusable: Unusable) -> Reason {
         match unusable {
-            Unusable::Malformed | Unusable::Twice => Reason::LookupFailed,
+            Unusable::Malformed | Unusable::Twice | Unusable::Changing => Reason::LookupFailed,
             Unusable::Moments => Reason::Settings,
             Unusable::TooManyIds => Reason::TooManyIds,
             Unusable::TemporaryTables => Reason::TemporaryTables,
