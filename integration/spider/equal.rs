@@ -13,29 +13,34 @@ const CALLS_A_SESSION: u64 = 40;
 
 #[test]
 fn replies_are_the_procedures_on_one_data_node() {
-    compare(1);
+    compare(1, false);
 }
 
 #[test]
 fn replies_are_the_procedures_on_two_data_nodes() {
-    compare(2);
+    compare(2, false);
 }
 
 #[test]
 fn replies_are_the_procedures_on_four_data_nodes() {
-    compare(4);
+    compare(4, false);
+}
+
+#[test]
+fn replies_are_the_procedures_with_follow_lists_on_data_nodes() {
+    compare(2, true);
 }
 
 #[track_caller]
-fn compare(data: usize) {
-    let Some(spread) = Spread::start(data, false) else {
+fn compare(data: usize, follows_too: bool) {
+    let Some(spread) = Spread::start(data, follows_too) else {
         return;
     };
     let mut random = Random(how_many("HEADWATER_SEED", data as u64));
     let mut world = Messages::load(&mut spread.direct(), &mut random);
     let proxy = spread.proxy();
     let mut somebody = spread.direct();
-    let calls = how_many("HEADWATER_CHECKS", 600);
+    let calls = how_many("HEADWATER_CHECKS", if follows_too { 300 } else { 600 });
     let mut told = 0;
     while told < calls {
         let mut twin = Twin::between(spread.direct(), proxy.login(&spread.login)).of_one_plan();

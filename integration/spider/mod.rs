@@ -1,6 +1,7 @@
 //! Timelines whose messages Spider spreads over data nodes: answered by lookups through the Spider node, as its procedure answers.
 
 mod equal;
+mod many;
 mod measured;
 mod odd;
 mod writers;

@@ -133,18 +133,41 @@ fn check_says_that_it_is_spread_and_what_answers() {
 }
 
 #[test]
-fn follow_lists_on_data_nodes_are_refused_and_the_procedure_runs() {
+fn follow_lists_on_data_nodes_are_asked_for_there() {
     let Some(spread) = Spread::start(2, true) else {
         return;
     };
-    let mut client = spread.direct();
+    let mut direct = spread.direct();
     FILLED.iter().for_each(|sql| {
-        client.ok(sql);
+        direct.ok(sql);
     });
-    let proxy = Proxy::start(spread.spider.node.addr(), ROOT_SERVICE);
-    proxy.wait_for_log("`follower` is a table of SPIDER");
+    let proxy = spread.proxy();
+    let mut client = proxy.login(&spread.login);
+    for ids in [&["5", "4", "3", "2", "1"][..], &["4", "3", "2"]] {
+        for _ in 0..2 {
+            client.ok(CALL);
+            assert_eq!(client.column(IDS), ids);
+        }
+        // Past the Spider node: none of its logs tells of this.
+        let unfollowed = "DELETE FROM follower WHERE user_id = 1 AND follower_id = 2";
+        spread.data_node_of(1).ok(unfollowed);
+    }
+    // The data nodes have settings of their own.
+    client.ok("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    client.ok(CALL);
+    let counts = proxy.counts();
+    assert_eq!(counts.of("calls_owned"), 4, "{counts:?}");
+    assert_eq!(counts.of("calls_relayed[session_settings]"), 1);
+}
+
+#[test]
+fn memory_is_not_filled_for_what_it_does_not_answer() {
+    let Some(spread) = filled(2) else { return };
+    let settings = "[privileges]\nttl_s = 3600\n[index]\npreload = true\n";
+    let proxy = Proxy::configured(spread.spider.node.addr(), settings, ROOT_SERVICE);
+    proxy.wait_for_log("in database tl: accelerated");
     let mut client = proxy.login(&spread.login);
     client.ok(CALL);
-    assert_eq!(client.column(IDS), ["5", "4", "3", "2", "1"]);
-    assert_eq!(proxy.counts().of("calls_relayed[definition_refused]"), 1);
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert!(!proxy.log().contains("preload"), "{}", proxy.log());
 }

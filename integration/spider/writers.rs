@@ -9,17 +9,22 @@ const WRITERS: u64 = 4;
 
 #[test]
 fn no_answer_is_stale_or_ahead_on_four_data_nodes() {
-    check(4);
+    check(4, false);
 }
 
 #[test]
 fn nor_on_two() {
-    check(2);
+    check(2, false);
+}
+
+#[test]
+fn nor_with_follow_lists_on_data_nodes() {
+    check(2, true);
 }
 
 #[track_caller]
-fn check(data: usize) {
-    let Some(spread) = Spread::start(data, false) else {
+fn check(data: usize, follows_too: bool) {
+    let Some(spread) = Spread::start(data, follows_too) else {
         return;
     };
     let checks = how_many("HEADWATER_CHECKS", 600);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::heads::{Heads, TopAuthor};
 use super::hints::{Marks, Scope};
 use super::lookup::{Lookup, MOST_AUTHORS};
+use super::spread::{FOLLOW, SETTINGS};
 use crate::Unusable;
 use headwater_sql::quoted;
 use headwater_timeline::{Form, Head};
@@ -111,13 +112,7 @@ impl Lookup<'_> {
             self.name(&message.table),
         );
         let bound = self.call.bound.unwrap_or(u64::MAX);
-        let follows = format!(
-            "(SELECT {},{},1 {} LIMIT {})",
-            self.author_column(),
-            self.of_one_moment(),
-            self.follow_list(),
-            self.most_authors().saturating_add(1)
-        );
+        let follows = self.follow_branch();
         let heads = authors.iter().map(|author| {
             format!(
                 "SELECT {author},MAX(hw_m.{id}),0 FROM {table} hw_m \
@@ -155,13 +150,20 @@ impl Lookup<'_> {
     ) -> Result<HeadsSeen, Unusable> {
         let (mut followed, mut asked) = (Vec::new(), Vec::new());
         let mut known = step.known.clone();
+        let mut of_one_moment = false;
         for row in rows.iter() {
             let number = |column| row.u64(column).ok_or(Unusable::Malformed);
             let author = number(0)?;
-            if number(2)? == 1 {
-                self.heed(row, 1)?;
-                followed.push(author);
-                continue;
+            match number(2)? {
+                SETTINGS => {
+                    of_one_moment = row.u64(1) == Some(1);
+                    continue;
+                }
+                FOLLOW => {
+                    followed.push(author);
+                    continue;
+                }
+                _ => {}
             }
             asked.push(author);
             if row.cell(1).is_some() {
@@ -174,6 +176,7 @@ impl Lookup<'_> {
                 marks.silent(scope, author);
             }
         }
+        self.heed(of_one_moment)?;
         followed.sort_unstable();
         self.once(&followed)?;
         if *followed != *step.followed {

@@ -12,7 +12,7 @@ use super::lookup::Lookup;
 use crate::Unusable;
 use headwater_sql::{hex, quoted};
 use headwater_timeline::{Form, Head};
-use headwater_wire::resultset::{Row, Rows};
+use headwater_wire::resultset::Rows;
 
 /// Authors of whom nothing is known whose heads are asked for by themselves beside the ranges of the others: each waits for a data node.
 const MOST_UNKNOWN: usize = 8;
@@ -22,8 +22,9 @@ const FEW: u32 = 3;
 const PAGES: u128 = 8;
 /// Messages of an author where the server does not say how many there are.
 const USUAL: u64 = 100;
-/// What a row of a guess is of: the follow list, a range, a head that was asked for by itself.
-const FOLLOW: u64 = 1;
+/// What a row is of: the follow list, a range, a head that was asked for by itself, the session's settings.
+pub(super) const FOLLOW: u64 = 1;
+pub(super) const SETTINGS: u64 = 3;
 const RANGE: u64 = 0;
 const HEAD: u64 = 2;
 
@@ -45,18 +46,26 @@ impl Lookup<'_> {
         }
     }
 
-    /// What stands in a follow list's row beside the author: whether Spider's reads on a node are of one moment; else nothing.
+    /// The follow list, with its kind behind each author; and where messages are spread, a row that says whether Spider's reads on a node are
+    /// of one moment.
     ///
-    /// By default it opens a transaction of the session's isolation level on each node that a statement reads.
-    pub(super) fn of_one_moment(&self) -> String {
-        if !self.facts.are_spread() {
-            return "NULL".into();
-        }
+    /// By default it opens a transaction of the session's isolation level on each node that a statement reads. That is asked for without a
+    /// table: of a table of Spider's, a data node would say it of itself.
+    pub(super) fn follow_branch(&self) -> String {
+        let settings = match self.facts.are_spread() {
+            true => format!(
+                "(SELECT 0,@@tx_isolation IN ({},{}) AND @@spider_sync_trx_isolation AND @@spider_sync_autocommit AND @@spider_semi_trx \
+                 AND @@spider_semi_trx_isolation=-1,{SETTINGS}) UNION ALL ",
+                hex("REPEATABLE-READ"),
+                hex("SERIALIZABLE"),
+            ),
+            false => String::new(),
+        };
         format!(
-            "@@tx_isolation IN ({},{}) AND @@spider_sync_trx_isolation AND @@spider_sync_autocommit AND @@spider_semi_trx \
-             AND @@spider_semi_trx_isolation=-1",
-            hex("REPEATABLE-READ"),
-            hex("SERIALIZABLE"),
+            "{settings}(SELECT {},NULL,{FOLLOW} {} LIMIT {})",
+            self.author_column(),
+            self.follow_list(),
+            self.most_authors().saturating_add(1),
         )
     }
 
@@ -156,13 +165,7 @@ impl Lookup<'_> {
         let message = &self.definition.message;
         let (by, id) = (quoted(&message.author), quoted(&message.id));
         let table = self.name(&message.table);
-        let follows = format!(
-            "(SELECT {},{},{FOLLOW} {} LIMIT {})",
-            self.author_column(),
-            self.of_one_moment(),
-            self.follow_list(),
-            self.most_authors().saturating_add(1),
-        );
+        let follows = self.follow_branch();
         let ranges = format!(
             "(SELECT hw_m.{by},hw_m.{id},{RANGE} FROM {table} hw_m {} WHERE ({}){within} LIMIT {most_rows})",
             self.index_hint(),
@@ -200,14 +203,13 @@ impl Lookup<'_> {
     ) -> Result<Result<Apart, GuessSeen>, Unusable> {
         let (mut followed, mut messages, mut alone) = (Vec::new(), Vec::new(), Vec::new());
         let mut answered = Vec::new();
+        let mut of_one_moment = false;
         for row in rows.iter() {
             let number = |column| row.u64(column).ok_or(Unusable::Malformed);
             let author = number(0)?;
             match number(2)? {
-                FOLLOW => {
-                    self.heed(row, 1)?;
-                    followed.push(author);
-                }
+                SETTINGS => of_one_moment = row.u64(1) == Some(1),
+                FOLLOW => followed.push(author),
                 HEAD => {
                     answered.push(author);
                     if row.cell(1).is_some() {
@@ -218,6 +220,7 @@ impl Lookup<'_> {
                 _ => messages.push((author, number(1)?)),
             }
         }
+        self.heed(of_one_moment)?;
         followed.sort_unstable();
         self.once(&followed)?;
         if followed != guess.authors() {
@@ -236,9 +239,9 @@ impl Lookup<'_> {
     }
 
     /// # Errors
-    /// When this cell of a row says that Spider's reads may be of several moments.
-    pub(super) fn heed(&self, row: Row<'_>, column: usize) -> Result<(), Unusable> {
-        match self.facts.are_spread() && row.u64(column) != Some(1) {
+    /// When Spider's reads may be of several moments.
+    pub(super) fn heed(&self, of_one_moment: bool) -> Result<(), Unusable> {
+        match self.facts.are_spread() && !of_one_moment {
             true => Err(Unusable::Moments),
             false => Ok(()),
         }

@@ -1,5 +1,7 @@
 //! Whole lookups against tables in memory: whatever the hints say, the answer is the procedure's, after a few questions.
 
+mod many;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use headwater_statement::Call;
@@ -90,9 +92,9 @@ impl Tables {
 
     /// Answers a statement of a lookup, which it knows by its shape.
     fn answer(&self, text: &str) -> Rows {
-        let mut rows = if text.starts_with("(SELECT hw_f") && text.contains("USE INDEX") {
+        let mut rows = if text.starts_with("(SELECT 0,@@") && text.contains("USE INDEX") {
             self.spread(text)
-        } else if text.starts_with("(SELECT hw_f") {
+        } else if text.starts_with("(SELECT 0,@@") || text.starts_with("(SELECT hw_f") {
             self.each_head(text)
         } else if text.starts_with("SELECT hw_f") && !text.contains("hw_m") {
             let own = self.followed(parsed(between(text, "`user_id`=", " LIMIT")));
@@ -115,11 +117,10 @@ impl Tables {
     /// Follow list, ranges, and heads of authors of whom nothing is known.
     fn spread(&self, text: &str) -> Vec<Row> {
         let reader = parsed(between(text, "`user_id`=", " "));
+        let mut rows = vec![vec![number(0), number(1), number(3)]];
         let own = self.followed(reader).into_iter();
-        let mut rows: Vec<Row> = own
-            .map(|author| vec![number(author), number(1), number(1)])
-            .collect();
-        for part in text.split(" UNION ALL ").skip(1) {
+        rows.extend(own.map(|author| vec![number(author), None, number(1)]));
+        for part in text.split(" UNION ALL ").skip(2) {
             if part.contains("MAX(") {
                 let author = parsed(between(part, "SELECT ", ","));
                 let bound = parsed(between(part, "<=", ")"));
@@ -145,11 +146,12 @@ impl Tables {
 
     fn each_head(&self, text: &str) -> Vec<Row> {
         let reader = parsed(between(text, "`user_id`=", " "));
+        let spread = text.contains("@@tx_isolation");
+        let settings = vec![number(0), number(1), number(3)];
+        let mut rows: Vec<Row> = std::iter::repeat_n(settings, usize::from(spread)).collect();
         let own = self.followed(reader).into_iter();
-        let mut rows: Vec<Row> = own
-            .map(|author| vec![number(author), moment(text), number(1)])
-            .collect();
-        for part in text.split(" UNION ALL ").skip(1) {
+        rows.extend(own.map(|author| vec![number(author), None, number(1)]));
+        for part in text.split(" UNION ALL ").skip(parts_before(spread)) {
             let author = parsed(between(part, "SELECT ", ","));
             let bound = parsed(between(part, "<=", " "));
             let head = self.ids(author, bound, 1).first().copied();
@@ -187,7 +189,6 @@ impl Tables {
         }
         let rows = heads.into_iter().enumerate().map(|(rank, (author, head))| {
             let mut row = vec![number(author), head.and_then(number)];
-            row.extend(moment(text).map(Some));
             if lists {
                 let ids = self.ids(author, bound, n);
                 let json: Vec<String> = ids.iter().rev().map(u64::to_string).collect();
@@ -281,9 +282,9 @@ fn look_up(lookup: &Lookup<'_>, tables: &Tables, hints: &mut Hints) -> (Found, u
     }
 }
 
-/// What a statement says of the session's settings where messages are spread.
-fn moment(text: &str) -> Option<String> {
-    text.contains("@@tx_isolation").then(|| "1".to_owned())
+/// How many parts of a statement stand before those of authors.
+fn parts_before(spread: bool) -> usize {
+    1 + usize::from(spread)
 }
 
 fn facts(product: Product, storage: Storage, newest_id: u64) -> Facts {
@@ -296,13 +297,18 @@ fn facts(product: Product, storage: Storage, newest_id: u64) -> Facts {
     }
 }
 
-fn lookup<'a>(definition: &'a Definition, facts: &'a Facts, call: &'a Call) -> Lookup<'a> {
+fn lookup<'a>(
+    definition: &'a Definition,
+    facts: &'a Facts,
+    call: &'a Call,
+    most: usize,
+) -> Lookup<'a> {
     Lookup {
         definition,
         facts,
         database: b"tl",
         call,
-        most: 1_000,
+        most,
     }
 }
 
@@ -388,7 +394,7 @@ proptest! {
                     continue;
                 };
                 let facts = facts(product, storage, next);
-                let lookup = lookup(&definition, &facts, &call);
+                let lookup = lookup(&definition, &facts, &call, 1_000);
                 let (found, asked) = look_up(&lookup, &tables, &mut hints);
                 prop_assert_eq!(&found, &tables.procedure(&call, n as usize), "{:?} {:?} {:?}", product, storage, &call);
                 prop_assert!(asked <= most, "{asked} questions for {call:?}");
@@ -431,7 +437,7 @@ fn what_is_known_saves_questions() {
             bound,
         };
         let facts = facts(product, storage, 200);
-        let lookup = lookup(&definition, &facts, &call);
+        let lookup = lookup(&definition, &facts, &call, 1_000);
         let mut hints = Hints::new(100, 100);
         for asked in [first, second] {
             let (found, questions) = look_up(&lookup, &tables, &mut hints);

@@ -23,8 +23,8 @@ pub(super) fn check(
         ..
     } = definition;
     let storage = base_table(&message.table, answers)?;
-    // Of a follow list on a data node Spider has that node evaluate what a lookup asks of this session's settings.
-    if base_table(&follower.table, answers)? == Storage::Spread {
+    // Messages that are here are read by statements that would wait for a data node once an author.
+    if base_table(&follower.table, answers)? == Storage::Spread && storage == Storage::Here {
         return Err(Reason::NotBaseTable {
             table: follower.table.clone(),
             kind: "table of SPIDER".into(),
