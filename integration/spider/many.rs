@@ -42,7 +42,9 @@ fn ask(twin: &mut Twin, reader: u64) {
     twin.run(&format!("CALL fetch_timeline_ids2({reader}, {BOUND})"));
     twin.run("SELECT id FROM fetch_timeline_tt ORDER BY id DESC");
     twin.run_unordered("SELECT * FROM max_ids_of_followers");
-    twin.run(&format!("CALL build_max_ids_of_followers({reader}, {BOUND})"));
+    twin.run(&format!(
+        "CALL build_max_ids_of_followers({reader}, {BOUND})"
+    ));
     twin.run_unordered("SELECT * FROM max_ids_of_followers");
 }
 
@@ -66,7 +68,10 @@ fn readers_of_many_authors_have_lookups_answer() {
                 "DELETE FROM follower WHERE user_id = {reader} AND follower_id = {}",
                 2 + round
             ));
-            direct.ok(&format!("INSERT INTO follower VALUES ({reader}, {})", 6_000 + round));
+            direct.ok(&format!(
+                "INSERT INTO follower VALUES ({reader}, {})",
+                6_000 + round
+            ));
             let (id, author) = (10_000 + 10 * round + reader, count - round);
             spread.data_node_of(author).ok(&format!(
                 "INSERT INTO message VALUES ({id}, {author}, 'late')"
@@ -78,6 +83,10 @@ fn readers_of_many_authors_have_lookups_answer() {
     assert_eq!(counts.of("calls_owned"), asked, "{counts:?}");
     ask(&mut twin, TOO_MANY.0);
     let counts = proxy.counts();
-    assert_eq!(counts.of("calls_relayed[too_many_ids]"), CALLS, "{counts:?}");
+    assert_eq!(
+        counts.of("calls_relayed[too_many_ids]"),
+        CALLS,
+        "{counts:?}"
+    );
     assert_eq!(counts.relayed(), CALLS, "{counts:?}");
 }

@@ -71,7 +71,12 @@ fn a_reader_of_more_is_the_procedures() {
 #[test]
 fn a_follow_list_that_changes_each_time_is_asked_for_a_few_times() {
     let definition = Definition::classic();
-    for (known, bound) in [(false, None), (true, None), (false, Some(40)), (true, Some(40))] {
+    for (known, bound) in [
+        (false, None),
+        (true, None),
+        (false, Some(40)),
+        (true, Some(40)),
+    ] {
         for stays_after in 0..8 {
             let mut tables = tables(60);
             let facts = facts(Product::Mariadb, Storage::Spread, 60);
