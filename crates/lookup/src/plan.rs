@@ -14,7 +14,7 @@ use headwater_timeline::check::Product;
 use headwater_wire::resultset::Rows;
 
 /// So often a follow list may turn out to be another one than was expected while a call is answered.
-const MOST_CHANGES: u32 = 3;
+const MOST_CHANGES: u32 = 16;
 
 /// One question on the way to the heads.
 #[derive(Debug)]

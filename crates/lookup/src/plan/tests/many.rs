@@ -77,7 +77,7 @@ fn a_follow_list_that_changes_each_time_is_asked_for_a_few_times() {
         (false, Some(40)),
         (true, Some(40)),
     ] {
-        for stays_after in 0..8 {
+        for stays_after in 0..24 {
             let mut tables = tables(60);
             let facts = facts(Product::Mariadb, Storage::Spread, 60);
             let call = call(1, bound);
@@ -100,7 +100,7 @@ fn a_follow_list_that_changes_each_time_is_asked_for_a_few_times() {
                     Err(unusable) => break Err(unusable),
                 }
             };
-            assert!(asked <= 6, "{asked}");
+            assert!(asked <= 20, "{asked}");
             match end {
                 Ok(heads) => assert_eq!(
                     heads.heads.iter().map(|head| head.id).max(),
@@ -108,7 +108,7 @@ fn a_follow_list_that_changes_each_time_is_asked_for_a_few_times() {
                 ),
                 Err(unusable) => {
                     assert_eq!(unusable, Unusable::Changing);
-                    assert!(stays_after >= 4, "{stays_after}");
+                    assert!(stays_after > 16, "{stays_after}");
                 }
             }
         }
