@@ -55,6 +55,7 @@ pub mod session;
 pub mod shadow;
 pub mod shards;
 pub mod sockets;
+pub mod spread;
 pub mod systemd;
 pub mod tls;
 pub mod upstreams;

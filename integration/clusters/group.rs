@@ -18,8 +18,9 @@ pub(super) fn group() -> Option<Shared> {
     let group = GROUP.get_or_init(|| Cluster::start(Form::SinglePrimary, &[]).map(Mutex::new));
     let group = group.as_ref()?;
     let mut cluster = group.lock().unwrap_or_else(PoisonError::into_inner);
-    if group.is_poisoned() {
-        // A story has failed, and left it as it was.
+    let is_whole = |index| cluster.serves(index) && cluster.members_seen_by(index) == MEMBERS;
+    // A story has failed, and left it as it was; or a busy machine has cost it a member.
+    if group.is_poisoned() || !(0..MEMBERS).all(is_whole) {
         group.clear_poison();
         restore(&mut cluster);
     }

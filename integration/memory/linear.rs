@@ -125,11 +125,13 @@ pub(crate) fn check(
     flags: &[&str],
 ) -> (u64, u64) {
     let write = |world: &World, number| world.write(number, server, login).unwrap();
-    check_beside(server, login, database, checks, flags, write)
+    let world = World::new(WRITERS);
+    check_beside(&world, server, login, database, checks, flags, write)
 }
 
 /// The same beside writers that write elsewhere: `write` is told the world and the writer's number.
 pub(crate) fn check_beside(
+    world: &World,
     server: SocketAddr,
     login: &Login,
     database: &str,
@@ -148,9 +150,8 @@ pub(crate) fn check_beside(
             "CALL fetch_timeline_ids(1)",
         );
     }
-    let world = World::new(WRITERS);
     attack(
-        (&world, WRITERS),
+        (world, WRITERS),
         &proxy,
         (server, login),
         (500, checks),

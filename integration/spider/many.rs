@@ -58,7 +58,7 @@ fn readers_of_many_authors_have_lookups_answer() {
     fill(&mut direct);
     // The procedure takes long, which a flag of its reply would say.
     direct.ok("SET GLOBAL long_query_time = 3600");
-    let proxy = spread.proxy();
+    let proxy = spread.without_memory();
     let mut twin = Twin::between(spread.direct(), proxy.login(&spread.login));
     let mut asked = 0;
     for round in 0..2 {

@@ -4,6 +4,7 @@ mod equal;
 mod many;
 mod measured;
 mod odd;
+mod remembered;
 mod writers;
 
 use headwater::lab::spider::Spider;
@@ -22,14 +23,39 @@ struct Spread {
     login: Login,
 }
 
+/// Who answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answers {
+    Memory,
+    Lookups,
+    /// The follow lists are on data nodes as well.
+    LookupsAlone,
+}
+
 impl Spread {
+    /// With Headwater in front; `None` on a machine without Spider.
+    #[track_caller]
+    fn answering(data: usize, answers: Answers) -> Option<(Spread, Proxy)> {
+        let spread = Spread::start(data, answers == Answers::LookupsAlone)?;
+        let proxy = match answers {
+            Answers::Lookups => spread.without_memory(),
+            Answers::Memory | Answers::LookupsAlone => spread.proxy(),
+        };
+        Some((spread, proxy))
+    }
+
     /// `None` on a machine without Spider. The follow lists are on the data nodes too where `follows_too`.
     #[track_caller]
     fn start(data: usize, follows_too: bool) -> Option<Spread> {
         let spider = crate::kit::spider::spider(data, &[])?;
         spider.furnish(DATABASE, follows_too).unwrap();
+        Some(Spread::of(spider))
+    }
+
+    /// One that has its tables.
+    fn of(spider: Spider) -> Spread {
         let login = Login::default().database(DATABASE);
-        Some(Spread { spider, login })
+        Spread { spider, login }
     }
 
     fn direct(&self) -> WireClient {
@@ -42,10 +68,21 @@ impl Spread {
         WireClient::login(data[user as usize % data.len()].addr(), &self.login)
     }
 
-    /// Headwater in front, once it knows the timeline; with a service account, whose memory is of no use here.
+    /// Headwater in front, once it knows the timeline; with a service account, which the data nodes know as well.
     #[track_caller]
     fn proxy(&self) -> Proxy {
-        let proxy = Proxy::configured(self.spider.node.addr(), SELDOM, ROOT_SERVICE);
+        self.behind(SELDOM)
+    }
+
+    /// The same, which answers by lookups alone.
+    #[track_caller]
+    fn without_memory(&self) -> Proxy {
+        self.behind(&format!("{SELDOM}[index]\nmemory_bytes = 0\n"))
+    }
+
+    #[track_caller]
+    fn behind(&self, settings: &str) -> Proxy {
+        let proxy = Proxy::configured(self.spider.node.addr(), settings, ROOT_SERVICE);
         proxy.wait_for_log(&format!("in database {DATABASE}: accelerated"));
         assert!(proxy.log().contains("spread by Spider"), "{}", proxy.log());
         proxy

@@ -22,7 +22,7 @@ fn filled(data: usize) -> Option<Spread> {
 #[test]
 fn settings_that_let_a_read_be_of_several_moments_have_the_procedure_run() {
     let Some(spread) = filled(2) else { return };
-    let proxy = spread.proxy();
+    let proxy = spread.without_memory();
     for (setting, owned) in [
         (
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
@@ -115,21 +115,39 @@ fn a_data_node_that_is_gone_is_told_of_as_directly() {
 }
 
 #[test]
-fn check_says_that_it_is_spread_and_what_answers() {
-    let Some(spread) = filled(1) else { return };
-    let output = headwater(&[])
-        .args([
-            "check",
-            "--upstream",
-            &spread.spider.node.addr().to_string(),
-        ])
-        .args(["--listen", "127.0.0.1:0"])
-        .args(ROOT_SERVICE)
-        .output()
-        .unwrap();
-    let report = String::from_utf8_lossy(&output.stdout);
-    assert!(report.contains("spread by Spider"), "{report}");
-    assert!(!report.contains("relay"), "{report}");
+fn check_says_whether_the_logs_of_the_data_nodes_can_be_followed() {
+    let Some(spread) = filled(2) else { return };
+    let report = |more: &[&str]| {
+        let output = headwater(&[])
+            .args([
+                "check",
+                "--upstream",
+                &spread.spider.node.addr().to_string(),
+            ])
+            .args(["--listen", "127.0.0.1:0"])
+            .args(ROOT_SERVICE)
+            .args(more)
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let good = report(&[]);
+    assert!(
+        good.contains("from memory") && !good.contains("relay"),
+        "{good}"
+    );
+    let mut node = spread.data_node_of(1);
+    let port = spread.spider.data[1].port();
+    node.ok("ALTER TABLE message DROP PRIMARY KEY, ADD PRIMARY KEY (id, user_id)");
+    node.ok("SET GLOBAL binlog_format = MIXED");
+    let bad = report(&[]);
+    for said in ["primary key", "binlog_format"] {
+        let named = |line: &str| {
+            line.contains(said) && line.contains(&format!("data node 127.0.0.1:{port}"))
+        };
+        assert!(bad.lines().any(named), "{said}: {bad}");
+    }
+    assert!(bad.contains("lookups") && !bad.contains("relay"), "{bad}");
 }
 
 #[test]

@@ -32,12 +32,14 @@ pub enum Purpose {
     History,
     /// What the server is, where there are several.
     Roles,
+    /// Where a Spider node's messages are, and what a data node has of them.
+    Spread,
 }
 
 /// Connections of each purpose, in the order of [`Purpose`].
-const SEATS: [usize; 10] = [1, 1, 8, 1, 2, 1, 1, 1, 1, 2];
+const SEATS: [usize; 11] = [1, 1, 8, 1, 2, 1, 1, 1, 1, 2, 1];
 /// All of them on a server that is the only one: the service account never has more. Of several each has up to two more, for its role:
-/// the second one is for the time in which the first hangs.
+/// the second one is for the time in which the first hangs. A Spider node and its data nodes have one more each.
 pub const MOST_CONNECTIONS: usize = {
     let [
         definitions,
@@ -50,6 +52,7 @@ pub const MOST_CONNECTIONS: usize = {
         trials,
         history,
         _roles,
+        _spread,
     ] = SEATS;
     definitions + log + proofs + settings + loads + transactions + comparisons + trials + history
 };
@@ -90,6 +93,7 @@ impl Purpose {
             Purpose::Trials => "a reader that is tried",
             Purpose::History => "what the log held before",
             Purpose::Roles => "what the server is",
+            Purpose::Spread => "where messages are",
         }
     }
 }

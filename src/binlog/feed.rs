@@ -1,9 +1,6 @@
 //! Candidates: the newest messages of somebody's authors, as memory knows them, and whether anything about them has changed since.
 
 use std::collections::HashMap;
-use std::time::Duration;
-
-use tokio::sync::oneshot;
 
 use super::load::Load;
 use super::memory::Memory;
@@ -151,17 +148,12 @@ impl Binlog {
         {
             return false;
         }
-        let (done, there) = oneshot::channel();
-        let load = Load::Candidates {
+        let load = |done| Load::Candidates {
             place: place.number(),
             wish: wish.clone(),
             done,
         };
-        if self.loads.try_send(load).is_err() {
-            return false;
-        }
-        let limit = Duration::from_millis(self.limits.wait_ms);
-        matches!(tokio::time::timeout(limit, there).await, Ok(Ok(true)))
+        self.loaded(load).await
     }
 
     /// True if nothing has changed about these readers and authors from the mark to a moment behind this question: what was read of them

@@ -115,6 +115,19 @@ impl Memory {
         }
     }
 
+    /// The same of somebody who follows these authors; there is none where a key orders.
+    pub(super) fn page_of(
+        &self,
+        authors: &[u64],
+        bound: Option<u64>,
+        n: usize,
+    ) -> Result<Page, Vec<u64>> {
+        match self {
+            Memory::Ids(index) => index.page_of(authors, bound, n),
+            Memory::Keyed(_) => Err(authors.to_vec()),
+        }
+    }
+
     /// The newest messages of these authors, or the authors that are missing. Where the id alone orders, keys are 0.
     pub(super) fn newest(
         &self,

@@ -28,17 +28,18 @@ mod resume;
 pub mod right;
 mod rows;
 mod settings;
+mod spread;
 mod stream;
 pub mod survey;
 mod watch;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use headwater_rows::Rows;
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, mpsc};
 
 use ask::Asker;
 use error::BinlogError;
@@ -47,6 +48,7 @@ pub use feed::{Candidates, Named, Wish};
 pub use lag::Lag;
 pub use place::Place;
 pub use settings::{BinlogLimits, BinlogSection, Freshness, IndexSection, Mode, RowsSection};
+pub use spread::Part;
 
 use self::load::Load;
 use self::obstacles::ServerFacts;
@@ -111,6 +113,13 @@ pub struct Binlog {
     prints: Mutex<HashMap<PlaceId, String>>,
     /// Streams that memory went on with.
     resumed: AtomicU64,
+    /// Logs of other servers that this one's memory is shared with.
+    others: AtomicUsize,
+    /// Bytes of memory for all timelines.
+    most: AtomicUsize,
+    /// It is not followed any more, for good.
+    closed: AtomicBool,
+    closing: Notify,
     /// Itself, for what goes on beside those who ask.
     me: Weak<Binlog>,
     loads: mpsc::Sender<Load>,
@@ -221,6 +230,10 @@ impl Binlog {
             resting: Mutex::new(Resting::default()),
             prints: Mutex::default(),
             resumed: AtomicU64::new(0),
+            others: AtomicUsize::new(0),
+            most: AtomicUsize::new(limits.index_bytes),
+            closed: AtomicBool::new(false),
+            closing: Notify::new(),
             me: me.clone(),
             loads,
         });
@@ -297,7 +310,8 @@ impl Binlog {
 
     /// What each of so many timelines may take.
     fn budget(&self, places: usize) -> usize {
-        let share = self.limits.index_bytes / places.max(1);
+        let others = self.others.load(Ordering::Relaxed);
+        let share = self.most.load(Ordering::Relaxed) / places.saturating_add(others).max(1);
         self.limits.memory_bytes.min(share)
     }
 
@@ -471,17 +485,8 @@ impl Binlog {
 
     /// Has what a page lacks loaded. True if it is there soon: with a proof of freshness that was begun after this.
     async fn fetch(&self, place: &Place, want: Want) -> bool {
-        let (done, there) = oneshot::channel();
-        let load = Load::Page {
-            place: place.number(),
-            want,
-            done,
-        };
-        if self.loads.try_send(load).is_err() {
-            return false;
-        }
-        let limit = Duration::from_millis(self.limits.wait_ms);
-        matches!(tokio::time::timeout(limit, there).await, Ok(Ok(true)))
+        let place = place.number();
+        self.loaded(|done| Load::Page { place, want, done }).await
     }
 
     fn is_followed(&self, place: &Place, identity: Option<&[u8]>) -> bool {
@@ -491,8 +496,12 @@ impl Binlog {
     /// As [`Self::mark`], where this place may be answered from memory in a session with that server.
     #[must_use]
     pub fn mark_of(&self, place: &Place, identity: &[u8]) -> Option<Mark> {
+        self.mark_at(place, Some(identity))
+    }
+
+    fn mark_at(&self, place: &Place, identity: Option<&[u8]>) -> Option<Mark> {
         let state = self.state();
-        let may = state.may_answer(place, Some(identity));
+        let may = state.may_answer(place, identity);
         may.then(|| state.following.mark())?
     }
 

@@ -65,6 +65,12 @@ impl Place {
         self.tables.names.serve(&tables.names) && self.tables.database == tables.database
     }
 
+    /// True where its messages are in this table.
+    #[must_use]
+    pub fn is_of(&self, database: &str, table: &str) -> bool {
+        self.tables.database == database && self.tables.names.message.table == table
+    }
+
     /// The database that the tables are in.
     #[must_use]
     pub fn database(&self) -> &str {

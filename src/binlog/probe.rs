@@ -42,7 +42,7 @@ const UNTOLD: Duration = Duration::from_millis(20);
 /// Between two further looks.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Answers asks for good.
+/// Answers asks until the log is not followed any more.
 pub(super) async fn run(binlog: Arc<Binlog>, asks: Asks) {
     let asks = Arc::new(tokio::sync::Mutex::new(asks));
     let turn = Arc::new(Turn {
@@ -51,7 +51,11 @@ pub(super) async fn run(binlog: Arc<Binlog>, asks: Asks) {
     });
     let workers =
         (0..WORKERS).map(|_| work(Arc::clone(&binlog), Arc::clone(&asks), Arc::clone(&turn)));
-    futures_util::future::join_all(workers).await;
+    tokio::select! {
+        biased;
+        () = binlog.closed() => {}
+        _ = futures_util::future::join_all(workers) => {}
+    }
 }
 
 /// Whose turn it is.

@@ -69,6 +69,8 @@ pub struct BinlogLimits {
     pub transaction_rows: usize,
     /// The longest row event of the timelines' tables that is read, in bytes: as long as a row, and as long unpacked.
     pub event_bytes: usize,
+    /// Where Spider keeps messages on data nodes, their logs are followed as well.
+    pub data_nodes: bool,
 }
 
 /// Less memory than this holds no timeline of any use, and is a slip of the pen: bytes are meant, not mebibytes.
@@ -147,6 +149,8 @@ pub struct BinlogSection {
     pub transaction_rows: usize,
     /// As [`BinlogLimits::event_bytes`].
     pub event_bytes: usize,
+    /// As [`BinlogLimits::data_nodes`].
+    pub data_nodes: bool,
 }
 
 impl Default for BinlogSection {
@@ -154,6 +158,7 @@ impl Default for BinlogSection {
         BinlogSection {
             transaction_rows: 200_000,
             event_bytes: EVENT_BYTES,
+            data_nodes: true,
         }
     }
 }

@@ -10,8 +10,10 @@ use crate::binlog::right::Right;
 use crate::binlog::{MOST_PLACES, survey};
 use crate::catalogue::{ServiceError, ask, denied, runs};
 use crate::config::Settings;
+use crate::spread;
 use crate::timeline::check::{self, Procedure, Reason, Verdict};
 use crate::timeline::definition::{Definition, Form};
+use crate::tls::UpstreamTlsSection;
 
 /// Whether an account may see bodies can be asked of any database; this one is everywhere.
 const ANYWHERE: &str = "mysql";
@@ -79,7 +81,7 @@ const UNGUARDED: &str = "there is no procedure: the definition is served, by loo
      with the procedure it is answered from there";
 
 /// A table of Spider's is changed on the data nodes.
-const SPREAD: &str = "spread by Spider: the messages are on data nodes, and this server's log does not hold what others write there";
+const SPREAD: &str = "spread by Spider, and binlog.data_nodes = false: the log of this server does not hold what others write on data nodes";
 
 fn seen(procedure: Procedure) -> &'static str {
     match procedure {
@@ -97,6 +99,7 @@ pub(super) async fn all(
     server: &Server,
 ) -> Result<Vec<Found>, CheckError> {
     let patience = Duration::from_millis(settings.limits.check_ms);
+    let tls = settings.binlog.data_nodes.then_some(&settings.upstream_tls);
     let mut all = Vec::new();
     let mut places = 0;
     for definition in &settings.definitions {
@@ -122,7 +125,7 @@ pub(super) async fn all(
         for database in databases {
             let asked = tokio::time::timeout(
                 patience,
-                look(account, definition, &database, server.compares),
+                look(account, definition, &database, (server.compares, tls)),
             );
             let look = match asked.await {
                 Ok(look) => look.map_err(ServiceError::from),
@@ -133,6 +136,7 @@ pub(super) async fn all(
                 bodies_hidden: false,
                 obstacles: Vec::new(),
                 denied: Vec::new(),
+                on_nodes: Vec::new(),
             });
             let found = judge(server, definition, &database, look, places >= MOST_PLACES);
             places += usize::from(found.calls.iter().any(|(_, call)| call.word() == "memory"));
@@ -150,6 +154,8 @@ struct Look {
     obstacles: Vec<Obstacle>,
     /// Procedures that the account may not run, though it is to.
     denied: Vec<Right>,
+    /// What keeps the logs of data nodes from being followed.
+    on_nodes: Vec<String>,
 }
 
 /// A connection of its own: one that is held up holds up no other.
@@ -157,7 +163,7 @@ async fn look(
     account: &Account,
     definition: &Definition,
     database: &str,
-    compares: Compares,
+    (compares, tls): (Compares, Option<&UpstreamTlsSection>),
 ) -> Result<Look, AccountError> {
     let mut conn = Conn::open(account, Purpose::Loads).await?;
     let answers = ask(&mut conn, &check::queries(definition, database)).await?;
@@ -167,7 +173,14 @@ async fn look(
         (Compares::WherePossible, Verdict::Accelerate(facts)) => facts.runnable(),
         _ => Vec::new(),
     };
+    let spread = matches!(&verdict, Verdict::Accelerate(facts) if facts.are_spread());
+    let on_nodes = match tls {
+        _ if !spread => Vec::new(),
+        Some(tls) => spread::obstacles(account, tls, definition, database).await,
+        None => vec![SPREAD.to_owned()],
+    };
     Ok(Look {
+        on_nodes,
         verdict: Ok(verdict),
         bodies_hidden: check::hides_bodies(definition, &answers),
         obstacles: survey::timeline(&mut conn, definition, database).await?,
@@ -195,9 +208,7 @@ fn judge(
             "memory is for the first {MOST_PLACES} timelines that are called, and here are more"
         ));
     }
-    if matches!(&look.verdict, Ok(Verdict::Accelerate(facts)) if facts.are_spread()) {
-        in_the_way.push(SPREAD.to_owned());
-    }
+    in_the_way.extend(look.on_nodes);
     if server.hides_the_log() {
         in_the_way.push("the server's log cannot be followed: see above".to_owned());
     }
@@ -272,6 +283,7 @@ mod tests {
 
     fn stands(server: &Server, database: &str, full: bool) -> Vec<Standing> {
         let look = Look {
+            on_nodes: Vec::new(),
             verdict: Ok(Verdict::Accelerate(std::sync::Arc::new(check::Facts {
                 bounded: Err(Reason::NoHelper {
                     procedure: "helper".into(),

@@ -108,6 +108,7 @@ mod tests {
             rows_bytes: rows,
             load_bytes: 64 * MIB,
             transaction_rows: 200_000,
+            data_nodes: true,
             event_bytes: 65 * MIB,
         }
     }

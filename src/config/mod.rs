@@ -173,6 +173,7 @@ impl Settings {
             wait_ms: file.index.wait_ms,
             transaction_rows: file.binlog.transaction_rows,
             event_bytes: file.binlog.event_bytes,
+            data_nodes: file.binlog.data_nodes,
             rows_bytes: file.rows.memory_bytes,
             load_bytes: usize::MAX,
         };

@@ -64,6 +64,7 @@ impl Settings {
             "binlog": {
                 "transaction_rows": binlog.transaction_rows,
                 "event_bytes": binlog.event_bytes,
+                "data_nodes": binlog.data_nodes,
             },
             "feeds": self.narrow,
             "privileges": self.privileges,

@@ -180,6 +180,7 @@ pub fn rows_of(definition: &FeedDefinition, types: Types, database: &str) -> tab
                 author: follow.author.clone(),
             }),
             id_type: int(types.id.signed),
+            elsewhere: false,
             user_type: int(types.author.signed),
         },
         n: PAGE,

@@ -16,9 +16,11 @@ const LIBRARY: &str = "ha_spider.so";
 const POOL: &str = "--innodb-buffer-pool-size=256M";
 /// By default Spider connects to each data node anew for each statement: nobody who looks for speed leaves it there.
 const KEEP_CONNECTIONS: &str = "--spider-conn-recycle-mode=1";
-/// Columns and keys of the messages. A table in partitions by author has no key without the author.
+/// Columns and keys of the messages. A table in partitions by author has no key without the author; a data node's own table has.
 const MESSAGE: &str = "id int unsigned NOT NULL, user_id int unsigned NOT NULL, body varchar(255) NOT NULL, \
      PRIMARY KEY (id, user_id), KEY user_id_id (user_id, id)";
+const MESSAGE_THERE: &str = "id int unsigned NOT NULL, user_id int unsigned NOT NULL, body varchar(255) NOT NULL, \
+     PRIMARY KEY (id), KEY user_id_id (user_id, id)";
 const FOLLOWER: &str = "user_id int unsigned NOT NULL, follower_id int unsigned NOT NULL, \
      PRIMARY KEY (user_id, follower_id), KEY follower_id (follower_id)";
 
@@ -72,10 +74,27 @@ impl Spider {
     /// # Errors
     /// When a server refuses a statement.
     pub fn furnish(&self, database: &str, follows_too: bool) -> Result<(), SpiderError> {
+        self.furnish_in_parts(database, follows_too, 1)
+    }
+
+    /// The same with so many partitions of the messages on each data node, each a table of its own there.
+    ///
+    /// # Errors
+    /// When a server refuses a statement.
+    pub fn furnish_in_parts(
+        &self,
+        database: &str,
+        follows_too: bool,
+        parts: usize,
+    ) -> Result<(), SpiderError> {
+        let more = (1..parts).map(|part| format!("message_{part}"));
+        let more: Vec<String> = more.collect();
         for server in &self.data {
             let mut client = connect(server, "mysql")?;
             client.run(&format!("CREATE DATABASE {database}"))?;
-            for (table, columns) in [("message", MESSAGE), ("follower", FOLLOWER)] {
+            let messages = more.iter().map(|table| (&**table, MESSAGE_THERE));
+            let first = [("message", MESSAGE_THERE), ("follower", FOLLOWER)];
+            for (table, columns) in first.into_iter().chain(messages) {
                 client.run(&format!(
                     "CREATE TABLE {database}.{table} ({columns}) ENGINE=InnoDB"
                 ))?;
@@ -84,9 +103,9 @@ impl Spider {
         let mut client = connect(&self.node, "mysql")?;
         client.run(&format!("CREATE DATABASE {database}"))?;
         let mut client = connect(&self.node, database)?;
-        client.run(&self.spread("message", MESSAGE, database))?;
+        client.run(&self.spread("message", MESSAGE, database, parts))?;
         client.run(&match follows_too {
-            true => self.spread("follower", FOLLOWER, database),
+            true => self.spread("follower", FOLLOWER, database, 1),
             false => format!("CREATE TABLE follower ({FOLLOWER}) ENGINE=InnoDB"),
         })?;
         for statement in script::statements(load::PROCEDURES) {
@@ -96,12 +115,18 @@ impl Spider {
     }
 
     /// A table in partitions by its `user_id`, each on a data node.
-    fn spread(&self, table: &str, columns: &str, database: &str) -> String {
-        let partitions: Vec<String> = (self.data.iter().enumerate())
-            .map(|(number, server)| {
+    fn spread(&self, table: &str, columns: &str, database: &str, parts: usize) -> String {
+        let nodes = (0..parts).flat_map(|part| self.data.iter().map(move |server| (part, server)));
+        let partitions: Vec<String> = nodes
+            .enumerate()
+            .map(|(number, (part, server))| {
+                let there = match part {
+                    0 => table.to_owned(),
+                    part => format!("{table}_{part}"),
+                };
                 format!(
                     "PARTITION p{number} COMMENT='wrapper \"mysql\", host \"127.0.0.1\", port \"{}\", user \"root\", \
-                     password \"\", database \"{database}\", table \"{table}\"'",
+                     password \"\", database \"{database}\", table \"{there}\"'",
                     server.port()
                 )
             })

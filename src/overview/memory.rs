@@ -23,18 +23,16 @@ pub(super) fn memory(shared: &Shared) -> Table {
         Cell::Null,
         "memory.limit".into(),
     ]);
-    let Some(binlog) = &shared.binlog else {
+    let (Some(binlog), Some(held)) = (&shared.binlog, shared.held()) else {
         return table;
     };
-    let [bytes, follows, authors, messages] = binlog.sizes();
-    let timelines = binlog.timelines();
-    let limit = binlog.most_bytes();
+    let [bytes, follows, authors, messages] = held.sizes;
     table.add([
         "timelines".into(),
-        timelines.into(),
+        held.timelines.into(),
         bytes.into(),
-        limit.into(),
-        binlog.evicted().into(),
+        held.most_bytes.into(),
+        held.evicted.into(),
         "index.memory_bytes".into(),
     ]);
     for (name, entries) in [

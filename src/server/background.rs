@@ -14,6 +14,7 @@ use crate::feeds;
 use crate::session::current::Current;
 use crate::session::shared::Shared;
 use crate::shadow;
+use crate::spread;
 use crate::sql::quoted;
 use crate::timeline::check::Verdict;
 use crate::timeline::definition::{Definition, DefinitionId};
@@ -21,7 +22,7 @@ use crate::upstreams::{self, Follower, Upstreams};
 
 /// All of it, under way.
 #[derive(Debug)]
-pub(super) struct Background([JoinHandle<()>; 4]);
+pub(super) struct Background([JoinHandle<()>; 5]);
 
 impl Background {
     /// `watch`: what watches the servers, where there are several.
@@ -35,6 +36,7 @@ impl Background {
             tokio::spawn(recheck(Arc::clone(current))),
             tokio::spawn(follow(Arc::clone(current), changes)),
             tokio::spawn(compare(Arc::clone(current), comparisons)),
+            tokio::spawn(follow_nodes(Arc::clone(current), inboxes.spread.take())),
             tokio::spawn(async move {
                 if let Some(watch) = watch {
                     watch.await;
@@ -131,6 +133,14 @@ async fn follow(current: Arc<Current>, inbox: Option<Inbox>) {
         }
     };
     tokio::join!(Arc::clone(&binlog).run(inbox), changes);
+}
+
+/// Follows the data nodes of Spider nodes, where there are any.
+async fn follow_nodes(current: Arc<Current>, inbox: Option<spread::Inbox>) {
+    let spread = current.shared().spread.clone();
+    if let (Some(spread), Some(inbox)) = (spread, inbox) {
+        spread.run(inbox).await;
+    }
 }
 
 /// Looks at the tables and templates of feeds, where there are any.

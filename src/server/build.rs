@@ -33,6 +33,7 @@ use crate::session::tail::Tails;
 use crate::session::watched::Watched;
 use crate::shadow::{self, Shadow};
 use crate::sockets::{Sockets, take_at};
+use crate::spread::{self, Spread};
 use crate::tls::Acceptor;
 use crate::upstreams::{Entry, ListenerRole, Upstreams};
 
@@ -62,6 +63,7 @@ struct Kept {
     account: Option<Account>,
     service: Option<Arc<Service>>,
     binlog: Option<Arc<Binlog>>,
+    spread: Option<Arc<Spread>>,
     shadow: Option<Arc<Shadow>>,
 }
 
@@ -116,6 +118,13 @@ impl Kept {
             .filter(|_| settings.accelerate && bounds.memory_bytes > 0)
             .map(|account| Binlog::new(account, settings.freshness, bounds))
             .unzip();
+        let tls = &settings.upstream_tls;
+        let (spread, nodes) = account
+            .clone()
+            .zip(binlog.clone())
+            .filter(|_| bounds.data_nodes)
+            .map(|(account, binlog)| Spread::new(account, binlog, settings.freshness, tls.clone()))
+            .unzip();
         let (shadow, comparisons) = account
             .clone()
             .filter(|_| binlog.is_some())
@@ -131,10 +140,12 @@ impl Kept {
             account,
             service,
             binlog,
+            spread,
             shadow,
         };
         let inboxes = Inboxes {
             binlog: changes,
+            spread: nodes,
             shadow: comparisons,
         };
         (kept, inboxes)
@@ -145,6 +156,7 @@ impl Kept {
 #[derive(Debug)]
 pub(super) struct Inboxes {
     pub(super) binlog: Option<Inbox>,
+    pub(super) spread: Option<spread::Inbox>,
     pub(super) shadow: Option<shadow::Inbox>,
 }
 
@@ -254,6 +266,7 @@ impl Lasting {
             upstreams: Arc::clone(&self.upstreams),
             transport,
             binlog: self.kept.binlog.clone(),
+            spread: self.kept.spread.clone(),
             tails: rows.map(|_| Tails::new(settings.rows.clone())),
             feeds,
             classic_by_default: settings.classic_by_default,

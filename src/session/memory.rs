@@ -7,10 +7,17 @@ use super::state::{Session, Wanted};
 use crate::binlog::{Likely, Place};
 use crate::index::Page;
 use crate::shadow::Compared;
+use crate::spread::Spread;
+use crate::timeline::definition::Definition;
 
 impl Session {
     /// Whether the page is likely to be in memory, and whether the answer is to be compared.
     pub(super) async fn look(&mut self, want: Want) -> (Likely, bool) {
+        self.spread = None;
+        if want.spread {
+            self.wanted = None;
+            return (self.look_on_nodes(want), false);
+        }
         let Some(binlog) = self.shared.binlog.clone() else {
             return (Likely::No, false);
         };
@@ -35,8 +42,38 @@ impl Session {
         (likely, compared)
     }
 
+    /// The same of a timeline whose messages are on data nodes.
+    fn look_on_nodes(&mut self, want: Want) -> Likely {
+        let server = self.server();
+        let likely = want.now && {
+            let of = self.timeline_of(&want);
+            of.is_some_and(|(spread, definition, database)| {
+                spread.may_have(definition, database, server.as_deref())
+            })
+        };
+        match likely {
+            true => {
+                self.spread = Some(want);
+                Likely::Resident
+            }
+            false => Likely::No,
+        }
+    }
+
+    fn timeline_of<'a>(&'a self, want: &'a Want) -> Option<(&'a Spread, &'a Definition, &'a str)> {
+        let definition = want.definition.of(self.shared.catalogue.definitions())?;
+        let database = std::str::from_utf8(&want.database).ok()?;
+        Some((self.shared.spread.as_deref()?, definition, database))
+    }
+
     /// The page that was looked for last.
     pub(super) async fn page(&mut self, likely: Likely) -> Option<Page> {
+        if let Some(want) = self.spread.take() {
+            let server = self.server()?;
+            let (spread, definition, database) = self.timeline_of(&want)?;
+            let page = (want.reader, want.bound, want.n);
+            return spread.page(definition, database, &server, page).await;
+        }
         let binlog = self.shared.binlog.clone()?;
         let server = self.server()?;
         let Wanted { place, want, .. } = self.wanted.as_ref()?;

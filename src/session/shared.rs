@@ -23,6 +23,7 @@ use crate::feeds::Feeds;
 use crate::limits::Limits;
 use crate::logging::Messages;
 use crate::shadow::Shadow;
+use crate::spread::Spread;
 use crate::tls::Acceptor;
 use crate::upstreams::Upstreams;
 
@@ -41,6 +42,8 @@ pub struct Shared {
     pub transport: Transport,
     /// Memory, where there is a service account to keep it.
     pub binlog: Option<Arc<Binlog>>,
+    /// Memory of what is on data nodes, beside it.
+    pub spread: Option<Arc<Spread>>,
     /// What is kept of replies to tails, where rows are kept.
     pub tails: Option<Tails>,
     /// Feeds, where there are any.
@@ -100,11 +103,43 @@ pub struct Transport {
     pub acceptor: Option<Acceptor>,
 }
 
+/// What the index holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// How many timelines there are.
+    pub timelines: usize,
+    /// Bytes, follows, authors and messages.
+    pub sizes: [usize; 4],
+    /// What it may take, in bytes.
+    pub most_bytes: usize,
+    /// Authors and readers that have made room for others.
+    pub evicted: u64,
+}
+
 impl Shared {
     /// True where feeds are served.
     #[must_use]
     pub fn has_feeds(&self) -> bool {
         self.feeds.as_ref().is_some_and(|feeds| feeds.are_any())
+    }
+
+    /// What the index holds, with that of data nodes; `None`: there is none.
+    #[must_use]
+    pub fn held(&self) -> Option<Held> {
+        let (binlog, spread) = (self.binlog.as_ref()?, self.spread.as_ref());
+        let mut held = Held {
+            timelines: binlog.timelines(),
+            sizes: binlog.sizes(),
+            most_bytes: binlog.most_bytes(),
+            evicted: binlog.evicted(),
+        };
+        if let Some(spread) = spread {
+            let more = held.sizes.iter_mut().zip(spread.sizes());
+            more.for_each(|(own, more)| *own += more);
+            held.most_bytes = held.most_bytes.saturating_add(spread.most_bytes());
+            held.evicted += spread.evicted();
+        }
+        Some(held)
     }
 
     /// The server is a node of a Galera cluster, as far as is known.

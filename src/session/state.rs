@@ -168,6 +168,8 @@ pub struct Session {
     pub(super) ahead: Vec<u8>,
     /// The page that was looked for in memory last.
     pub(super) wanted: Option<Wanted>,
+    /// The page that is wanted now of a timeline whose messages are on data nodes.
+    pub(super) spread: Option<Want>,
     /// The candidates that are in use.
     pub(super) named_for: Option<NamedFor>,
     /// Where the messages are of the answer that was proved last, and since when.
@@ -238,6 +240,7 @@ impl Session {
             proved_call: false,
             ahead: Vec::new(),
             wanted: None,
+            spread: None,
             named_for: None,
             proved_since: None,
             opened: None,

@@ -32,6 +32,8 @@ pub struct Names {
     pub key: Option<KeyName>,
     /// Who follows whom; `None`: whoever asks names the authors.
     pub follower: Option<FollowerTable>,
+    /// The messages' rows are on other servers: of that table it is told here alone that it was changed as a table.
+    pub elsewhere: bool,
     /// The type of ids.
     pub id_type: IntType,
     /// The type of readers and authors.
@@ -65,6 +67,7 @@ impl Names {
         };
         self.message == wanted.message
             && key
+            && self.elsewhere == wanted.elsewhere
             && signs(self) == signs(wanted)
             && (wanted.follower.is_none() || self.follower == wanted.follower)
     }
@@ -76,6 +79,7 @@ impl From<&Definition> for Names {
             message: definition.message.clone(),
             key: None,
             follower: Some(definition.follower.clone()),
+            elsewhere: false,
             id_type: definition.id_type,
             user_type: definition.user_type,
         }
@@ -83,6 +87,14 @@ impl From<&Definition> for Names {
 }
 
 impl Tables {
+    /// The same where the messages' rows are on other servers.
+    #[must_use]
+    pub fn elsewhere(definition: &Definition, database: &str) -> Tables {
+        let mut tables = Tables::of(PlaceId(0), definition, database);
+        tables.names.elsewhere = true;
+        tables
+    }
+
     /// The tables of a definition in a database.
     #[must_use]
     pub fn of(place: PlaceId, definition: &Definition, database: &str) -> Tables {
@@ -130,13 +142,19 @@ impl Tables {
             follower,
             id_type,
             user_type,
+            elsewhere,
         } = &self.names;
+        let table = match elsewhere {
+            // Rows of such a table are in no index.
+            true => Table::Referred,
+            false => Table::Message,
+        };
         let messages = Route {
             key: key.as_ref().map(|key| KeyColumn {
                 at: 0,
                 kind: key.kind,
             }),
-            ..route(Table::Message, &message.table, *id_type, *user_type)
+            ..route(table, &message.table, *id_type, *user_type)
         };
         let follows = |follower: &FollowerTable| {
             route(Table::Follower, &follower.table, *user_type, *user_type)
@@ -181,9 +199,14 @@ impl Tables {
             message,
             key,
             follower,
+            elsewhere,
             ..
         } = &self.names;
         let whole = |route: Route| {
+            // How it is defined is told whether its columns are known or not.
+            if *elsewhere && route.table == Table::Referred {
+                return Some(route);
+            }
             let [first, second] = match (route.table, follower) {
                 (Table::Message, _) => [&message.id, &message.author],
                 (Table::Follower, Some(follower)) => [&follower.reader, &follower.author],
@@ -268,12 +291,12 @@ impl Tables {
         Some(format!("SELECT COUNT(DISTINCT {reader}) FROM {table}"))
     }
 
-    /// Asks for the greatest id.
+    /// Asks for the greatest id; `None`: the messages are elsewhere.
     #[must_use]
-    pub fn top_query(&self) -> String {
+    pub fn top_query(&self) -> Option<String> {
         let id = quoted(&self.names.message.id);
         let table = self.table(&self.names.message.table);
-        format!("SELECT MAX({id}) FROM {table}")
+        (!self.names.elsewhere).then(|| format!("SELECT MAX({id}) FROM {table}"))
     }
 
     /// Asks for all ids of these authors from one on, and below another one (pairs, by reader or author), for at most `limit`.
@@ -443,6 +466,19 @@ mod tests {
         let mut other = classic.clone();
         other.message.author = "owner".into();
         assert!(!classic.serve(&other));
+    }
+
+    #[test]
+    fn of_messages_that_are_elsewhere_the_table_alone_is_listened_to() {
+        let tables = Tables::elsewhere(&Definition::classic(), "app");
+        let columns = [("follower", "user_id"), ("follower", "follower_id")];
+        let columns = columns.map(|(table, column)| (table.to_owned(), column.to_owned()));
+        let routes = tables.routes(&columns).unwrap();
+        let told: Vec<_> = routes.iter().map(|it| (&*it.name, it.columns)).collect();
+        assert_eq!(told, [("message", None), ("follower", Some(2))]);
+        assert_eq!(tables.top_query(), None);
+        let here = Tables::of(PlaceId(0), &Definition::classic(), "app").names;
+        assert!(!here.serve(&tables.names) && !tables.names.serve(&here));
     }
 
     fn keyed(kind: KeyType) -> Tables {

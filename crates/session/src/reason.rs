@@ -160,12 +160,12 @@ impl Reason {
             ),
             Reason::LookupFailed => (
                 "lookup_failed",
-                "a lookup failed in another way (a time limit, locks out of sight)",
+                "a lookup failed in another way (a time limit, locks out of sight; on [Spider](lookups.md#spider) a follow list that changes all the time, or an id that is there twice)",
                 "look at the server's limits on statements",
             ),
             Reason::TooManyIds => (
                 "too_many_ids",
-                "the answer has more ids than `limits.pending_ids`",
+                "the answer has more ids than `limits.pending_ids`; or on [Spider](lookups.md#spider) a reader follows more than 5,000 authors",
                 "raise it",
             ),
             Reason::WriteDenied => (

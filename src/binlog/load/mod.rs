@@ -28,6 +28,7 @@ use super::feed::Wish;
 use super::memory::Lack;
 use super::obstacles::ServerFacts;
 use super::place::Place;
+use super::spread::Part;
 use crate::account::{Conn, Purpose};
 use crate::binlog::rows::all;
 use crate::index::{Item, Keyed, PlaceId};
@@ -47,6 +48,18 @@ pub(super) enum Load {
     Page {
         place: PlaceId,
         want: Want,
+        done: oneshot::Sender<bool>,
+    },
+    /// A reader's follow list. Told to `done`: whether it is there now.
+    List {
+        place: PlaceId,
+        reader: u64,
+        done: oneshot::Sender<bool>,
+    },
+    /// What these authors' part of a page needs. Told to `done`: whether it is there now.
+    Part {
+        place: PlaceId,
+        part: Part,
         done: oneshot::Sender<bool>,
     },
     /// What a feed's candidates need. Told to `done`: whether it is there now.
@@ -127,6 +140,8 @@ impl Loader {
         let mut pages: HashMap<PlaceId, Waiting> = HashMap::new();
         for load in taken {
             match load {
+                // Nobody waits for it any more.
+                Load::List { done, .. } | Load::Part { done, .. } if done.is_closed() => {}
                 Load::Schema(place) => self.schema(place).await,
                 Load::Referred(place) => self.referred(place).await,
                 Load::Page { place, want, done } => {
@@ -136,8 +151,23 @@ impl Loader {
                 Load::Candidates { place, wish, done } => {
                     if let Some(place) = self.place(place) {
                         let there = self.gather(&place, &wish).await;
-                        let _ = done.send(matches!(there, Ok(true)));
-                        self.complain(&place, there.map(|_| ()));
+                        self.tell(&place, there, done);
+                    }
+                }
+                Load::List {
+                    place,
+                    reader,
+                    done,
+                } => {
+                    if let Some(place) = self.place(place) {
+                        let there = self.list(&place, reader).await;
+                        self.tell(&place, there, done);
+                    }
+                }
+                Load::Part { place, part, done } => {
+                    if let Some(place) = self.place(place) {
+                        let there = self.part(&place, &part).await;
+                        self.tell(&place, there, done);
                     }
                 }
             }
@@ -148,6 +178,16 @@ impl Loader {
                 self.complain(&place, done);
             }
         }
+    }
+
+    fn tell(
+        &mut self,
+        place: &Place,
+        there: Result<bool, BinlogError>,
+        done: oneshot::Sender<bool>,
+    ) {
+        let _ = done.send(matches!(there, Ok(true)));
+        self.complain(place, there.map(|_| ()));
     }
 
     fn place(&mut self, number: PlaceId) -> Option<Arc<Place>> {
@@ -243,15 +283,15 @@ impl Loader {
         };
         if schema::learn(&self.binlog, self.generation, place, &mut conn).await? {
             let failed = BinlogError::while_doing("the tables cannot be read");
-            // NULL, or below 0: then nothing is known.
-            let top = conn
-                .rows(&place.tables.top_query())
-                .await
-                .map_err(&failed)?;
-            let top = top.row(0).and_then(|row| row.u64(0));
-            *place.spans() = Spans::below(top.unwrap_or(0));
+            if let Some(top) = place.tables.top_query() {
+                // NULL, or below 0: then nothing is known.
+                let top = conn.rows(&top).await.map_err(&failed)?;
+                let top = top.row(0).and_then(|row| row.u64(0));
+                *place.spans() = Spans::below(top.unwrap_or(0));
+            }
             if let Some(count) = place.tables.count_query()
                 && self.binlog.limits.preload
+                && !place.tables.names.elsewhere
             {
                 let readers = conn.rows(&count).await.map_err(&failed)?;
                 let readers = readers.row(0).and_then(|row| row.u64(0));
@@ -331,6 +371,49 @@ impl Loader {
             }
             // Nothing is missing that could be loaded: a list that is too long, or a load under way elsewhere.
             if missing.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Loads a follow list. True if it is there then.
+    async fn list(&mut self, place: &Place, reader: u64) -> Result<bool, BinlogError> {
+        let Some((server, mut conn)) = self.connection().await? else {
+            return Ok(false);
+        };
+        let want = Want {
+            reader,
+            bound: None,
+            n: 0,
+        };
+        self.source(place, &server, &mut conn)
+            .follows(&[want])
+            .await?;
+        self.control.put_back(self.generation, conn);
+        Ok(self.binlog.prove().await && place.index().has_reader(reader))
+    }
+
+    /// Loads what these authors' part of a page needs. True if it is there then.
+    async fn part(&mut self, place: &Place, part: &Part) -> Result<bool, BinlogError> {
+        for _ in 0..GATHERED_ROUNDS {
+            let Some(missing) = part.of(&place.index()).err() else {
+                return Ok(true);
+            };
+            let Some((server, mut conn)) = self.connection().await? else {
+                return Ok(false);
+            };
+            let lack = |author| Lack {
+                author,
+                bound: part.bound.map(|id| Keyed::of(0, id)),
+                n: part.n,
+            };
+            let lacks: Vec<Lack> = missing.into_iter().map(lack).collect();
+            self.source(place, &server, &mut conn)
+                .messages(&lacks)
+                .await?;
+            self.control.put_back(self.generation, conn);
+            if !self.binlog.prove().await {
                 return Ok(false);
             }
         }

@@ -113,7 +113,8 @@ pub struct BenchFlags {
     /// Measure a private MariaDB whose engine Spider spreads the messages over so many data nodes, on this machine: --upstream is not asked
     ///
     /// The data set is the classic one, of 10,000 users with 42.9 follows each. The pages are asked for as on any other server: by the
-    /// procedure on the Spider node and through Headwater, which answers by lookups there. `setup/spider.sh` gets Spider.
+    /// procedure on the Spider node and through Headwater, which answers by lookups there, and from memory with `--service-user root`.
+    /// `setup/spider.sh` gets Spider.
     #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u8).range(1..=16),
           conflicts_with_all = ["proxy", "push", "shapes", "feed", "writes"])]
     pub spider: Option<u8>,

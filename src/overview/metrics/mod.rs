@@ -14,10 +14,10 @@ use prometheus_client::registry::{Registry, Unit};
 pub use self::names::{ALL, Kind, Measure, Metric};
 use self::names::{
     BEGUN, BINLOG, BUILD, CALL_SECONDS, CALLS_TOTAL, CHANGES, COMPARED, CONTRADICTIONS, CPU,
-    EVICTED, FAILOVERS, FILES, FILES_LIMIT, INDEX, INDEX_ENTRIES, INDEX_LIMIT, LAG, LOG_MESSAGES,
-    LOG_SUPPRESSED, LOGIN_ERRORS, LOGINS_CUT, PROOF_SECONDS, REDONE, RELAYED_BYTES, RESIDENT,
-    RESUMED, ROWS, ROWS_EVICTED, ROWS_LIMIT, ROWS_MESSAGES, SERVER_ROLE, SERVER_UP, SESSIONS,
-    SESSIONS_LIMIT, SESSIONS_OPENED, SESSIONS_STATE, SILENT, STALLED, STATEMENT_SECONDS,
+    DATA_NODES, EVICTED, FAILOVERS, FILES, FILES_LIMIT, INDEX, INDEX_ENTRIES, INDEX_LIMIT, LAG,
+    LOG_MESSAGES, LOG_SUPPRESSED, LOGIN_ERRORS, LOGINS_CUT, PROOF_SECONDS, REDONE, RELAYED_BYTES,
+    RESIDENT, RESUMED, ROWS, ROWS_EVICTED, ROWS_LIMIT, ROWS_MESSAGES, SERVER_ROLE, SERVER_UP,
+    SESSIONS, SESSIONS_LIMIT, SESSIONS_OPENED, SESSIONS_STATE, SILENT, STALLED, STATEMENT_SECONDS,
     STATEMENTS_TOTAL, TABLES, TAILS_RETRIED, TAILS_TOTAL, THREADS, UNREADABLE, UP, VIRTUAL,
     WAITING,
 };
@@ -229,24 +229,31 @@ impl Page {
         self.one(UNREADABLE, binlog.map(|binlog| binlog.unreadable()));
         self.one(RESUMED, binlog.map(|binlog| binlog.resumed()));
         self.one(CONTRADICTIONS, binlog.map(|binlog| binlog.contradictions()));
-        let sizes = binlog.map(|binlog| (binlog.timelines(), binlog.sizes()));
-        self.one(INDEX, sizes.map(|(_, [bytes, ..])| bytes as u64));
-        self.one(INDEX_LIMIT, binlog.map(|binlog| binlog.most_bytes() as u64));
-        let entries = sizes
-            .into_iter()
-            .flat_map(|(timelines, [_, follows, authors, messages])| {
-                [
-                    ("timelines", timelines),
-                    ("follows", follows),
-                    ("authors", authors),
-                    ("messages", messages),
-                ]
-            });
+        let nodes = shared.spread.as_ref().map(|spread| spread.nodes());
+        self.add(
+            DATA_NODES,
+            nodes
+                .into_iter()
+                .flatten()
+                .map(|(server, followed)| (labels([("server", &*server)]), u64::from(followed))),
+        );
+        let held = shared.held();
+        self.one(INDEX, held.map(|held| held.sizes[0] as u64));
+        self.one(INDEX_LIMIT, held.map(|held| held.most_bytes as u64));
+        let entries = held.into_iter().flat_map(|held| {
+            let [_, follows, authors, messages] = held.sizes;
+            [
+                ("timelines", held.timelines),
+                ("follows", follows),
+                ("authors", authors),
+                ("messages", messages),
+            ]
+        });
         self.add(
             INDEX_ENTRIES,
             entries.map(|(kind, count)| (labels([("kind", kind)]), count as u64)),
         );
-        self.one(EVICTED, binlog.map(|binlog| binlog.evicted()));
+        self.one(EVICTED, held.map(|held| held.evicted));
         let rows = binlog.and_then(|binlog| binlog.rows());
         self.one(ROWS, rows.map(|rows| rows.bytes() as u64));
         let limit = binlog.map(|binlog| binlog.limits().rows_bytes as u64);

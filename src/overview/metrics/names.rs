@@ -198,6 +198,12 @@ pub(super) const CONTRADICTIONS: Metric = metric(
     &[],
     "Times rows and log contradicted each other. Each emptied memory: somebody changes rows without logging them",
 );
+pub(super) const DATA_NODES: Metric = metric(
+    "headwater_data_node_followed",
+    Gauge,
+    &["server"],
+    "Of the data nodes of a Spider node: 1 if its log is followed",
+);
 pub(super) const INDEX: Metric = measured(
     "headwater_index",
     Gauge,
@@ -370,7 +376,7 @@ pub(super) const BEGUN: Metric = measured(
 );
 
 /// Every metric, in the order in which they are told.
-pub const ALL: [Metric; 48] = [
+pub const ALL: [Metric; 49] = [
     BUILD,
     CALLS_TOTAL,
     CALL_SECONDS,
@@ -389,6 +395,7 @@ pub const ALL: [Metric; 48] = [
     UNREADABLE,
     RESUMED,
     CONTRADICTIONS,
+    DATA_NODES,
     INDEX,
     INDEX_LIMIT,
     INDEX_ENTRIES,

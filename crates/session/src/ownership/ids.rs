@@ -90,7 +90,10 @@ impl<K: Knowledge> World<'_, K> {
 
     /// Takes in the answer to a step on the way to the heads.
     pub(super) fn heads(&mut self, subject: Subject, step: &Step, answers: Vec<Answer>) -> Turn {
-        let rows = self.rows(answers)?.pop().ok_or(Reason::LookupFailed)?;
+        let rows = self
+            .rows(&subject, answers)?
+            .pop()
+            .ok_or(Reason::LookupFailed)?;
         let lookup = self.lookup(&subject)?;
         let next = lookup.go_on(step, &rows, &mut self.known.hints())?;
         match next {
@@ -112,7 +115,7 @@ impl<K: Knowledge> World<'_, K> {
         mut lists: Lists,
         answers: Vec<Answer>,
     ) -> Turn {
-        let rows = self.rows(answers)?;
+        let rows = self.rows(&subject, answers)?;
         lists.read(&self.lookup(&subject)?, &rows)?;
         self.read_lists(subject, lists)
     }
@@ -131,26 +134,27 @@ impl<K: Knowledge> World<'_, K> {
     }
 
     /// The answers to lookups, which are rows.
-    fn rows(&mut self, answers: Vec<Answer>) -> Result<Vec<Rows>, Refusal> {
+    fn rows(&mut self, subject: &Subject, answers: Vec<Answer>) -> Result<Vec<Rows>, Refusal> {
         let mut all = Vec::new();
         for answer in answers {
             match answer {
                 Answer::Rows(rows) => all.push(rows),
-                Answer::Err(error) => return Err(self.lookup_failed(&error)),
+                Answer::Err(error) => return Err(self.lookup_failed(subject, &error)),
                 Answer::Ok(_) => return Err(Reason::LookupFailed.into()),
             }
         }
         Ok(all)
     }
 
-    pub(super) fn lookup_failed(&mut self, error: &ErrPacket) -> Refusal {
+    pub(super) fn lookup_failed(&mut self, subject: &Subject, error: &ErrPacket) -> Refusal {
         if DENIED.contains(&error.code) {
             self.session.standing.bar(Reason::LookupDenied);
             return Reason::LookupDenied.into();
         }
-        // What fails now fails at the next call as well, and costs that a second try.
+        // What fails now fails at the next call as well, and costs that a second try; but for a data node, which comes back.
         let refusal = failed(error);
-        if !PASSES.contains(&error.code)
+        if !subject.facts.are_spread()
+            && !PASSES.contains(&error.code)
             && let Refusal::Relay(reason) = refusal
         {
             self.session.standing.bar(reason);

@@ -113,6 +113,8 @@ pub struct Want {
     pub n: usize,
     /// False: memory only begins to keep the timeline, and the page comes from elsewhere.
     pub now: bool,
+    /// The messages are on data nodes, whose logs tell of them.
+    pub spread: bool,
 }
 
 /// What the driver has fetched.

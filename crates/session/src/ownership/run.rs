@@ -242,7 +242,7 @@ impl<K: Knowledge> World<'_, K> {
             INTERRUPTED => Err(failed(error)),
             // The tables were there by then.
             NO_MORE_ROWS => self.put_back(subject, run, Left::Interrupted),
-            _ => Err(self.lookup_failed(error)),
+            _ => Err(self.lookup_failed(&subject, error)),
         }
     }
 

@@ -108,10 +108,6 @@ impl<K: Knowledge> World<'_, K> {
 
     /// Has memory keep the timeline, and asks it for the page.
     pub(super) fn ask_memory(&mut self, subject: Subject) -> Turn {
-        // The log of this server does not hold what others write on data nodes: memory would be stale.
-        if subject.facts.are_spread() {
-            return self.look_up(subject);
-        }
         // A lookup ends what the last statement left behind, as the procedure would.
         let want = self.want(&subject, !self.session.standing.has_conditions())?;
         Ok((Stage::Looking(subject), Need::Memory(want)))
@@ -125,6 +121,7 @@ impl<K: Knowledge> World<'_, K> {
             bound: subject.call.bound,
             n: self.lookup(subject)?.n(),
             now,
+            spread: subject.facts.are_spread(),
         })
     }
 

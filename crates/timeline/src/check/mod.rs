@@ -101,7 +101,7 @@ impl Facts {
         }
     }
 
-    /// True when the messages are on other servers: then lookups alone answer, each data node asked once a statement.
+    /// True when the messages are on other servers: lookups ask each data node once a statement, and memory follows all their logs.
     #[must_use]
     pub fn are_spread(&self) -> bool {
         self.storage == Storage::Spread
@@ -133,7 +133,7 @@ impl Default for Options {
 pub enum Storage {
     /// In tables of InnoDB on this server.
     Here,
-    /// The messages on data nodes that Spider reads, the follow lists in InnoDB: this server's log does not hold what others write there,
+    /// The messages on data nodes that Spider reads, the follow lists in InnoDB or there as well: this server's log does not hold what others write there,
     /// and no key of this server's says that an id is unique.
     Spread,
 }
@@ -193,7 +193,7 @@ impl fmt::Display for Facts {
             }
         }
         if self.are_spread() {
-            f.write_str("; spread by Spider: answered by lookups, never from memory")?;
+            f.write_str("; spread by Spider")?;
         }
         Ok(())
     }

@@ -1,0 +1,133 @@
+//! What is taken from this log alone for a page that several logs tell of: follow lists, and the part of some authors.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::load::Load;
+use super::memory::Memory;
+use super::place::Place;
+use super::{Binlog, Mark};
+use crate::index::Page;
+use crate::log::tables::Tables;
+use crate::timeline::definition::Definition;
+
+/// Some authors' part of a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Whose messages, ascending.
+    pub authors: Vec<u64>,
+    /// Up to which id.
+    pub bound: Option<u64>,
+    /// How many authors, and messages of each; 0: their newest ids alone.
+    pub n: usize,
+}
+
+impl Part {
+    pub(super) fn of(&self, index: &Memory) -> Result<Page, Vec<u64>> {
+        index.page_of(&self.authors, self.bound, self.n)
+    }
+}
+
+impl Binlog {
+    /// The place of a definition's follow lists in a database, where its messages are on other servers.
+    pub fn place_of_lists(&self, definition: &Definition, database: &str) -> Option<Arc<Place>> {
+        self.place(Tables::elsewhere(definition, database))
+    }
+
+    /// This moment, where this place may be answered from memory; `identity`: in a session with that server.
+    #[must_use]
+    pub fn mark_now(&self, place: &Place, identity: Option<&[u8]>) -> Option<Mark> {
+        self.mark_at(place, identity)
+    }
+
+    /// Which server's log is followed.
+    #[must_use]
+    pub fn identity(&self) -> Option<String> {
+        let state = self.state();
+        state.server.as_ref().map(|server| server.identity.clone())
+    }
+
+    /// Whom a reader follows, if that is in memory.
+    #[must_use]
+    pub fn list(&self, place: &Place, reader: u64) -> Option<Vec<u64>> {
+        place.index().follows(reader)
+    }
+
+    /// Has a reader's list loaded. True if it is there soon.
+    pub async fn load_list(&self, place: &Place, reader: u64) -> bool {
+        let number = place.number();
+        let load = |done| Load::List {
+            place: number,
+            reader,
+            done,
+        };
+        !place.follows_too_many(reader) && self.loaded(load).await
+    }
+
+    /// A part of a page, as memory knows it now.
+    ///
+    /// # Errors
+    /// Authors that are missing.
+    pub fn part(&self, place: &Place, part: &Part) -> Result<Page, Vec<u64>> {
+        part.of(&place.index())
+    }
+
+    /// Has what a part lacks loaded. True if it is there soon.
+    pub async fn load_part(&self, place: &Place, part: Part) -> bool {
+        let number = place.number();
+        let load = |done| Load::Part {
+            place: number,
+            part,
+            done,
+        };
+        self.loaded(load).await
+    }
+
+    pub(super) async fn loaded(&self, load: impl FnOnce(oneshot::Sender<bool>) -> Load) -> bool {
+        let (done, there) = oneshot::channel();
+        if self.loads.try_send(load(done)).is_err() {
+            return false;
+        }
+        let limit = Duration::from_millis(self.limits.wait_ms);
+        matches!(tokio::time::timeout(limit, there).await, Ok(Ok(true)))
+    }
+
+    /// Shares its memory with so many other logs from now on. Returns the bytes of each.
+    pub fn share_with(&self, others: usize) -> usize {
+        self.others.store(others, Ordering::Relaxed);
+        let places = self.places();
+        let budget = self.budget(places.len());
+        places.iter().for_each(|place| place.set_budget(budget));
+        budget
+    }
+
+    /// All timelines together take so much memory at most from now on.
+    pub fn resize(&self, bytes: usize) {
+        if self.most.swap(bytes, Ordering::Relaxed) != bytes {
+            let places = self.places();
+            let budget = self.budget(places.len());
+            places.iter().for_each(|place| place.set_budget(budget));
+        }
+    }
+
+    /// Nothing more is proved, loaded or answered: the log of this server is not followed any more.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        self.closing.notify_waiters();
+        self.step_aside();
+    }
+
+    /// Waits for that.
+    pub(super) async fn closed(&self) {
+        loop {
+            let closing = self.closing.notified();
+            if self.closed.load(Ordering::Relaxed) {
+                return;
+            }
+            closing.await;
+        }
+    }
+}
