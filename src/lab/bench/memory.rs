@@ -104,7 +104,8 @@ pub fn measure(
 /// # Errors
 /// When it cannot be started, or the system does not say how much memory is resident.
 pub fn full(flags: &BenchFlags) -> Result<Option<Full>, BenchError> {
-    if flags.service.service_user.is_none() {
+    // What is on data nodes is not loaded from the start.
+    if flags.service.service_user.is_none() || flags.spider.is_some() {
         return Ok(None);
     }
     let none = Proxy::start(flags, &["--index-memory-bytes", "0"])?;
