@@ -64,10 +64,13 @@ pub(super) enum BinlogError {
     OtherServer { one: String, other: String },
 }
 
+/// The reason while no log was followed yet.
+pub const STARTING: &str = "starting";
+
 /// Every name of a reason for which memory stands aside, and what it means.
 pub const REASONS: [(&str, &str); 20] = [
     (
-        "starting",
+        STARTING,
         "Headwater has begun just now, or has not reached the server yet",
     ),
     (

@@ -43,7 +43,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 
 use ask::Asker;
 use error::BinlogError;
-pub use error::REASONS;
+pub use error::{REASONS, STARTING};
 pub use feed::{Candidates, Named, Wish};
 pub use lag::Lag;
 pub use place::Place;
@@ -207,7 +207,7 @@ impl Binlog {
                 seeking: false,
                 remains: None,
                 aside: Some(Aside {
-                    reason: "starting",
+                    reason: STARTING,
                     text: "the server's log is not followed yet".to_owned(),
                     cure: None,
                 }),
@@ -499,7 +499,9 @@ impl Binlog {
         self.mark_at(place, Some(identity))
     }
 
-    fn mark_at(&self, place: &Place, identity: Option<&[u8]>) -> Option<Mark> {
+    /// The same, in whatever session where none is given.
+    #[must_use]
+    pub fn mark_at(&self, place: &Place, identity: Option<&[u8]>) -> Option<Mark> {
         let state = self.state();
         let may = state.may_answer(place, identity);
         may.then(|| state.following.mark())?

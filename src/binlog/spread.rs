@@ -1,15 +1,15 @@
 //! What is taken from this log alone for a page that several logs tell of: follow lists, and the part of some authors.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use super::Binlog;
 use super::load::Load;
 use super::memory::Memory;
 use super::place::Place;
-use super::{Binlog, Mark};
 use crate::index::Page;
 use crate::log::tables::Tables;
 use crate::timeline::definition::Definition;
@@ -37,12 +37,6 @@ impl Binlog {
         self.place(Tables::elsewhere(definition, database))
     }
 
-    /// This moment, where this place may be answered from memory; `identity`: in a session with that server.
-    #[must_use]
-    pub fn mark_now(&self, place: &Place, identity: Option<&[u8]>) -> Option<Mark> {
-        self.mark_at(place, identity)
-    }
-
     /// Which server's log is followed.
     #[must_use]
     pub fn identity(&self) -> Option<String> {
@@ -58,13 +52,16 @@ impl Binlog {
 
     /// Has a reader's list loaded. True if it is there soon.
     pub async fn load_list(&self, place: &Place, reader: u64) -> bool {
-        let number = place.number();
+        if place.follows_too_many(reader) {
+            return false;
+        }
+        let place = place.number();
         let load = |done| Load::List {
-            place: number,
+            place,
             reader,
             done,
         };
-        !place.follows_too_many(reader) && self.loaded(load).await
+        self.loaded(load).await
     }
 
     /// A part of a page, as memory knows it now.
@@ -77,13 +74,8 @@ impl Binlog {
 
     /// Has what a part lacks loaded. True if it is there soon.
     pub async fn load_part(&self, place: &Place, part: Part) -> bool {
-        let number = place.number();
-        let load = |done| Load::Part {
-            place: number,
-            part,
-            done,
-        };
-        self.loaded(load).await
+        let place = place.number();
+        self.loaded(|done| Load::Part { place, part, done }).await
     }
 
     pub(super) async fn loaded(&self, load: impl FnOnce(oneshot::Sender<bool>) -> Load) -> bool {
@@ -97,16 +89,18 @@ impl Binlog {
 
     /// Shares its memory with so many other logs from now on. Returns the bytes of each.
     pub fn share_with(&self, others: usize) -> usize {
-        self.others.store(others, Ordering::Relaxed);
-        let places = self.places();
-        let budget = self.budget(places.len());
-        places.iter().for_each(|place| place.set_budget(budget));
-        budget
+        self.set(&self.others, others);
+        self.budget(self.timelines())
     }
 
     /// All timelines together take so much memory at most from now on.
     pub fn resize(&self, bytes: usize) {
-        if self.most.swap(bytes, Ordering::Relaxed) != bytes {
+        self.set(&self.most, bytes);
+    }
+
+    /// Sets what budgets are made of; where it was another, each place has another budget.
+    fn set(&self, what: &AtomicUsize, now: usize) {
+        if what.swap(now, Ordering::Relaxed) != now {
             let places = self.places();
             let budget = self.budget(places.len());
             places.iter().for_each(|place| place.set_budget(budget));

@@ -8,10 +8,10 @@ use tokio::sync::Mutex;
 use crate::account::{Account, AccountError, Conn, Purpose};
 use crate::feed::facts::Told;
 use crate::shadow::real::EXECUTE_DENIED;
+use crate::source::proofs::answered;
 use crate::sql::quoted;
 use crate::timeline::check::{self, Answered, ServerError, Verdict};
 use crate::timeline::definition::{Definition, Form};
-use crate::wire::resultset::Answer;
 
 /// A connection with the service account, made when it is needed and again when it was lost.
 #[derive(Debug)]
@@ -235,13 +235,5 @@ pub fn denied(forms: &[Form], answers: &[Answered]) -> Vec<Form> {
 /// When the connection fails.
 pub async fn ask(connection: &mut Conn, queries: &[String]) -> Result<Vec<Answered>, AccountError> {
     let answers = connection.ask(queries).await?;
-    let answered = answers.into_iter().map(|answer| match answer {
-        Answer::Rows(rows) => Ok(rows.cells()),
-        Answer::Ok(_) => Ok(Vec::new()),
-        Answer::Err(error) => Err(ServerError {
-            code: error.code,
-            message: String::from_utf8_lossy(&error.message).into_owned(),
-        }),
-    });
-    Ok(answered.collect())
+    Ok(answers.into_iter().map(answered).collect())
 }

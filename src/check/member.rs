@@ -2,7 +2,7 @@
 //! its sessions' reads wait.
 
 use super::account::as_known;
-use super::waits;
+use super::waits::{self, text};
 use crate::account::{Account, AccountError, Conn, Purpose};
 use crate::binlog::right::Right;
 use crate::catalogue::ask;
@@ -73,9 +73,4 @@ pub(super) async fn look(account: &Account, waits: bool) -> Result<Member, Accou
 
 fn is_denied(answer: &Answered) -> bool {
     matches!(answer, Err(error) if DENIED.contains(&error.code))
-}
-
-fn text(answer: &Answered) -> Option<String> {
-    let cell = answer.as_ref().ok()?.first()?.first()?.as_ref()?;
-    Some(String::from_utf8_lossy(cell).into_owned())
 }

@@ -21,11 +21,7 @@ pub(super) fn questions(product: Product) -> Vec<String> {
 
 /// The variable under which reads wait, and its value, by the answers.
 pub(super) fn found(product: Product, answers: &[Answered]) -> Option<(&'static str, String)> {
-    let text = |at: usize| {
-        let rows = answers.get(at)?.as_ref().ok()?;
-        let cell = rows.first()?.first()?.as_ref()?;
-        Some(String::from_utf8_lossy(cell).into_owned())
-    };
+    let text = |at: usize| text(answers.get(at)?);
     match product {
         Product::Mysql => {
             let level = text(0)?;
@@ -38,6 +34,12 @@ pub(super) fn found(product: Product, answers: &[Answered]) -> Option<(&'static 
             (bits & READS != 0).then_some((GALERA, value))
         }
     }
+}
+
+/// The one value of an answer.
+pub(super) fn text(answer: &Answered) -> Option<String> {
+    let cell = answer.as_ref().ok()?.first()?.first()?.as_ref()?;
+    Some(String::from_utf8_lossy(cell).into_owned())
 }
 
 /// What a variable means for calls under which no call of a session is answered, and the way out where it is one of these.

@@ -75,6 +75,13 @@ struct State {
     said_full: bool,
 }
 
+impl State {
+    fn timeline(&mut self, definition: &Definition, database: &str) -> Option<&mut Timeline> {
+        let mut timelines = self.timelines.iter_mut();
+        timelines.find(|timeline| timeline.is_of(definition, database))
+    }
+}
+
 /// A timeline, and how it stands.
 #[derive(Debug)]
 struct Timeline {
@@ -207,22 +214,15 @@ impl Spread {
         addresses: &[String],
     ) -> Result<Vec<Arc<Node>>, Why> {
         let mut state = self.state();
-        let State {
-            nodes, timelines, ..
-        } = &mut *state;
-        let mut timelines = timelines.iter_mut();
-        let Some(timeline) = timelines.find(|it| it.is_of(definition, database)) else {
-            return Err(Why::NotYet);
-        };
+        let timeline = state.timeline(definition, database).ok_or(Why::NotYet)?;
         addresses.clone_into(&mut timeline.addresses);
-        nodes.at(addresses)
+        state.nodes.at(addresses)
     }
 
     /// The map that was read first in this stream, if another one was.
     fn seen_first(&self, definition: &Definition, database: &str, now: Seen) -> Option<Map> {
         let mut state = self.state();
-        let mut timelines = state.timelines.iter_mut();
-        let timeline = timelines.find(|it| it.is_of(definition, database))?;
+        let timeline = state.timeline(definition, database)?;
         match &timeline.seen {
             Some((stream, first)) if *stream == now.0 => Some(first.clone()),
             _ => {
@@ -284,18 +284,16 @@ impl Spread {
     /// Looks at a timeline, and says what is new about it.
     async fn look(&self, definition: &Definition, database: &str, asker: &mut Asker) {
         let before = {
-            let state = self.state();
-            let mut timelines = state.timelines.iter();
-            let known = timelines.find(|timeline| timeline.is_of(definition, database));
-            known.and_then(Timeline::followed).map(Arc::clone)
+            let mut state = self.state();
+            let known = state.timeline(definition, database);
+            known.and_then(|known| known.followed().map(Arc::clone))
         };
         let now = Instant::now();
         let survey = self.survey(definition, database, before.as_deref(), asker);
         let found = tokio::time::timeout(PATIENCE, survey).await;
         let found = found.unwrap_or(Err(Why::NotYet));
         let mut state = self.state();
-        let mut timelines = state.timelines.iter_mut();
-        let Some(timeline) = timelines.find(|timeline| timeline.is_of(definition, database)) else {
+        let Some(timeline) = state.timeline(definition, database) else {
             return;
         };
         timeline.asked = false;

@@ -96,10 +96,9 @@ impl Nodes {
                     )));
                 }
                 None => {
-                    let node = self.node(address).map_err(|error| Why::Node {
-                        address: address.clone(),
-                        why: error.to_string(),
-                    })?;
+                    let node = self
+                        .node(address)
+                        .map_err(|error| Why::on(address, error.to_string()))?;
                     self.all.push(Arc::clone(&node));
                     node
                 }

@@ -32,7 +32,7 @@ pub(super) struct Shard {
 impl Shard {
     /// This moment; `None`: nothing may be answered from it.
     pub(super) fn mark(&self, identity: Option<&[u8]>) -> Option<Mark> {
-        let mark = self.binlog.mark_now(&self.place, identity)?;
+        let mark = self.binlog.mark_at(&self.place, identity)?;
         (mark.generation() == self.stream).then_some(mark)
     }
 }

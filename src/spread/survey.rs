@@ -10,7 +10,7 @@ use super::map::{self, Location, Map};
 use super::nodes::Node;
 use super::page::{Followed, Shard};
 use crate::account::{Account, AccountError, Conn, Purpose, Target, host};
-use crate::binlog::{Binlog, Place, survey};
+use crate::binlog::{Binlog, Place, STARTING, survey};
 use crate::feed::FeedDefinition;
 use crate::feed::bind::Types;
 use crate::feed::check::check;
@@ -24,8 +24,6 @@ use crate::wire::resultset::Rows;
 
 /// More timelines than memory takes.
 const FULL: &str = "64 timelines of this server are in memory already, and no more are";
-/// Its log was not followed yet.
-const STARTING: &str = "starting";
 
 /// Why a timeline is not answered from memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +36,14 @@ pub(super) enum Why {
     Spider(String),
     /// Something is in the way on a data node.
     Node { address: String, why: String },
+}
+
+impl Why {
+    /// Something is in the way on this data node.
+    pub(super) fn on(address: &str, why: String) -> Why {
+        let address = address.to_owned();
+        Why::Node { address, why }
+    }
 }
 
 impl fmt::Display for Why {
@@ -142,7 +148,7 @@ impl Spread {
         let lists = lists.ok_or_else(|| Why::Map(FULL.to_owned()))?;
         let stream = self
             .binlog
-            .mark_now(&lists, None)
+            .mark_at(&lists, None)
             .ok_or(Why::NotYet)?
             .generation();
         let map = self
@@ -218,7 +224,7 @@ impl Spread {
                 let is_fresh = self.binlog.is_fresh_now().await;
                 let now = self
                     .binlog
-                    .mark_now(lists, None)
+                    .mark_at(lists, None)
                     .map(|mark| mark.generation());
                 if !is_fresh || now != Some(stream) {
                     return Err(Why::NotYet);
@@ -277,10 +283,7 @@ async fn shard(
     (node, known): (&Arc<Node>, &[Shard]),
     asker: &mut Asker,
 ) -> Result<Shard, Why> {
-    let why = |why: String| Why::Node {
-        address: node.address.clone(),
-        why,
-    };
+    let why = |why: String| Why::on(&node.address, why);
     if !node.is_followed() {
         let aside = node.binlog.aside().filter(|aside| aside.reason != STARTING);
         return Err(aside.map_or(Why::NotYet, |aside| why(aside.text)));
@@ -300,7 +303,7 @@ async fn shard(
         .binlog
         .place(rows_of(&wanted, types, &location.database));
     let place = place.ok_or_else(|| why(FULL.to_owned()))?;
-    let mark = node.binlog.mark_now(&place, None).ok_or(Why::NotYet)?;
+    let mark = node.binlog.mark_at(&place, None).ok_or(Why::NotYet)?;
     let shard = Shard {
         binlog: Arc::clone(&node.binlog),
         place,
@@ -320,10 +323,7 @@ async fn types_on(
     node: &Node,
     asker: &mut Asker,
 ) -> Result<Types, Why> {
-    let why = |why: String| Why::Node {
-        address: node.address.clone(),
-        why,
-    };
+    let why = |why: String| Why::on(&node.address, why);
     let tables = [location.table.clone()];
     let queries = facts::queries(&location.database, &tables);
     let told = asker.ask(&node.account, &node.binlog, &queries).await;
@@ -360,7 +360,7 @@ fn types(
     location: &Location,
     told: &[Rows],
 ) -> Result<Types, String> {
-    let told: Vec<facts::Told> = told.iter().map(cells).collect();
+    let told: Vec<facts::Told> = told.iter().map(Rows::cells).collect();
     let told: [facts::Told; 3] = told
         .try_into()
         .map_err(|_| "the catalogue's answers are of another number".to_owned())?;
@@ -404,10 +404,7 @@ pub async fn obstacles(
     let mut asked: Vec<&str> = Vec::new();
     for location in &map.parts {
         let address = &location.address;
-        let says = |why: String| {
-            let address = address.clone();
-            Why::Node { address, why }.to_string()
-        };
+        let says = |why: String| Why::on(address, why).to_string();
         match on_node(account, tls, address, &mut asked).await {
             Ok((account, obstacles)) => {
                 found.extend(obstacles.into_iter().map(says));
@@ -467,14 +464,4 @@ fn with_right(error: &AccountError, account: &Account) -> String {
         }
         _ => error.to_string(),
     }
-}
-
-fn cells(rows: &Rows) -> facts::Told {
-    let width = rows.columns().len();
-    let row = |row: crate::wire::resultset::Row<'_>| {
-        (0..width)
-            .map(|at| row.cell(at).map(<[u8]>::to_vec))
-            .collect()
-    };
-    rows.iter().map(row).collect()
 }

@@ -9,7 +9,7 @@ use headwater_timeline::Form;
 use headwater_timeline::check::{Answered, ServerError};
 use headwater_timeline::definition::{Definition, HeadsTable, ResultTable};
 use headwater_wire::response::ErrPacket;
-use headwater_wire::resultset::{Answer, Row};
+use headwater_wire::resultset::Answer;
 
 /// Which of the two result tables a session has as temporary tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -223,15 +223,7 @@ pub fn answered(answer: Answer) -> Answered {
             code: error.code,
             message: String::from_utf8_lossy(&error.message).into_owned(),
         }),
-        Answer::Rows(rows) => {
-            let columns = rows.columns().len();
-            let cells = |row: Row<'_>| {
-                (0..columns)
-                    .map(|column| row.cell(column).map(<[u8]>::to_vec))
-                    .collect()
-            };
-            Ok(rows.iter().map(cells).collect())
-        }
+        Answer::Rows(rows) => Ok(rows.cells()),
     }
 }
 
