@@ -1,6 +1,9 @@
 //! Which server is connected to: the only one that there is, or, of several, the one that is followed now.
 
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
@@ -192,12 +195,36 @@ impl Moved {
             std::future::pending().await
         }
     }
+
+    /// What `future` comes to; `None` at once when the server is followed no more, whatever that does.
+    pub async fn or<F: Future>(&self, mut future: Pin<&mut F>) -> Option<F::Output> {
+        if !self.is_possible() {
+            return Some(future.await);
+        }
+        let mut waits = pin!(self.wait());
+        poll_fn(|context| {
+            // Each time anew: who begins to wait while others are still told of the change before is woken for that one, and for no other
+            // until asked again.
+            if self.is_so() || waits.as_mut().poll(context).is_ready() {
+                return Poll::Ready(None);
+            }
+            future.as_mut().poll(context).map(Some)
+        })
+        .await
+    }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::task::{Context, Waker};
+    use std::thread;
+
     use super::*;
+
+    const ROUNDS: u64 = 300;
+    const OTHERS: usize = 1_000;
+    const PATIENCE: Duration = Duration::from_secs(5);
 
     fn target() -> (watch::Sender<Followed>, Target) {
         let (follow, followed) = watch::channel(Followed::default());
@@ -242,6 +269,57 @@ mod tests {
             follow.send_replace(followed(0, 1));
         });
         assert_eq!(aim.unwrap().server.address(), "a:1");
+    }
+
+    /// Those who came first are told of a change one after the other, and who comes meanwhile must not miss the next one for that.
+    #[test]
+    fn who_comes_while_a_server_begins_to_be_followed_learns_when_it_is_no_more() {
+        let (follow, target) = target();
+        let (left, ended) = std::sync::mpsc::channel();
+        let (tell, aimed) = std::sync::mpsc::channel();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_time()
+                    .build()
+                    .unwrap();
+                for _ in 0..ROUNDS {
+                    let begun = Instant::now();
+                    let aim = loop {
+                        match target.aim() {
+                            Some(aim) => break aim,
+                            // The test has failed.
+                            None if begun.elapsed() > 2 * PATIENCE => return,
+                            None => std::hint::spin_loop(),
+                        }
+                    };
+                    tell.send(()).unwrap();
+                    runtime.block_on(async {
+                        let session = pin!(std::future::pending::<()>());
+                        let waits = Instant::now();
+                        let told = tokio::time::timeout(PATIENCE, aim.moved.or(session)).await;
+                        // What was not told of it is asked a last time when the patience is over.
+                        let told = told.is_ok() && waits.elapsed() < PATIENCE;
+                        left.send(told).unwrap();
+                    });
+                }
+            });
+            for round in 0..ROUNDS {
+                let moved: Vec<_> = (0..OTHERS)
+                    .map(|_| Moved(Some(follow.subscribe())))
+                    .collect();
+                let mut others: Vec<_> = moved.iter().map(|it| Box::pin(it.wait())).collect();
+                for other in &mut others {
+                    let mut context = Context::from_waker(Waker::noop());
+                    assert!(other.as_mut().poll(&mut context).is_pending());
+                }
+                follow.send_replace(followed(0, 2 * round));
+                aimed.recv().unwrap();
+                thread::sleep(Duration::from_micros(100));
+                follow.send_replace(Followed::default());
+                assert!(ended.recv().unwrap(), "not told in round {round}");
+            }
+        });
     }
 
     #[test]

@@ -19,7 +19,6 @@ use super::counts::Event;
 use super::machine::{ClientStep, Doing, ServerStep};
 use super::state::{Ended, Inbound, Session};
 use super::who::log_in;
-use crate::account::Moved;
 use crate::link::release;
 use crate::wire::command::Command;
 use crate::wire::frame::{self, HEADER_BYTES};
@@ -83,30 +82,12 @@ impl<F: Future<Output = bool>> Alarm<'_, F> {
     }
 }
 
-/// How a session ends that ends at once where its server is followed no more, whatever it does.
-async fn until_moved(moved: &Moved, mut session: Pin<&mut impl Future<Output = Ended>>) -> Ended {
-    let mut waits = pin!(moved.wait());
-    // It is waited for once, so as to be woken, and from then on only looked at.
-    let mut armed = !moved.is_possible();
-    poll_fn(|context| {
-        let has_moved = match armed {
-            true => moved.is_so(),
-            false => waits.as_mut().poll(context).is_ready(),
-        };
-        armed = true;
-        match has_moved {
-            true => Poll::Ready(Ended::Moved),
-            false => session.as_mut().poll(context),
-        }
-    })
-    .await
-}
-
 impl Session {
     /// Runs until either side ends, until the session is at rest after `drain` became true, or until its server is followed no more.
     pub async fn run(mut self, drain: watch::Receiver<bool>) -> Ended {
         let moved = self.aim.moved.clone();
-        let ended = until_moved(&moved, pin!(self.go_on(drain))).await;
+        let ended = moved.or(pin!(self.go_on(drain))).await;
+        let ended = ended.unwrap_or(Ended::Moved);
         // The client was to have it in any case.
         let _ = self.tell_ahead();
         let span = tracing::enabled!(tracing::Level::DEBUG).then(|| self.span());
