@@ -392,6 +392,24 @@ fn strings_end_where_the_server_has_them_end() {
     });
 }
 
+/// A parenthesis needs no space on either side, and the list that it holds may be replaced.
+#[test]
+fn lists_in_parentheses_stand_where_they_stood() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "feedparens");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        for condition in [
+            "WHERE(profile_id IN(1,2,3))ORDER",
+            "WHERE(\nprofile_id IN (1,2,3))AND(likes > 0)ORDER",
+            "WHERE likes > 0 AND(profile_id IN (1,2,3))ORDER",
+        ] {
+            let statement =
+                format!("SELECT id, caption FROM statuses {condition} BY id DESC LIMIT 7");
+            equal(&proxy, &mut twin, &statement);
+        }
+    });
+}
+
 /// A table of messages, or of who follows whom, that is a view is the server's.
 #[test]
 fn views_are_the_servers() {

@@ -168,7 +168,12 @@ impl Shape {
         if form.replaces_list {
             let list = self.list.as_ref()?;
             let (start, end) = (word(list.start)?.start, word(list.end.checked_sub(1)?)?.end);
-            narrowed.extend_from_slice(text.get(select..start)?);
+            let before = text.get(select..start)?;
+            narrowed.extend_from_slice(before);
+            // Behind `WHERE(`, whose parenthesis goes with the list, it would be one word with what comes before.
+            if !before.ends_with(b" ") {
+                narrowed.push(b' ');
+            }
             narrowed.extend_from_slice(condition.as_bytes());
             narrowed.extend_from_slice(text.get(end..)?);
             return Some(narrowed);

@@ -35,6 +35,32 @@ fn the_condition_goes_behind_the_clients_own() {
 }
 
 #[test]
+fn ids_in_the_place_of_a_list_in_parentheses_are_words_of_their_own() {
+    let form = Form {
+        replaces_list: true,
+        buffered: false,
+    };
+    for (before, behind) in [
+        ("WHERE", "ORDER"),
+        ("WHERE body = ''AND", "AND hidden = 0 ORDER"),
+    ] {
+        assert_eq!(
+            narrow(
+                &format!(
+                    "SELECT id FROM message {before}(user_id IN (1,2)){behind} BY id DESC LIMIT 9"
+                ),
+                &[7, 5],
+                form
+            )
+            .unwrap(),
+            format!(
+                "SELECT id FROM message {before} message.`id` IN (7,5){behind} BY id DESC LIMIT 9"
+            )
+        );
+    }
+}
+
+#[test]
 fn it_goes_into_a_select_in_from() {
     let inner = "SELECT DISTINCT `d`.`m_id` AS `ids_m_id` FROM (SELECT `m`.`id` AS `m_id`, `u`.`name` AS `u_name` FROM `message` `m` INNER JOIN `users` `u` ON `u`.`id`=`m`.`user_id`";
     let outer = "`d` ORDER BY `d`.`m_id` DESC, `m_id` ASC LIMIT 20 OFFSET 20";

@@ -1,0 +1,1 @@
+ SELECT id FROM message WHERE( user_id IN (1,?))ORDER BY id DESC LIMIT 5;
