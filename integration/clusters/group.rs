@@ -4,7 +4,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::attack::attack;
+use super::attack::{AT_ONCE, attack, wait_for_silent};
 use super::scene::{CALL, Scene, message, page, post, until};
 use crate::kit::cluster::{Cluster, Form, MEMBERS, Shared, turn};
 use crate::kit::wire_client::WireClient;
@@ -55,6 +55,7 @@ fn restore(cluster: &mut Cluster) {
         all
     });
     cluster.set_as_primary(0);
+    wait_for_silent(cluster, AT_ONCE);
 }
 
 /// The primary, whose own commits are all that there is; and a secondary, which applies them.
