@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo test soak fuzz bench-relay bench-clusters check advisories package settings book setup servers balancer relays drivers operators packager
+.PHONY: help demo test soak fuzz bench-relay bench-clusters bench-strategies check advisories package settings book setup servers balancer redis relays drivers operators packager
 
 help:
 	@echo "make demo        a private MariaDB with a million messages, and Headwater in front"
@@ -11,6 +11,7 @@ help:
 	@echo "make fuzz        ten minutes of each fuzz target, or FUZZ_SECONDS=60, as many at a time as processors"
 	@echo "make bench-relay relaying alone, beside HAProxy and MySQL Router on the same servers (about 10 minutes)"
 	@echo "make bench-clusters several servers: what they cost, and how long clients wait when the primary changes (about 6 minutes)"
+	@echo "make bench-strategies every way to have timelines side by side: pull, push, Redis (FLAGS=--quick: under five minutes)"
 	@echo "make check       format, lints, documentation, licences of dependencies"
 	@echo "make advisories  known faults of dependencies (asks the network)"
 	@echo "make package     a .deb of the program, its unit, manual and documentation: target/debian/"
@@ -24,7 +25,7 @@ demo: servers
 
 # Not nextest: the stories share their servers, so they run in one process. Those of clusters take turns and mostly wait, so they are told
 # beside all others, one after the other, in a process of their own; what they say comes last.
-test: servers balancer drivers operators packager
+test: servers balancer redis drivers operators packager
 	$(CARGO) test --locked --no-run
 	@said="$${CARGO_TARGET_DIR:-target}/clusters.log"; \
 	$(CARGO) test --locked --test integration -- --test-threads 1 clusters:: >"$$said" 2>&1 & beside=$$!; \
@@ -52,6 +53,10 @@ bench-relay: servers relays
 # HEADWATER_ROUNDS=3, for instance.
 bench-clusters: servers
 	$(CARGO) bench --locked --bench clusters
+
+# FLAGS="--quick --report FOLDER", for instance; FLAGS=--help lists them.
+bench-strategies: servers redis
+	$(CARGO) run --locked --release -- bench strategies $(FLAGS)
 
 check:
 	@setup/check.sh
@@ -83,7 +88,7 @@ settings:
 book:
 	@setup/book.sh
 
-setup: servers balancer drivers operators packager
+setup: servers balancer redis drivers operators packager
 	@setup/check.sh
 
 servers:
@@ -91,6 +96,9 @@ servers:
 
 balancer:
 	@setup/haproxy.sh
+
+redis:
+	@setup/redis.sh
 
 relays:
 	@setup/relays.sh

@@ -14,6 +14,7 @@ mod signals;
 mod slow;
 mod sockets;
 mod start;
+mod strategies;
 mod systemd;
 mod takeover;
 mod version;

@@ -11,6 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::flags::BenchFlags;
+use crate::config::ServiceFlags;
 
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 const STOP_TIMEOUT: Duration = Duration::from_secs(15);
@@ -47,14 +48,20 @@ impl Proxy {
     /// # Errors
     /// When it does not come up.
     pub fn start(flags: &BenchFlags, more: &[&str]) -> Result<Proxy, ProxyError> {
+        Proxy::in_front_of(&flags.upstream, &flags.service, more)
+    }
+
+    /// The same in front of a server by its address.
+    ///
+    /// # Errors
+    /// When it does not come up.
+    pub fn in_front_of(
+        upstream: &str,
+        service: &ServiceFlags,
+        more: &[&str],
+    ) -> Result<Proxy, ProxyError> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args([
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--upstream",
-            &flags.upstream,
-        ]);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--upstream", upstream]);
         command.args(["--log-level", "info", "--log-format", "text"]);
         // What the bench was told must not turn one of its two kinds into the other.
         command.env_remove("HEADWATER_RELAY_ONLY");
@@ -63,14 +70,10 @@ impl Proxy {
         }
         command.env_remove("HEADWATER_SERVICE_PASSWORD_FILE");
         command.args(more);
-        if let Some(user) = &flags.service.service_user {
+        if let Some(user) = &service.service_user {
             command.args(["--service-user", user]);
             // Not as a flag: those are visible to others.
-            let password = flags
-                .service
-                .service_password
-                .as_deref()
-                .unwrap_or_default();
+            let password = service.service_password.as_deref().unwrap_or_default();
             command.env("HEADWATER_SERVICE_PASSWORD", password);
         }
         command

@@ -94,7 +94,7 @@ pub async fn connect(flags: &BenchFlags, database: &str) -> Result<Conn, mysql_a
     let options = OptsBuilder::default()
         .ip_or_hostname(host.trim_start_matches('[').trim_end_matches(']'))
         .tcp_port(port.parse().unwrap_or(3306))
-        .user(Some(&flags.user))
+        .user(Some(flags.user()))
         .pass(Some(&flags.password))
         .db_name(Some(database))
         .prefer_socket(false);

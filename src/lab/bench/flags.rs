@@ -3,16 +3,33 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
 use clap::builder::ArgPredicate;
+use clap::{Args, Subcommand};
 
 use super::depth::Depth;
 use super::simulate::SimulateFlags;
+use super::strategies::StrategiesFlags;
 use crate::config::ServiceFlags;
+
+/// Benches with flags of their own.
+#[derive(Clone, Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Every way to have timelines, side by side on servers of its own: pull, push into tables and into Redis, and what lies between
+    ///
+    /// Starts MariaDB, MySQL and Redis on free ports, fills them with the same users, follows and messages, and has each strategy read pages
+    /// and take messages, follows, unfollows and deletes. Pages are compared with the procedure's. All of it is gone at the end.
+    ///
+    /// `make servers` and `setup/redis.sh` get the servers.
+    Strategies(StrategiesFlags),
+}
 
 /// Flags of `headwater bench`.
 #[derive(Args, Clone, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct BenchFlags {
+    /// Another bench.
+    #[command(subcommand)]
+    pub command: Option<BenchCommand>,
     /// Address of the MySQL or MariaDB server that holds the data
     #[arg(
         long,
@@ -22,9 +39,9 @@ pub struct BenchFlags {
     )]
     pub upstream: String,
     /// Account that asks; it needs SELECT, EXECUTE and what the procedures need
-    #[arg(long, value_name = "USER", required = false, required_unless_present_any = ["spider", "simulate"],
+    #[arg(long, value_name = "USER", required_unless_present_any = ["spider", "simulate"],
           default_value_if("spider", ArgPredicate::IsPresent, "root"), default_value_if("simulate", ArgPredicate::IsPresent, "nobody"))]
-    pub user: String,
+    pub user: Option<String>,
     /// Its password. Prefer the environment: flags are visible to others
     #[arg(
         long,
@@ -143,6 +160,12 @@ pub struct BenchFlags {
 }
 
 impl BenchFlags {
+    /// The account that asks.
+    #[must_use]
+    pub fn user(&self) -> &str {
+        self.user.as_deref().unwrap_or_default()
+    }
+
     /// The classic pages are asked for by SELECTs of feeds, too.
     #[must_use]
     pub fn classic_feed(&self) -> bool {
@@ -156,7 +179,11 @@ impl BenchFlags {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+/// A time, as it is said in flags.
+///
+/// # Errors
+/// What to write instead.
+pub fn seconds(text: &str) -> Result<Duration, String> {
     text.parse()
         .ok()
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())

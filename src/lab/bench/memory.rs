@@ -139,7 +139,11 @@ pub fn full(flags: &BenchFlags) -> Result<Option<Full>, BenchError> {
     Ok(None)
 }
 
-fn resident_bytes(pid: u32) -> Result<u64, BenchError> {
+/// What a process has in memory now, in bytes.
+///
+/// # Errors
+/// When the system does not tell.
+pub fn resident_bytes(pid: u32) -> Result<u64, BenchError> {
     thread::sleep(SETTLE);
     let status = read(format!("/proc/{pid}/status"))?;
     Ok(number_behind(&status, "VmRSS:").unwrap_or_default() * 1024)

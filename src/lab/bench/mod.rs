@@ -30,6 +30,7 @@ pub mod simulate;
 pub mod slice;
 pub mod spent;
 pub mod spread;
+pub mod strategies;
 pub mod table;
 pub mod targets;
 pub mod warm;
@@ -45,7 +46,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
-pub use flags::BenchFlags;
+pub use flags::{BenchCommand, BenchFlags};
 use report::Report;
 
 /// Why the bench ended without good figures.
@@ -110,6 +111,9 @@ pub enum BenchError {
     /// A Spider node and its data nodes could not be had.
     #[error(transparent)]
     Spider(#[from] crate::lab::spider::SpiderError),
+    /// The strategies could not be measured.
+    #[error(transparent)]
+    Strategies(#[from] strategies::Failure),
     /// Headwater could not be started.
     #[error(transparent)]
     Proxy(#[from] child::ProxyError),
@@ -186,6 +190,9 @@ impl Stop {
 /// # Errors
 /// When something fails on the way, and when an answer was not the procedure's, once everything is printed.
 pub async fn run(mut flags: BenchFlags) -> Result<(), BenchError> {
+    if let Some(BenchCommand::Strategies(flags)) = flags.command {
+        return strategies::run(flags).await;
+    }
     if let Some(users) = flags.simulate.simulate {
         let json = flags.json.as_deref();
         return simulate::run(users, flags.simulate.clone(), flags.seed, json).await;

@@ -115,7 +115,7 @@ fn feed(flags: &mut BenchFlags) -> Result<FeedDefinition, BenchError> {
 
 fn measure(flags: &BenchFlags, feed: &FeedDefinition, stop: &Stop) -> Result<Figures, BenchError> {
     let account = Account {
-        user: flags.user.clone(),
+        user: flags.user().to_owned(),
         password: flags.password.clone(),
         database: flags.database.clone(),
     };

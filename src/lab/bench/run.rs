@@ -16,7 +16,7 @@ use crate::lab::feed::FEED;
 /// When something fails on the way. Differences are no error here.
 pub fn run(flags: &BenchFlags, data: Data, stop: &Stop) -> Result<Report, BenchError> {
     let account = Account {
-        user: flags.user.clone(),
+        user: flags.user().to_owned(),
         password: flags.password.clone(),
         database: flags.database.clone(),
     };

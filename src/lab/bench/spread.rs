@@ -27,7 +27,7 @@ pub async fn prepare(flags: &mut BenchFlags) -> Result<Option<Spider>, BenchErro
     })
     .await??;
     flags.upstream = address;
-    flags.user = "root".into();
+    flags.user = Some("root".into());
     flags.password = String::new();
     flags.database = DATABASE.into();
     let at = |source| BenchError::Prepare {

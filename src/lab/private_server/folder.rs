@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{Kind, PrivateServerError};
+use super::PrivateServerError;
 
 /// Only the user may look inside. Removed with all it holds when dropped.
 #[derive(Debug)]
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    pub(super) fn create(kind: Kind) -> Result<Folder, PrivateServerError> {
+    pub(super) fn create(of: &str) -> Result<Folder, PrivateServerError> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         loop {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let name = format!("headwater-{}-{}-{number}", kind.name(), process::id());
+            let name = format!("headwater-{of}-{}-{number}", process::id());
             let path = std::env::temp_dir().join(name);
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(Folder(path)),

@@ -6,6 +6,7 @@
 
 mod folder;
 mod programs;
+pub mod redis;
 mod template;
 pub mod unpacked;
 mod watchdog;
@@ -139,7 +140,7 @@ impl PrivateServer {
         options: &[&str],
     ) -> Result<PrivateServer, PrivateServerError> {
         let kind = programs.kind();
-        let folder = Folder::create(kind)?;
+        let folder = Folder::create(kind.name())?;
         template::copy_into(&programs, &folder.data())?;
         let watchdog = Watchdog::start(folder.path()).map_err(PrivateServerError::io(
             "start the watchdog of a private server",

@@ -14,7 +14,7 @@ last=
 while read -r line; do last=$line; done
 [ "$last" = dismissed ] && exit 0
 ours() {
-    [ -n "$last" ] && tr '\0' '\n' 2>/dev/null < "/proc/$last/cmdline" | grep -qF -- "=$folder/"
+    [ -n "$last" ] && tr '\0' '\n' 2>/dev/null < "/proc/$last/cmdline" | grep -qF -- "$folder/"
 }
 ours && kill -TERM "$last"
 tries=0

@@ -1,0 +1,291 @@
+//! Push of whole posts: a reader's timeline is a row of buckets, each of which holds posts, not links to them, so that a page is read without
+//! the table of messages. A bucket is of a time, or of a size.
+
+use super::Failure;
+use super::base::Base;
+use super::page::{Page, ROWS, Row, column};
+use super::strategy::{Session, Strategy};
+use super::world::World;
+
+/// Ids in a bucket of a time.
+const SPAN: u64 = 1_024;
+/// Posts in a bucket of a size.
+const SIZE: u64 = 50;
+/// Buckets that are read at once.
+const AT_ONCE: usize = 2;
+const READERS_AT_ONCE: u64 = 20;
+/// A post as it is in a bucket: id, author, length, text.
+const POST: &str = "UNHEX(CONCAT(LPAD(HEX(message.id),8,'0'),LPAD(HEX(message.user_id),8,'0'),\
+     LPAD(HEX(LENGTH(message.body)),4,'0'),HEX(message.body)))";
+const HEAD_BYTES: usize = 10;
+/// Buckets are longer than the servers' limit for one group.
+const LONG_GROUPS: &str = "SET SESSION group_concat_max_len=67108864";
+
+/// By what posts come into one bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buckets {
+    /// The time, which is the id here.
+    Time,
+    /// Fifty of them.
+    Size,
+}
+
+impl Buckets {
+    const fn table(self) -> &'static str {
+        match self {
+            Buckets::Time => "timed",
+            Buckets::Size => "sized",
+        }
+    }
+
+    /// Fills those of these readers, and of these authors' posts.
+    fn fill(self, readers: &str, authors: &str) -> String {
+        match self {
+            Buckets::Time => format!(
+                "INSERT INTO timed (user_id,number,posts) SELECT follower.user_id,message.id DIV {SPAN},\
+                 GROUP_CONCAT({POST} ORDER BY message.id SEPARATOR '') FROM follower \
+                 INNER JOIN message ON message.user_id=follower.follower_id \
+                 WHERE follower.user_id {readers}{authors} GROUP BY 1,2 \
+                 ON DUPLICATE KEY UPDATE posts=CONCAT(timed.posts,VALUES(posts))"
+            ),
+            Buckets::Size => format!(
+                "INSERT INTO sized (user_id,number,posts) SELECT reader,number,\
+                 GROUP_CONCAT(post ORDER BY id SEPARATOR '') FROM (SELECT follower.user_id AS reader,message.id AS id,{POST} AS post,\
+                 (ROW_NUMBER() OVER (PARTITION BY follower.user_id ORDER BY message.id)-1) DIV {SIZE} AS number FROM follower \
+                 INNER JOIN message ON message.user_id=follower.follower_id WHERE follower.user_id {readers}{authors}) AS posts \
+                 GROUP BY reader,number"
+            ),
+        }
+    }
+
+    /// Notes how many posts these readers have by now.
+    fn count(readers: &str) -> String {
+        format!(
+            "REPLACE INTO sized_head (user_id,posts) SELECT follower.user_id,COUNT(message.id) FROM follower \
+             LEFT JOIN message ON message.user_id=follower.follower_id WHERE follower.user_id {readers} GROUP BY follower.user_id"
+        )
+    }
+}
+
+impl Strategy for Buckets {
+    fn name(&self) -> &'static str {
+        match self {
+            Buckets::Time => "push-buckets-time",
+            Buckets::Size => "push-buckets-size",
+        }
+    }
+
+    fn about(&self) -> &'static str {
+        match self {
+            Buckets::Time => "whole posts in a bucket for each reader and span of 1,024 ids",
+            Buckets::Size => "whole posts in buckets of 50 for each reader",
+        }
+    }
+
+    fn tables(&self) -> &'static [&'static str] {
+        match self {
+            Buckets::Time => &["timed"],
+            Buckets::Size => &["sized", "sized_head"],
+        }
+    }
+
+    fn build(&self, world: &World) -> Result<(), Failure> {
+        let mut base = Base(world.connect()?);
+        base.run(LONG_GROUPS)?;
+        let table = self.table();
+        base.run(&format!(
+            "CREATE TABLE {table} (user_id int unsigned NOT NULL, number int unsigned NOT NULL, posts mediumblob NOT NULL, \
+             PRIMARY KEY (user_id, number)) ENGINE=InnoDB"
+        ))?;
+        if *self == Buckets::Size {
+            base.run("CREATE TABLE sized_head (user_id int unsigned NOT NULL PRIMARY KEY, posts int unsigned NOT NULL) ENGINE=InnoDB")?;
+        }
+        for (first, last) in world.readers_by(READERS_AT_ONCE) {
+            let readers = format!("BETWEEN {first} AND {last}");
+            base.run(&self.fill(&readers, ""))?;
+            if *self == Buckets::Size {
+                base.run(&Buckets::count(&readers))?;
+            }
+        }
+        base.run(&format!("ANALYZE TABLE {table}"))
+    }
+
+    fn session(&self, world: &World) -> Result<Box<dyn Session>, Failure> {
+        let mut base = Base(world.connect()?);
+        base.run(LONG_GROUPS)?;
+        Ok(Box::new(Embedder { base, kind: *self }))
+    }
+}
+
+struct Embedder {
+    base: Base,
+    kind: Buckets,
+}
+
+impl Embedder {
+    fn rebuild(&mut self, reader: u64) -> Result<(), Failure> {
+        let table = self.kind.table();
+        self.base
+            .run(&format!("DELETE FROM {table} WHERE user_id={reader}"))?;
+        let readers = format!("={reader}");
+        self.base.run(&self.kind.fill(&readers, ""))?;
+        match self.kind {
+            Buckets::Time => Ok(()),
+            Buckets::Size => self.base.run(&Buckets::count(&readers)),
+        }
+    }
+}
+
+impl Session for Embedder {
+    fn page(&mut self, reader: u64, bound: Option<u64>, page: &mut Page) -> Result<(), Failure> {
+        let table = self.kind.table();
+        let from = match (self.kind, bound) {
+            (Buckets::Time, Some(bound)) => format!(" AND number<={}", bound / SPAN),
+            _ => String::new(),
+        };
+        let mut at_once = AT_ONCE;
+        let mut read = 0;
+        loop {
+            let blobs = column(
+                &mut self.base.0,
+                &format!(
+                    "SELECT posts FROM {table} WHERE user_id={reader}{from} ORDER BY number DESC LIMIT {read},{at_once}"
+                ),
+            )?;
+            for blob in &blobs {
+                unpack(blob, bound, &mut page.rows)?;
+            }
+            if page.rows.len() >= ROWS || blobs.len() < at_once {
+                page.cut(bound);
+                return Ok(());
+            }
+            read += at_once;
+            at_once *= 2;
+        }
+    }
+
+    fn post(&mut self, id: u64, author: u64, body: &str) -> Result<(), Failure> {
+        self.base.post(id, author, body)?;
+        let post = hex(id, author, body.as_bytes());
+        let append = match self.kind {
+            Buckets::Time => format!(
+                "INSERT INTO timed (user_id,number,posts) SELECT user_id,{},x'{post}' FROM follower WHERE follower_id={author} \
+                 ON DUPLICATE KEY UPDATE posts=CONCAT(timed.posts,x'{post}')",
+                id / SPAN
+            ),
+            Buckets::Size => format!(
+                "INSERT INTO sized (user_id,number,posts) SELECT follower.user_id,sized_head.posts DIV {SIZE},x'{post}' FROM follower \
+                 INNER JOIN sized_head ON sized_head.user_id=follower.user_id WHERE follower.follower_id={author} \
+                 ON DUPLICATE KEY UPDATE posts=CONCAT(sized.posts,x'{post}')"
+            ),
+        };
+        self.base.run(&append)?;
+        match self.kind {
+            Buckets::Time => Ok(()),
+            Buckets::Size => self.base.run(&format!(
+                "UPDATE sized_head INNER JOIN follower ON follower.user_id=sized_head.user_id \
+                 SET sized_head.posts=sized_head.posts+1 WHERE follower.follower_id={author}"
+            )),
+        }
+    }
+
+    fn delete(&mut self, id: u64, author: u64) -> Result<(), Failure> {
+        let body = column(
+            &mut self.base.0,
+            &format!("SELECT body FROM message WHERE id={id}"),
+        )?;
+        self.base.delete(id)?;
+        let post = hex(id, author, body.first().map_or(&[][..], Vec::as_slice));
+        let table = self.kind.table();
+        let bucket = match self.kind {
+            Buckets::Time => format!(" AND timed.number={}", id / SPAN),
+            Buckets::Size => String::new(),
+        };
+        self.base.run(&format!(
+            "UPDATE {table} INNER JOIN follower ON follower.user_id={table}.user_id \
+             SET {table}.posts=REPLACE({table}.posts,x'{post}','') WHERE follower.follower_id={author}{bucket}"
+        ))
+    }
+
+    fn follow(&mut self, reader: u64, author: u64) -> Result<(), Failure> {
+        self.base.follow(reader, author)?;
+        match self.kind {
+            Buckets::Time => {
+                let author = format!(" AND follower.follower_id={author}");
+                self.base
+                    .run(&self.kind.fill(&format!("={reader}"), &author))
+            }
+            Buckets::Size => self.rebuild(reader),
+        }
+    }
+
+    fn unfollow(&mut self, reader: u64, author: u64) -> Result<(), Failure> {
+        self.base.unfollow(reader, author)?;
+        self.rebuild(reader)
+    }
+}
+
+fn hex(id: u64, author: u64, body: &[u8]) -> String {
+    use std::fmt::Write as _;
+    let mut text = format!("{id:08x}{author:08x}{:04x}", body.len());
+    for byte in body {
+        // Writing to a String does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// Takes the posts out of a bucket, up to this id.
+fn unpack(mut blob: &[u8], bound: Option<u64>, rows: &mut Vec<Row>) -> Result<(), Failure> {
+    let number = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .fold(0, |all, byte| all << 8 | u64::from(*byte))
+    };
+    while let Some((head, rest)) = blob.split_at_checked(HEAD_BYTES) {
+        let (id, rest_of_head) = head.split_at(4);
+        let (author, length) = rest_of_head.split_at(4);
+        let length = usize::try_from(number(length)).unwrap_or(usize::MAX);
+        let (body, behind) = rest.split_at_checked(length).ok_or(Failure::Row)?;
+        blob = behind;
+        let id = number(id);
+        if bound.is_none_or(|bound| id <= bound) {
+            rows.push(Row {
+                id,
+                author: number(author),
+                body: body.to_vec(),
+            });
+        }
+    }
+    if blob.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::Row)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_into_a_bucket_comes_out() {
+        let text = hex(7, 3, b"one") + &hex(70_000, 4, b"");
+        let bytes: Vec<u8> = (0..text.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(text.get(at..at + 2).unwrap(), 16).unwrap())
+            .collect();
+        let mut rows = Vec::new();
+        unpack(&bytes, None, &mut rows).unwrap();
+        let told: Vec<_> = rows
+            .iter()
+            .map(|row| (row.id, row.author, row.body.as_slice()))
+            .collect();
+        assert_eq!(told, [(7, 3, &b"one"[..]), (70_000, 4, &b""[..])]);
+        rows.clear();
+        unpack(&bytes, Some(7), &mut rows).unwrap();
+        assert_eq!(rows.len(), 1);
+        unpack(bytes.get(..12).unwrap(), None, &mut rows).unwrap_err();
+    }
+}

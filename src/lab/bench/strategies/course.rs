@@ -1,0 +1,466 @@
+//! The measurements themselves. Strategies take turns several times a second where rates are compared, so that the machine's drift meets all.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::Failure;
+use super::figures::Post;
+use super::page::{Page, Row};
+use super::strategy::{Claim, Session, Strategy};
+use super::world::{Ids, World};
+use crate::lab::bench::Stop;
+use crate::lab::bench::data::shuffle;
+use crate::lab::bench::measure::Lane;
+
+/// How long one strategy has its turn.
+pub const SLICE: Duration = Duration::from_millis(150);
+/// A deep page begins with the reader's message by this number.
+const DEEP: u64 = 200;
+/// Who waits for a page to get a message gives up after so long.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Followers of the authors whose messages are timed.
+const CLASSES: [u64; 3] = [10, 1_000, 100_000];
+const BODY: &str = "A message of the length that messages have, which is what the first measurements of timelines were made with: a hundred and forty bytes.";
+
+/// How much is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Connections.
+    pub connections: usize,
+    /// Turns that each strategy has.
+    pub rounds: u32,
+    /// Readers whose pages are compared.
+    pub compared: usize,
+    /// Readers whose pages are measured.
+    pub readers: usize,
+    /// Follows, deletes and the like that are timed.
+    pub changes: usize,
+    /// Longest time for the staleness of one strategy.
+    pub staleness: Duration,
+}
+
+impl Effort {
+    /// Time for each rate of each strategy.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        SLICE.as_secs_f64() * f64::from(self.rounds)
+    }
+}
+
+/// A page to ask for.
+pub type Ask = (u64, Option<u64>);
+
+/// What was compared, and what was equal.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Compared {
+    /// Pages.
+    pub pages: u64,
+    /// Those that were the same.
+    pub equal: u64,
+}
+
+impl Compared {
+    fn note(&mut self, one: &[Row], other: &[Row]) {
+        self.pages += 1;
+        self.equal += u64::from(one == other);
+    }
+}
+
+/// The rate of one strategy, and its times in microseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rate {
+    /// A second.
+    pub rate: f64,
+    /// The median.
+    pub p50_us: f64,
+    /// 99 of 100 are below.
+    pub p99_us: f64,
+}
+
+/// The newest page of each of these readers, and a deep one of those who have one.
+///
+/// # Errors
+/// When the server does not tell.
+pub fn asks(world: &World, readers: &[u64]) -> Result<(Vec<Ask>, Vec<Ask>), Failure> {
+    let mut client = world.connect()?;
+    let mut deep = Vec::new();
+    for reader in readers {
+        let bound = client.numbers(&format!(
+            "SELECT message.id FROM message INNER JOIN follower ON message.user_id=follower.follower_id \
+             WHERE follower.user_id={reader} ORDER BY message.id DESC LIMIT {DEEP},1"
+        ))?;
+        deep.extend(bound.first().map(|bound| (*reader, Some(*bound))));
+    }
+    let newest = readers.iter().map(|reader| (*reader, None)).collect();
+    Ok((newest, deep))
+}
+
+/// What the procedure answers.
+///
+/// # Errors
+/// When the server does not tell.
+pub fn truth(world: &World, asks: &[Ask]) -> Result<Vec<Vec<Row>>, Failure> {
+    let mut session = super::pull::PROCEDURE.session(world)?;
+    asks.iter()
+        .map(|(reader, bound)| {
+            let mut page = Page::default();
+            session.page(*reader, *bound, &mut page)?;
+            Ok(page.rows)
+        })
+        .collect()
+}
+
+/// Compares pages with what they have to be.
+///
+/// # Errors
+/// When a page cannot be had.
+pub fn compare(
+    session: &mut dyn Session,
+    asks: &[Ask],
+    truth: &[Vec<Row>],
+    compared: &mut Compared,
+) -> Result<(), Failure> {
+    let mut page = Page::default();
+    for ((reader, bound), rows) in asks.iter().zip(truth) {
+        page.rows.clear();
+        session.page(*reader, *bound, &mut page)?;
+        compared.note(&page.rows, rows);
+    }
+    Ok(())
+}
+
+/// What a connection does at a place of its list.
+pub type Once<'a> = dyn Fn(&mut dyn Session, usize, &mut Page) -> Result<(), Failure> + Sync + 'a;
+
+/// One strategy's connections.
+pub type Team = Vec<Box<dyn Session>>;
+
+/// Has all strategies do something in turn, each on all of its connections; `once` is told of the place in its list.
+///
+/// # Errors
+/// When it fails, or the bench is asked to stop.
+pub fn rates(
+    teams: &mut [Team],
+    rounds: u32,
+    places: usize,
+    stop: &Stop,
+    once: &Once<'_>,
+) -> Result<Vec<Rate>, Failure> {
+    let mut lanes = Vec::new();
+    for team in teams.iter() {
+        lanes.push(Lane::several(team.len(), places)?);
+    }
+    // Round 0 warms up and does not count.
+    for round in 0..=rounds {
+        for (team, lanes) in teams.iter_mut().zip(&mut lanes) {
+            if stop.asked() {
+                return Err(Failure::Stopped);
+            }
+            thread::scope(|scope| {
+                let turns: Vec<_> = team
+                    .iter_mut()
+                    .zip(lanes.iter_mut())
+                    .map(|(session, lane)| {
+                        scope.spawn(move || turn(session.as_mut(), lane, places, once))
+                    })
+                    .collect();
+                let ended: Vec<_> = turns
+                    .into_iter()
+                    .map(thread::ScopedJoinHandle::join)
+                    .collect();
+                ended
+                    .into_iter()
+                    .try_for_each(|ended| ended.unwrap_or(Err(Failure::Thread)))
+            })?;
+            if round == 0 {
+                lanes.iter_mut().for_each(Lane::forget);
+            }
+        }
+    }
+    lanes.iter().map(|lanes| rate(lanes)).collect()
+}
+
+fn turn(
+    session: &mut dyn Session,
+    lane: &mut Lane,
+    places: usize,
+    once: &Once<'_>,
+) -> Result<(), Failure> {
+    let mut page = Page::default();
+    let start = Instant::now();
+    let mut now = start;
+    while now - start < SLICE {
+        page.rows.clear();
+        once(session, lane.next(places), &mut page)?;
+        let then = std::mem::replace(&mut now, Instant::now());
+        lane.record(now - then);
+    }
+    lane.busy += now - start;
+    Ok(())
+}
+
+fn rate(lanes: &[Lane]) -> Result<Rate, Failure> {
+    let mut rate = Rate::default();
+    let mut all = lanes.first().map(|lane| lane.latencies.clone());
+    for (at, lane) in lanes.iter().enumerate() {
+        if !lane.busy.is_zero() {
+            rate.rate += lane.answers as f64 / lane.busy.as_secs_f64();
+        }
+        if let Some(all) = all.as_mut().filter(|_| at > 0) {
+            all.add(&lane.latencies)?;
+        }
+    }
+    if let Some(all) = all {
+        rate.p50_us = all.value_at_quantile(0.5) as f64;
+        rate.p99_us = all.value_at_quantile(0.99) as f64;
+    }
+    Ok(rate)
+}
+
+/// Writes one message, of an author from this list.
+///
+/// # Errors
+/// When it fails.
+pub fn post(ids: &Ids, session: &mut dyn Session, author: u64) -> Result<u64, Failure> {
+    let id = ids.next();
+    session.post(id, author, BODY)?;
+    Ok(id)
+}
+
+/// Authors as they have written: one who wrote twice as much is there twice as often.
+///
+/// # Errors
+/// When the server does not tell.
+pub fn writers(world: &World) -> Result<Vec<u64>, Failure> {
+    let most = 2_000;
+    let step = (world.size.messages / most).max(1);
+    let mut authors = world.connect()?.numbers(&format!(
+        "SELECT user_id FROM message WHERE id MOD {step}=0 LIMIT {most}"
+    ))?;
+    shuffle(&mut authors, world.size.seed);
+    Ok(authors)
+}
+
+/// An author with about as many followers, and how many: at most twice as many, and at least half.
+fn author_of(world: &World, followers: u64) -> Result<Option<(u64, u64)>, Failure> {
+    let (least, most) = (followers / 2, followers * 2);
+    let found = world.connect()?.numbers(&format!(
+        "SELECT follower_id,COUNT(*) FROM follower GROUP BY follower_id HAVING COUNT(*) BETWEEN {least} AND {most} \
+         ORDER BY ABS(CAST(COUNT(*) AS SIGNED)-{followers}),follower_id LIMIT 1"
+    ))?;
+    Ok(found.first().copied().zip(found.get(1).copied()))
+}
+
+/// What a message costs by how many followers its author has, where there are such authors; the most followed one in any case.
+///
+/// # Errors
+/// When a message cannot be written.
+pub fn posts(
+    world: &World,
+    session: &mut dyn Session,
+    effort: &Effort,
+) -> Result<Vec<Post>, Failure> {
+    let mut posts = Vec::new();
+    let most = world.connect()?.numbers(
+        "SELECT follower_id,COUNT(*) FROM follower GROUP BY follower_id ORDER BY 2 DESC,1 LIMIT 1",
+    )?;
+    let most = most.first().copied().zip(most.get(1).copied());
+    let mut authors = Vec::new();
+    for about in CLASSES {
+        authors.push((about, author_of(world, about)?));
+    }
+    authors.push((most.map_or(0, |(_, followers)| followers), most));
+    for (about, author) in authors {
+        let Some((author, followers)) = author else {
+            continue;
+        };
+        let mut times = Vec::new();
+        for _ in 0..effort.changes {
+            let begun = Instant::now();
+            post(&world.ids, session, author)?;
+            times.push(ms(begun.elapsed()));
+        }
+        let ms = median(&mut times);
+        posts.push(Post {
+            about,
+            followers,
+            ms,
+        });
+    }
+    Ok(posts)
+}
+
+/// What changes of what a reader sees cost: medians in milliseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Changes {
+    /// A follow.
+    pub follow: f64,
+    /// An unfollow.
+    pub unfollow: f64,
+    /// The first page behind it.
+    pub refill: f64,
+    /// A delete.
+    pub delete: f64,
+}
+
+/// Unfollows, reads, follows again, writes, deletes: at the end everything is as it was. Pages in between are compared.
+///
+/// # Errors
+/// When one of it fails.
+pub fn changes(
+    world: &World,
+    strategy: &dyn Strategy,
+    effort: &Effort,
+    compared: &mut Compared,
+) -> Result<Changes, Failure> {
+    let mut pairs = world
+        .connect()?
+        .numbers("SELECT user_id,follower_id FROM follower ORDER BY follower_id,user_id")?;
+    let mut pairs: Vec<(u64, u64)> = pairs
+        .chunks_exact_mut(2)
+        .filter_map(|pair| Some((*pair.first()?, *pair.get(1)?)))
+        .collect();
+    shuffle(&mut pairs, world.size.seed);
+    let mut session = strategy.session(world)?;
+    let mut times: [Vec<f64>; 4] = Default::default();
+    for (reader, author) in pairs.into_iter().take(effort.changes) {
+        let asks = [(reader, None)];
+        let timed = |does: &mut dyn FnMut() -> Result<(), Failure>| {
+            let begun = Instant::now();
+            does()?;
+            Ok::<_, Failure>(ms(begun.elapsed()))
+        };
+        let mut page = Page::default();
+        session.page(reader, None, &mut page)?;
+        let unfollow = timed(&mut || session.unfollow(reader, author))?;
+        page.rows.clear();
+        let refill = timed(&mut || session.page(reader, None, &mut page))?;
+        let mut check = |session: &mut dyn Session| {
+            let rows = truth(world, &asks)?;
+            // Who promises nothing is not held to it.
+            if strategy.claim() != Claim::Stale {
+                compare(session, &asks, &rows, compared)?;
+            }
+            Ok::<_, Failure>(())
+        };
+        check(session.as_mut())?;
+        let follow = timed(&mut || session.follow(reader, author))?;
+        check(session.as_mut())?;
+        let id = post(&world.ids, session.as_mut(), author)?;
+        check(session.as_mut())?;
+        let delete = timed(&mut || session.delete(id, author))?;
+        check(session.as_mut())?;
+        for (all, time) in times.iter_mut().zip([follow, unfollow, refill, delete]) {
+            all.push(time);
+        }
+    }
+    let [follow, unfollow, refill, delete] = times.map(|mut times| median(&mut times));
+    Ok(Changes {
+        follow,
+        unfollow,
+        refill,
+        delete,
+    })
+}
+
+/// How often a page lacked what had been acknowledged, and for how long, in milliseconds.
+#[derive(Clone, Debug, Default)]
+pub struct Staleness {
+    /// Pages that were looked at.
+    pub looked: u64,
+    /// How long each of those that were stale was.
+    pub stale: Vec<f64>,
+}
+
+/// Writes messages, and looks at a follower's page on another connection right behind each, while somebody else writes as well.
+///
+/// # Errors
+/// When a page or a message fails.
+pub fn staleness(
+    world: &World,
+    strategy: &dyn Strategy,
+    effort: &Effort,
+) -> Result<Staleness, Failure> {
+    let pairs = world.connect()?.numbers(
+        "SELECT MIN(user_id),follower_id FROM follower GROUP BY follower_id ORDER BY COUNT(*) DESC LIMIT 500",
+    )?;
+    let (mut writer, mut other) = (strategy.session(world)?, strategy.session(world)?);
+    let mut reader = strategy.session(world)?;
+    let authors = writers(world)?;
+    let (ended, ids) = (AtomicBool::new(false), &world.ids);
+    let mut found = Staleness::default();
+    thread::scope(|scope| {
+        let ended = &ended;
+        let beside = scope.spawn(move || {
+            for author in authors.iter().cycle() {
+                if ended.load(Ordering::Relaxed) {
+                    break;
+                }
+                post(ids, other.as_mut(), *author)?;
+                thread::sleep(Duration::from_millis(4));
+            }
+            Ok::<_, Failure>(())
+        });
+        let looked = (|| {
+            let begun = Instant::now();
+            for pair in pairs.chunks_exact(2).cycle() {
+                let [follower, author] = pair else { break };
+                if begun.elapsed() > effort.staleness {
+                    break;
+                }
+                // A page that a cache may have from now on.
+                let mut page = Page::default();
+                reader.page(*follower, None, &mut page)?;
+                let id = post(&world.ids, writer.as_mut(), *author)?;
+                let acknowledged = Instant::now();
+                found.looked += 1;
+                let mut lacked = false;
+                loop {
+                    page.rows.clear();
+                    reader.page(*follower, None, &mut page)?;
+                    let has = page.rows.iter().any(|row| row.id == id);
+                    // Others may have filled the page since.
+                    let past = page.rows.last().is_some_and(|row| row.id > id);
+                    if has || past || acknowledged.elapsed() > PATIENCE {
+                        break;
+                    }
+                    lacked = true;
+                    thread::sleep(Duration::from_micros(200));
+                }
+                if lacked {
+                    found.stale.push(ms(acknowledged.elapsed()));
+                }
+            }
+            Ok::<_, Failure>(())
+        })();
+        ended.store(true, Ordering::Relaxed);
+        let beside = beside.join().unwrap_or(Err(Failure::Thread));
+        looked.and(beside)
+    })?;
+    Ok(found)
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1_000.0
+}
+
+/// The one in the middle; 0 of none.
+pub fn median(times: &mut [f64]) -> f64 {
+    times.sort_unstable_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(
+            median(&mut [3.0, 1.0, 2.0]).total_cmp(&2.0),
+            std::cmp::Ordering::Equal
+        );
+        assert_eq!(median(&mut []).total_cmp(&0.0), std::cmp::Ordering::Equal);
+    }
+}

@@ -1,0 +1,178 @@
+//! The figures as charts.
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::figures::{Engine, Figures, Measured};
+use super::rule;
+use crate::lab::bench::table::thousands;
+
+const WIDTH: u32 = 860;
+const LEFT: i32 = 180;
+const RIGHT: i32 = 90;
+const TOP: i32 = 76;
+const BAR: i32 = 13;
+const GAP: i32 = 12;
+const FONT: &str = "sans-serif";
+const INK: RGBColor = RGBColor(31, 35, 40);
+const PALE: RGBColor = RGBColor(89, 99, 110);
+/// One colour a server; a paler one where pages may be stale or end early.
+const COLOURS: [RGBColor; 2] = [RGBColor(9, 105, 218), RGBColor(191, 108, 20)];
+/// Those whose lines are drawn by ratio.
+const LINES: [(&str, RGBColor); 7] = [
+    ("procedure", RGBColor(140, 149, 159)),
+    ("sql-join", RGBColor(190, 190, 190)),
+    ("headwater-kept", RGBColor(9, 105, 218)),
+    ("push-mailbox", RGBColor(207, 34, 46)),
+    ("push-buckets-size", RGBColor(191, 108, 20)),
+    ("redis-push", RGBColor(130, 80, 223)),
+    ("redis-pull", RGBColor(26, 127, 55)),
+];
+
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+/// Bars: what one of the figures is for each strategy, on each server.
+///
+/// # Errors
+/// Never: it is drawn into memory.
+pub fn bars(
+    figures: &Figures,
+    title: &str,
+    of: fn(&Measured) -> f64,
+) -> Result<String, Box<dyn std::error::Error>> {
+    let names = figures.names();
+    let servers = i32::try_from(figures.engines.len()).unwrap_or(1);
+    let step = BAR * servers + GAP;
+    let rows = i32::try_from(names.len()).unwrap_or(0);
+    let height = u32::try_from(TOP + step * rows + 44).unwrap_or(0);
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
+        area.fill(&WHITE)?;
+        let text = |size: i32, colour: RGBColor| (FONT, size).into_font().color(&colour);
+        area.draw(&Text::new(title.to_owned(), (20, 16), text(19, INK)))?;
+        let mut x = 20;
+        for (engine, colour) in figures.engines.iter().zip(COLOURS) {
+            area.draw(&Rectangle::new([(x, 48), (x + 12, 60)], colour.filled()))?;
+            let told = named(engine);
+            let width = i32::try_from(told.len()).unwrap_or(0) * 7 + 40;
+            area.draw(&Text::new(told, (x + 18, 47), text(13, PALE)))?;
+            x += width;
+        }
+        let most = figures.strategies.iter().map(of).fold(1.0, f64::max);
+        for (row, name) in (0..).zip(&names) {
+            let y = TOP + step * row;
+            let right = text(13, INK).pos(Pos::new(HPos::Right, VPos::Center));
+            area.draw(&Text::new(
+                (*name).to_owned(),
+                (LEFT - 10, y + BAR * servers / 2),
+                right,
+            ))?;
+            for (place, (engine, colour)) in (0..).zip(figures.engines.iter().zip(COLOURS)) {
+                let found = figures
+                    .strategies
+                    .iter()
+                    .find(|it| it.engine == engine.engine && it.name == *name);
+                let Some(it) = found else { continue };
+                let top = y + BAR * place;
+                let width = f64::from(i32::try_from(WIDTH)? - LEFT - RIGHT) * of(it) / most;
+                // At most the width of the picture.
+                #[allow(clippy::cast_possible_truncation)]
+                let end = LEFT + (width as i32).max(2);
+                let bar = [(LEFT, top), (end, top + BAR - 1)];
+                area.draw(&Rectangle::new(bar, colour.filled()))?;
+                let at = (end + 6, top + BAR / 2);
+                let left = text(12, PALE).pos(Pos::new(HPos::Left, VPos::Center));
+                area.draw(&Text::new(thousands(of(it)), at, left))?;
+            }
+        }
+        let bottom = TOP + step * rows + 12;
+        area.draw(&Text::new(under(figures), (20, bottom), text(12, PALE)))?;
+        area.present()?;
+    }
+    Ok(svg)
+}
+
+/// Lines: pages and messages a second by how many pages are read for each message, on one server.
+///
+/// # Errors
+/// Never: it is drawn into memory.
+pub fn by_ratio(figures: &Figures, engine: &Engine) -> Result<String, Box<dyn std::error::Error>> {
+    let mut svg = String::new();
+    draw_ratio(figures, engine, &mut svg)?;
+    Ok(svg)
+}
+
+fn draw_ratio(figures: &Figures, engine: &Engine, svg: &mut String) -> Drawn {
+    let lines: Vec<_> = LINES
+        .iter()
+        .filter_map(|(name, colour)| {
+            let mut all = figures.strategies.iter();
+            let it = all.find(|it| it.engine == engine.engine && it.name == *name)?;
+            Some((it, *colour))
+        })
+        .collect();
+    let first = rule::RATIOS.first().copied().unwrap_or(0.01);
+    let last = rule::RATIOS.last().copied().unwrap_or(1e4);
+    let all = lines
+        .iter()
+        .flat_map(|(it, _)| rule::RATIOS.map(|ratio| rule::at(ratio, it)));
+    let (least, most) = all.fold((f64::MAX, 1.0), |(least, most), rate| {
+        (rate.min(least), rate.max(most))
+    });
+    let area = SVGBackend::with_string(svg, (WIDTH, 460)).into_drawing_area();
+    area.fill(&WHITE)?;
+    let title = format!("Pages and messages a second, {}", named(engine));
+    let mut chart = ChartBuilder::on(&area)
+        .caption(title, (FONT, 19).into_font().color(&INK))
+        .margin(16)
+        .x_label_area_size(44)
+        .y_label_area_size(70)
+        .build_cartesian_2d(
+            (first..last).log_scale(),
+            (least * 0.8..most * 1.25).log_scale(),
+        )?;
+    chart
+        .configure_mesh()
+        .x_desc("pages read for each message written")
+        .light_line_style(WHITE)
+        .label_style((FONT, 12).into_font().color(&PALE))
+        .x_label_formatter(&|ratio| ratio.to_string())
+        .y_label_formatter(&|rate| thousands(*rate))
+        .draw()?;
+    for (it, colour) in lines {
+        let steps = (0..=60).map(|step| first * (last / first).powf(f64::from(step) / 60.0));
+        let points = steps.map(|ratio| (ratio, rule::at(ratio, it)));
+        chart
+            .draw_series(LineSeries::new(points, colour.stroke_width(2)))?
+            .label(it.name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::LowerRight)
+        .background_style(WHITE)
+        .border_style(RGBColor(208, 215, 222))
+        .label_font((FONT, 12).into_font().color(&INK))
+        .draw()?;
+    area.present()?;
+    Ok(())
+}
+
+fn named(engine: &Engine) -> String {
+    let version = engine.version.split('-').next().unwrap_or_default();
+    let product = match engine.engine {
+        "mysql" => "MySQL",
+        _ => "MariaDB",
+    };
+    format!("{product} {version}")
+}
+
+fn under(figures: &Figures) -> String {
+    let engine = figures.engines.first();
+    let (users, messages) = engine.map_or((0, 0), |it| (it.users, it.messages));
+    format!(
+        "{users} users, {messages} messages; {} connections; {} cores shared by servers, Headwater and clients",
+        figures.connections, figures.cores
+    )
+}

@@ -1,0 +1,175 @@
+//! What is measured of each strategy.
+
+use serde::Serialize;
+
+use super::strategy::Claim;
+
+/// Everything, as it is written with `--json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figures {
+    /// Version of Headwater.
+    pub headwater: &'static str,
+    /// Processors of the machine, which all share.
+    pub cores: usize,
+    /// Connections that read, and that write.
+    pub connections: usize,
+    /// Time for each rate of each strategy, in seconds.
+    pub seconds: f64,
+    /// Each server.
+    pub engines: Vec<Engine>,
+    /// Each strategy on each server.
+    pub strategies: Vec<Measured>,
+}
+
+impl Figures {
+    /// The strategies' names, in the order of the server that has the most of them.
+    #[must_use]
+    pub fn names(&self) -> Vec<&'static str> {
+        let of = |engine: &Engine| -> Vec<&'static str> {
+            let all = self.strategies.iter();
+            all.filter(|it| it.engine == engine.engine)
+                .map(|it| it.name)
+                .collect()
+        };
+        self.engines
+            .iter()
+            .map(of)
+            .max_by_key(Vec::len)
+            .unwrap_or_default()
+    }
+}
+
+/// A server, and what it was filled with.
+#[derive(Clone, Debug, Serialize)]
+pub struct Engine {
+    /// `mariadb` or `mysql`.
+    pub engine: &'static str,
+    /// Its version.
+    pub version: String,
+    /// Users.
+    pub users: u32,
+    /// Rows of follows.
+    pub follows: u64,
+    /// Rows of messages before anything was written.
+    pub messages: u64,
+    /// Data and indexes of both, in bytes.
+    pub base_bytes: u64,
+    /// Followers of a message's author, on average over the messages.
+    pub followers_per_message: f64,
+    /// Authors whom a reader follows, on average over those who follow anybody.
+    pub follows_per_reader: f64,
+}
+
+/// A strategy on a server.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measured {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does.
+    pub about: &'static str,
+    /// The server that has the messages: `mariadb` or `mysql`.
+    pub engine: &'static str,
+    /// What it promises.
+    pub claims: Claim,
+    /// Pages that were compared with the procedure's: newest ones, deep ones unless it is capped, and those behind a follow, an unfollow and a delete.
+    pub compared_pages: u64,
+    /// Those of them that were equal.
+    pub equal_pages: u64,
+    /// Newest pages read a second.
+    pub pages_per_s: f64,
+    /// Half of them came within this time, in microseconds.
+    pub page_p50_us: f64,
+    /// And 99 of 100.
+    pub page_p99_us: f64,
+    /// Deep pages read a second: at and below the reader's 200th message.
+    pub deep_pages_per_s: f64,
+    /// Messages written a second, by authors as they have written before.
+    pub messages_per_s: f64,
+    /// Time to write a message, by how many followers its author has.
+    pub posts: Vec<Post>,
+    /// Time to follow, in milliseconds; the median, as for all of these.
+    pub follow_ms: f64,
+    /// Time to unfollow.
+    pub unfollow_ms: f64,
+    /// Time to delete a message.
+    pub delete_ms: f64,
+    /// Time for the first page behind an unfollow.
+    pub refill_ms: f64,
+    /// Bytes that it needs: messages and follows, its own tables, and what it keeps in memory (Redis; Headwater's whole process).
+    pub bytes: u64,
+    /// Those of its own tables.
+    pub own_table_bytes: u64,
+    /// Those in memory.
+    pub memory_bytes: u64,
+    /// Time to build it from messages and follows, in seconds.
+    pub build_s: f64,
+    /// Pages that were looked at right behind an acknowledged write, while others write.
+    pub stale_looked: u64,
+    /// The share of them that lacked it.
+    pub stale_share: f64,
+    /// Half of those had it within this time, in milliseconds.
+    pub stale_p50_ms: f64,
+    /// The longest time.
+    pub stale_max_ms: f64,
+}
+
+/// What a message by such an author costs.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Post {
+    /// Followers that were wanted.
+    pub about: u64,
+    /// Followers that the author has.
+    pub followers: u64,
+    /// Median time, in milliseconds.
+    pub ms: f64,
+}
+
+#[cfg(test)]
+impl Engine {
+    /// Nothing, for tests that fill in what they need.
+    pub fn empty() -> Engine {
+        Engine {
+            engine: "mariadb",
+            version: String::new(),
+            users: 0,
+            follows: 0,
+            messages: 0,
+            base_bytes: 0,
+            followers_per_message: 0.0,
+            follows_per_reader: 0.0,
+        }
+    }
+}
+
+#[cfg(test)]
+impl Measured {
+    /// Nothing, for tests that fill in what they need.
+    pub fn empty() -> Measured {
+        Measured {
+            name: "",
+            about: "",
+            engine: "mariadb",
+            claims: Claim::Fresh,
+            compared_pages: 0,
+            equal_pages: 0,
+            pages_per_s: 0.0,
+            page_p50_us: 0.0,
+            page_p99_us: 0.0,
+            deep_pages_per_s: 0.0,
+            messages_per_s: 0.0,
+            posts: Vec::new(),
+            follow_ms: 0.0,
+            unfollow_ms: 0.0,
+            delete_ms: 0.0,
+            refill_ms: 0.0,
+            bytes: 0,
+            own_table_bytes: 0,
+            memory_bytes: 0,
+            build_s: 0.0,
+            stale_looked: 0,
+            stale_share: 0.0,
+            stale_p50_ms: 0.0,
+            stale_max_ms: 0.0,
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! `headwater bench strategies`: every way to have timelines, on the same follows and messages, side by side.
+//!
+//! Pull, push and what lies between, each with its real engine, started here: MariaDB, MySQL, Redis. A [`strategy`] is asked for pages and
+//! told of writes; [`course`] compares its pages with the procedure's and measures; [`report`] shows the [`figures`].
+
+pub mod base;
+pub mod buckets;
+pub mod course;
+pub mod drawn;
+pub mod figures;
+pub mod flags;
+pub mod mailbox;
+pub mod packed;
+pub mod page;
+pub mod pull;
+pub mod report;
+pub mod rule;
+pub mod stored;
+pub mod strategy;
+pub mod world;
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Instant;
+
+pub use flags::StrategiesFlags;
+
+use buckets::Buckets;
+use course::{Ask, Changes, Compared, Effort, Rate, Staleness, Team, median};
+use figures::{Engine, Figures, Measured, Post};
+use stored::Stored;
+use strategy::{Claim, Strategy};
+use world::World;
+
+use super::client::ClientError;
+use super::{BenchError, Stop, child, interruptible, write, write_json};
+use crate::lab::demo::load::LoadError;
+use crate::lab::private_server::{Kind, PrivateServerError};
+
+/// Why there are no figures.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// A server could not be had.
+    #[error(transparent)]
+    Server(#[from] PrivateServerError),
+    /// It could not be filled.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// It could not be connected to.
+    #[error("cannot fill the server")]
+    Fill {
+        /// Why.
+        source: mysql_async::Error,
+    },
+    /// A Headwater could not be started.
+    #[error(transparent)]
+    Proxy(#[from] child::ProxyError),
+    /// A page could not be had.
+    #[error("cannot ask for a page")]
+    Client(#[from] ClientError),
+    /// A statement was refused.
+    #[error("cannot run {statement}")]
+    Statement {
+        /// Its beginning.
+        statement: String,
+        /// Why.
+        source: ClientError,
+    },
+    /// Redis refused a command.
+    #[error("cannot ask Redis")]
+    Redis(#[from] redis::RedisError),
+    /// What came is no message.
+    #[error("a row that came is not a message")]
+    Row,
+    /// A file cannot be written.
+    #[error("cannot write {path}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A part of the bench that others share.
+    #[error(transparent)]
+    Bench(Box<BenchError>),
+    /// Times cannot be added up.
+    #[error("latencies cannot be added up")]
+    Addition(#[from] hdrhistogram::errors::AdditionError),
+    /// A thread ended early.
+    #[error("a measuring thread ended early")]
+    Thread,
+    /// A signal came.
+    #[error("stopped before the end")]
+    Stopped,
+    /// With which strategy it happened.
+    #[error("{strategy} on {engine}")]
+    At {
+        /// The strategy.
+        strategy: &'static str,
+        /// The server.
+        engine: &'static str,
+        /// What.
+        source: Box<Failure>,
+    },
+}
+
+impl From<BenchError> for Failure {
+    fn from(error: BenchError) -> Failure {
+        Failure::Bench(Box::new(error))
+    }
+}
+
+/// All that this server can have, in the order of the report.
+fn strategies(kind: Kind) -> Vec<Box<dyn Strategy>> {
+    let mut all: Vec<Box<dyn Strategy>> = vec![Box::new(pull::JOIN), Box::new(pull::LIST)];
+    if kind == Kind::Mysql {
+        all.push(Box::new(pull::LATERAL));
+    }
+    all.extend([
+        Box::new(pull::PROCEDURE) as Box<dyn Strategy>,
+        Box::new(pull::CALLS),
+        Box::new(pull::NARROW),
+        Box::new(pull::KEEP),
+        Box::new(mailbox::MAILBOX),
+        Box::new(mailbox::HYBRID),
+        Box::new(packed::Packed),
+        Box::new(Buckets::Time),
+        Box::new(Buckets::Size),
+        Box::new(Stored::OnWrite),
+        Box::new(Stored::OnRead),
+        Box::new(Stored::Pull),
+        Box::new(Stored::Window),
+    ]);
+    all
+}
+
+/// Measures, prints the table, and writes the files that the flags name.
+///
+/// # Errors
+/// When a part cannot be had or fails, and when a page was not the procedure's, once everything is printed.
+pub async fn run(flags: StrategiesFlags) -> Result<(), BenchError> {
+    let (json, folder) = (flags.json.clone(), flags.report.clone());
+    let figures =
+        interruptible(move |stop| measure(&flags, stop).map_err(BenchError::from)).await?;
+    print!("{}", report::table(&figures));
+    if let Some(path) = &json {
+        write_json(path, &figures)?;
+    }
+    if let Some(folder) = &folder {
+        std::fs::create_dir_all(folder).map_err(|source| BenchError::Write {
+            path: folder.clone(),
+            source,
+        })?;
+        let files = report::files(&figures).map_err(|error| BenchError::Write {
+            path: folder.clone(),
+            source: io::Error::other(error.to_string()),
+        })?;
+        for (name, text) in files {
+            write(&folder.join(name), &text)?;
+        }
+        write_json(&folder.join("figures.json"), &figures)?;
+    }
+    let different = figures
+        .strategies
+        .iter()
+        .map(|it| it.compared_pages - it.equal_pages);
+    match different.sum() {
+        0 => Ok(()),
+        count => Err(BenchError::Differences { count }),
+    }
+}
+
+fn measure(flags: &StrategiesFlags, stop: &Stop) -> Result<Figures, Failure> {
+    let effort = flags.effort();
+    let mut figures = Figures {
+        headwater: env!("CARGO_PKG_VERSION"),
+        cores: std::thread::available_parallelism().map_or(0, usize::from),
+        connections: effort.connections,
+        seconds: effort.seconds(),
+        engines: Vec::new(),
+        strategies: Vec::new(),
+    };
+    for kind in flags.kinds() {
+        let world = World::make(kind, flags.size())?;
+        figures.engines.push(Engine {
+            engine: kind.name(),
+            version: world.version().to_owned(),
+            users: world.size.users,
+            follows: world.size.follows(),
+            messages: world.size.messages,
+            base_bytes: world.table_bytes(&["follower", "message"])?,
+            followers_per_message: world.followers_per_message()?,
+            follows_per_reader: world.follows_per_reader()?,
+        });
+        let measured = on_engine(kind, world, &effort, stop)?;
+        figures.strategies.extend(measured);
+    }
+    Ok(figures)
+}
+
+/// What is known of a strategy by and by.
+struct Entry {
+    strategy: Box<dyn Strategy>,
+    build_s: f64,
+    own_table_bytes: u64,
+    memory_bytes: u64,
+    compared: Compared,
+    newest: Rate,
+    deep: Rate,
+    writes: Rate,
+    posts: Vec<Post>,
+    changes: Changes,
+    staleness: Staleness,
+}
+
+fn on_engine(
+    kind: Kind,
+    mut world: World,
+    effort: &Effort,
+    stop: &Stop,
+) -> Result<Vec<Measured>, Failure> {
+    let engine = kind.name();
+    let base = world.table_bytes(&["follower", "message"])?;
+    let warmed = world.accelerate()?.as_secs_f64();
+    let mut entries = Vec::new();
+    for strategy in strategies(kind) {
+        if stop.asked() {
+            return Err(Failure::Stopped);
+        }
+        entries.push(build(&world, strategy, warmed).map_err(at(engine))?);
+    }
+    let readers = world.some_readers(effort.compared)?;
+    let (newest, deep) = course::asks(&world, &readers)?;
+    let (newest_truth, deep_truth) = (
+        course::truth(&world, &newest)?,
+        course::truth(&world, &deep)?,
+    );
+    let mut teams = Vec::new();
+    for entry in &mut entries {
+        let name = entry.strategy.name();
+        eprintln!(
+            "{engine}: {name}: {} pages compared",
+            newest.len() + deep.len()
+        );
+        let mut team = Team::new();
+        for _ in 0..effort.connections {
+            team.push(entry.strategy.session(&world)?);
+        }
+        if let Some(session) = team.first_mut() {
+            let mut check = |asks: &[Ask], truth: &[_]| {
+                course::compare(session.as_mut(), asks, truth, &mut entry.compared)
+            };
+            check(&newest, &newest_truth)
+                .and_then(|()| match entry.strategy.claim() {
+                    Claim::Capped => Ok(()),
+                    _ => check(&deep, &deep_truth),
+                })
+                .map_err(named(engine, name))?;
+        }
+        teams.push(team);
+    }
+    read(&mut entries, &mut teams, (&newest, &deep), effort, stop)?;
+    for entry in &mut entries {
+        let (name, strategy) = (entry.strategy.name(), entry.strategy.as_ref());
+        eprintln!("{engine}: {name}: changes and staleness");
+        if stop.asked() {
+            return Err(Failure::Stopped);
+        }
+        let changes = course::changes(&world, strategy, effort, &mut entry.compared);
+        entry.changes = changes.map_err(named(engine, name))?;
+    }
+    let authors = course::writers(&world)?;
+    eprintln!("{engine}: messages written");
+    let ids = &world.ids;
+    let once = |session: &mut dyn strategy::Session, place: usize, _: &mut page::Page| {
+        let author = authors.get(place).copied().unwrap_or_default();
+        course::post(ids, session, author).map(drop)
+    };
+    let writes = course::rates(&mut teams, effort.rounds, authors.len(), stop, &once)?;
+    for ((entry, team), rate) in entries.iter_mut().zip(&mut teams).zip(writes) {
+        let (name, strategy) = (entry.strategy.name(), entry.strategy.as_ref());
+        entry.writes = rate;
+        if let Some(session) = team.first_mut() {
+            let posts = course::posts(&world, session.as_mut(), effort);
+            entry.posts = posts.map_err(named(engine, name))?;
+        }
+        let staleness = course::staleness(&world, strategy, effort);
+        entry.staleness = staleness.map_err(named(engine, name))?;
+    }
+    Ok(entries
+        .into_iter()
+        .map(|entry| entry.measured(engine, base))
+        .collect())
+}
+
+fn build(world: &World, strategy: Box<dyn Strategy>, warmed: f64) -> Result<Entry, Failure> {
+    let memory = strategy.memory();
+    let before = match memory {
+        strategy::Memory::Redis => world.memory_bytes(memory)?,
+        _ => 0,
+    };
+    let begun = Instant::now();
+    strategy.build(world).map_err(|source| Failure::At {
+        strategy: strategy.name(),
+        engine: "",
+        source: Box::new(source),
+    })?;
+    let build_s = match memory {
+        strategy::Memory::Headwater(_) => warmed / 2.0,
+        _ => begun.elapsed().as_secs_f64(),
+    };
+    Ok(Entry {
+        own_table_bytes: world.table_bytes(strategy.tables())?,
+        memory_bytes: world.memory_bytes(memory)?.saturating_sub(before),
+        strategy,
+        build_s,
+        compared: Compared::default(),
+        newest: Rate::default(),
+        deep: Rate::default(),
+        writes: Rate::default(),
+        posts: Vec::new(),
+        changes: Changes::default(),
+        staleness: Staleness::default(),
+    })
+}
+
+fn read(
+    entries: &mut [Entry],
+    teams: &mut [Team],
+    (newest, deep): (&[Ask], &[Ask]),
+    effort: &Effort,
+    stop: &Stop,
+) -> Result<(), Failure> {
+    for (asks, is_deep) in [(newest, false), (deep, true)] {
+        let asks = asks.get(..effort.readers).unwrap_or(asks);
+        if asks.is_empty() {
+            continue;
+        }
+        let what = if is_deep { "deep" } else { "newest" };
+        eprintln!("{what} pages read, all strategies in turn");
+        let once = |session: &mut dyn strategy::Session, place: usize, page: &mut page::Page| {
+            let (reader, bound) = asks.get(place).copied().unwrap_or_default();
+            session.page(reader, bound, page)
+        };
+        let rates = course::rates(teams, effort.rounds, asks.len(), stop, &once)?;
+        for (entry, rate) in entries.iter_mut().zip(rates) {
+            match is_deep {
+                true => entry.deep = rate,
+                false => entry.newest = rate,
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Entry {
+    fn measured(self, engine: &'static str, base: u64) -> Measured {
+        let mut stale = self.staleness.stale;
+        let looked = self.staleness.looked;
+        Measured {
+            name: self.strategy.name(),
+            about: self.strategy.about(),
+            engine,
+            claims: self.strategy.claim(),
+            compared_pages: self.compared.pages,
+            equal_pages: self.compared.equal,
+            pages_per_s: self.newest.rate,
+            page_p50_us: self.newest.p50_us,
+            page_p99_us: self.newest.p99_us,
+            deep_pages_per_s: self.deep.rate,
+            messages_per_s: self.writes.rate,
+            posts: self.posts,
+            follow_ms: self.changes.follow,
+            unfollow_ms: self.changes.unfollow,
+            delete_ms: self.changes.delete,
+            refill_ms: self.changes.refill,
+            bytes: base + self.own_table_bytes + self.memory_bytes,
+            own_table_bytes: self.own_table_bytes,
+            memory_bytes: self.memory_bytes,
+            build_s: self.build_s,
+            stale_looked: looked,
+            stale_share: stale.len() as f64 / looked.max(1) as f64,
+            stale_p50_ms: median(&mut stale),
+            stale_max_ms: stale.last().copied().unwrap_or_default(),
+        }
+    }
+}
+
+/// Names where it happened.
+fn named(engine: &'static str, strategy: &'static str) -> impl Fn(Failure) -> Failure {
+    move |source| Failure::At {
+        strategy,
+        engine,
+        source: Box::new(source),
+    }
+}
+
+/// Names the server, where the strategy is named already.
+fn at(engine: &'static str) -> impl Fn(Failure) -> Failure {
+    move |failure| match failure {
+        Failure::At {
+            strategy, source, ..
+        } => Failure::At {
+            strategy,
+            engine,
+            source,
+        },
+        other => other,
+    }
+}

@@ -1,0 +1,107 @@
+//! A page as an app has it in its hands, whatever it came from.
+
+use std::cmp::Reverse;
+
+use super::Failure;
+use crate::lab::bench::client::Client;
+use crate::lab::bench::way::{PAGE, packet};
+use crate::wire::cursor::Cursor;
+
+/// Messages on a page.
+pub const ROWS: usize = PAGE as usize;
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Its id, which is its time.
+    pub id: u64,
+    /// Who wrote it.
+    pub author: u64,
+    /// Its text.
+    pub body: Vec<u8>,
+}
+
+/// Some messages, and the buffer that their rows came in.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// Newest first, once it is whole.
+    pub rows: Vec<Row>,
+    buffer: Vec<u8>,
+}
+
+impl Page {
+    /// Asks for messages, as columns id, author and body; they come to those that are here.
+    ///
+    /// # Errors
+    /// When the statement fails, or answers with other columns.
+    pub fn ask(&mut self, client: &mut Client, select: &str) -> Result<(), Failure> {
+        client.ask(&packet(select), &mut self.buffer)?;
+        let mut cursor = Cursor::new(&self.buffer);
+        while !cursor.is_empty() {
+            let mut number = || number(cursor.lenenc_bytes().ok()?);
+            let (id, author) = (number(), number());
+            let body = cursor.lenenc_bytes().ok();
+            let (Some(id), Some(author), Some(body)) = (id, author, body) else {
+                return Err(Failure::Row);
+            };
+            let body = body.to_vec();
+            self.rows.push(Row { id, author, body });
+        }
+        Ok(())
+    }
+
+    /// The newest messages of those that are here, of these ids, once each.
+    pub fn cut(&mut self, bound: Option<u64>) {
+        self.rows
+            .retain(|row| bound.is_none_or(|bound| row.id <= bound));
+        self.rows.sort_unstable_by_key(|row| Reverse(row.id));
+        self.rows.dedup_by_key(|row| row.id);
+        self.rows.truncate(ROWS);
+    }
+}
+
+fn number(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// The values of one column.
+///
+/// # Errors
+/// When the statement fails.
+pub fn column(client: &mut Client, select: &str) -> Result<Vec<Vec<u8>>, Failure> {
+    let mut rows = Vec::new();
+    client.ask(&packet(select), &mut rows)?;
+    let mut cursor = Cursor::new(&rows);
+    let mut values = Vec::new();
+    while !cursor.is_empty() {
+        values.push(cursor.lenenc_bytes().map_err(|_| Failure::Row)?.to_vec());
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(id: u64) -> Row {
+        Row {
+            id,
+            author: 1,
+            body: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_page_is_the_newest_below_its_bound() {
+        let mut page = Page::default();
+        page.rows.extend([3, 50, 7, 50, 9].map(row));
+        page.rows.extend((100..130).map(row));
+        page.cut(Some(102));
+        let ids: Vec<_> = page.rows.iter().map(|row| row.id).collect();
+        assert_eq!(ids, [102, 101, 100, 50, 9, 7, 3]);
+        page.rows.extend((200..230).map(row));
+        page.cut(None);
+        assert_eq!(page.rows.len(), ROWS);
+        assert_eq!(page.rows.first().map(|row| row.id), Some(229));
+    }
+}

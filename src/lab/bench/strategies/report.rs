@@ -1,0 +1,230 @@
+//! The figures for people: a table at the terminal; Markdown and charts in a folder.
+
+use std::fmt::Write as _;
+
+use super::drawn;
+use super::figures::{Engine, Figures, Measured};
+use super::rule::{self, Rule};
+use super::strategy::Claim;
+use crate::lab::bench::table::thousands;
+
+/// What each column of the table is.
+const COLUMNS: &str = "\
+pages/s: newest pages read; deep/s: pages from the reader's 200th message on; messages/s: messages written, by authors as they have written \
+before; MB: messages and follows, the strategy's own tables, and what it keeps in memory; stale: share of pages that lacked a message whose \
+write had been acknowledged, and half of them for so long; equal: pages equal to the procedure's, of those compared.";
+
+/// Everything as a table for the terminal.
+#[must_use]
+pub fn table(figures: &Figures) -> String {
+    let mut text = String::new();
+    for engine in &figures.engines {
+        let _ = writeln!(text, "\n{}", said(engine));
+        let _ = writeln!(
+            text,
+            "{:<20} {:>9} {:>9} {:>11} {:>8} {:>17} {:>13}",
+            "strategy", "pages/s", "deep/s", "messages/s", "MB", "stale", "equal"
+        );
+        for it in of(figures, engine) {
+            let _ = writeln!(
+                text,
+                "{:<20} {:>9} {:>9} {:>11} {:>8.1} {:>17} {:>13}",
+                it.name,
+                thousands(it.pages_per_s),
+                deep(it),
+                thousands(it.messages_per_s),
+                it.bytes as f64 / 1e6,
+                stale(it),
+                format!("{}/{}", it.equal_pages, it.compared_pages),
+            );
+        }
+    }
+    let _ = writeln!(
+        text,
+        "\n{COLUMNS}\n{} connections; {} cores shared by servers, Headwater and clients.",
+        figures.connections, figures.cores
+    );
+    text
+}
+
+/// The files of a report, by their names.
+///
+/// # Errors
+/// When a chart cannot be drawn.
+pub fn files(figures: &Figures) -> Result<Vec<(String, String)>, Box<dyn std::error::Error>> {
+    let pages = drawn::bars(figures, "Newest pages read, a second", |it| it.pages_per_s)?;
+    let messages = drawn::bars(figures, "Messages written, a second", |it| {
+        it.messages_per_s
+    })?;
+    let room = drawn::bars(figures, "Room on disk and in memory, MB", |it| {
+        it.bytes as f64 / 1e6
+    })?;
+    let mut files = vec![
+        ("README.md".to_owned(), markdown(figures)),
+        ("pages.svg".to_owned(), pages),
+        ("messages.svg".to_owned(), messages),
+        ("room.svg".to_owned(), room),
+    ];
+    for engine in &figures.engines {
+        let name = format!("ratio-{}.svg", engine.engine);
+        files.push((name, drawn::by_ratio(figures, engine)?));
+    }
+    Ok(files)
+}
+
+fn of<'a>(figures: &'a Figures, engine: &'a Engine) -> impl Iterator<Item = &'a Measured> {
+    let all = figures.strategies.iter();
+    all.filter(move |it| it.engine == engine.engine)
+}
+
+fn said(engine: &Engine) -> String {
+    format!(
+        "{} {}: {} users, {} follows, {} messages",
+        engine.engine, engine.version, engine.users, engine.follows, engine.messages
+    )
+}
+
+/// Where a page ends early, there is no rate of it.
+fn deep(it: &Measured) -> String {
+    match it.claims {
+        Claim::Capped => "capped".to_owned(),
+        _ => thousands(it.deep_pages_per_s),
+    }
+}
+
+fn stale(it: &Measured) -> String {
+    match it.stale_share > 0.0 {
+        true => format!("{:.1}%, {:.1} ms", it.stale_share * 100.0, it.stale_p50_ms),
+        false => "0".to_owned(),
+    }
+}
+
+fn markdown(figures: &Figures) -> String {
+    let mut text = "# Strategies for timelines, side by side\n".to_owned();
+    let _ = writeln!(
+        text,
+        "\nWritten by `headwater bench strategies --report FOLDER`; every figure is in `figures.json`. Each strategy has its real engine, all \
+         have the same follows and messages, and take turns several times a second. {} connections; {} cores, shared by servers, \
+         Headwater and clients.",
+        figures.connections, figures.cores
+    );
+    for (file, what) in [
+        ("pages", "newest pages read a second"),
+        ("messages", "messages written a second"),
+        ("room", "room on disk and in memory"),
+    ] {
+        let _ = writeln!(
+            text,
+            "\n![Bars: {what}, by strategy and server]({file}.svg)"
+        );
+    }
+    for engine in &figures.engines {
+        let _ = writeln!(text, "\n## {}\n", said(engine));
+        rates(figures, engine, &mut text);
+        costs(figures, engine, &mut text);
+        ratios(figures, engine, &mut text);
+    }
+    let _ = writeln!(text, "\n## What is what\n\n{COLUMNS}\n");
+    for name in figures.names() {
+        let about = figures.strategies.iter().find(|it| it.name == name);
+        let _ = writeln!(text, "- `{name}`: {}.", about.map_or("", |it| it.about));
+    }
+    text
+}
+
+fn rates(figures: &Figures, engine: &Engine, text: &mut String) {
+    let _ = writeln!(
+        text,
+        "| strategy | pages/s | p50, us | p99, us | deep/s | messages/s | MB | stale | equal |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+    );
+    for it in of(figures, engine) {
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {:.1} | {} | {} of {} |",
+            it.name,
+            thousands(it.pages_per_s),
+            thousands(it.page_p50_us),
+            thousands(it.page_p99_us),
+            deep(it),
+            thousands(it.messages_per_s),
+            it.bytes as f64 / 1e6,
+            stale(it),
+            it.equal_pages,
+            it.compared_pages,
+        );
+    }
+}
+
+fn costs(figures: &Figures, engine: &Engine, text: &mut String) {
+    let _ = writeln!(
+        text,
+        "\nMedian times in milliseconds; a message by how many followers its author has; built from messages and follows, in seconds.\n\n\
+         | strategy | message | follow | unfollow | page behind it | delete | built, s |\n|---|---|--:|--:|--:|--:|--:|"
+    );
+    for it in of(figures, engine) {
+        let posts: Vec<String> = it
+            .posts
+            .iter()
+            .map(|post| format!("{:.2} at {}", post.ms, post.followers))
+            .collect();
+        let _ = writeln!(
+            text,
+            "| {} | {} | {:.2} | {:.2} | {:.2} | {:.2} | {:.1} |",
+            it.name,
+            posts.join(", "),
+            it.follow_ms,
+            it.unfollow_ms,
+            it.refill_ms,
+            it.delete_ms,
+            it.build_s,
+        );
+    }
+}
+
+/// Which one wins at which ratio, and the rule of an edge.
+fn ratios(figures: &Figures, engine: &Engine, text: &mut String) {
+    let all: Vec<&Measured> = of(figures, engine).collect();
+    let _ = writeln!(
+        text,
+        "\n![Lines: pages and messages a second by how many pages are read for each message](ratio-{}.svg)\n\n\
+         | pages read for each message | fastest | fastest whose pages are fresh and whole |\n|--:|---|---|",
+        engine.engine
+    );
+    for ratio in rule::RATIOS {
+        let (any, fresh) = rule::best(ratio, &all);
+        let named = |it: Option<&Measured>| {
+            it.map_or(String::new(), |it| {
+                format!("{}, {} a second", it.name, thousands(rule::at(ratio, it)))
+            })
+        };
+        let _ = writeln!(text, "| {ratio} | {} | {} |", named(any), named(fresh));
+    }
+    let _ = writeln!(text, "\n{}", edges(&all, engine));
+}
+
+/// What Feeding Frenzy's rule says of this data.
+fn edges(all: &[&Measured], engine: &Engine) -> String {
+    let named = |name: &str| all.iter().find(|it| it.name == name).copied();
+    let Some(push) = named("push-mailbox") else {
+        return String::new();
+    };
+    let mut text = format!(
+        "Push or pull, for each edge of the graph (Feeding Frenzy, SIGMOD 2010), on this data: a message has {:.1} followers, a reader \
+         follows {:.1} authors.\n",
+        engine.followers_per_message, engine.follows_per_reader
+    );
+    for name in ["procedure", "sql-list", "headwater-call", "headwater-kept"] {
+        let Some(pull) = named(name) else { continue };
+        let (rule, push_us, pull_us) = rule::rule(pull, push, engine);
+        let says = match rule {
+            Rule::Never => format!(
+                "a page costs no more than one from the mailbox: push nothing (a push costs {push_us:.1} us an edge)"
+            ),
+            Rule::Above(ratio) => format!(
+                "push an edge whose reader reads {ratio:.2} times as often as its author writes, or more (a push costs {push_us:.1} us, a pull {pull_us:.2} us)"
+            ),
+        };
+        let _ = write!(text, "\n- against `{name}`: {says}.");
+    }
+    text
+}

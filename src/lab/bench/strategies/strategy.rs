@@ -1,0 +1,101 @@
+//! What a strategy has to be able to do.
+
+use serde::Serialize;
+
+use super::Failure;
+use super::page::Page;
+use super::world::World;
+
+/// What a strategy says of its pages, once a write was acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Claim {
+    /// Each has all of it, however deep it is.
+    Fresh,
+    /// The newest ones have all of it; deep ones end where the store was trimmed.
+    Capped,
+    /// It may be missing for a while.
+    Stale,
+}
+
+/// Whose memory counts, besides tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// Nobody's.
+    None,
+    /// That of the Headwater by this number.
+    Headwater(usize),
+    /// What Redis got while this strategy was built.
+    Redis,
+}
+
+/// A way to have timelines.
+pub trait Strategy: Sync {
+    /// What it is called in tables and files.
+    fn name(&self) -> &'static str;
+
+    /// What it does, in a line.
+    fn about(&self) -> &'static str;
+
+    /// What it promises.
+    fn claim(&self) -> Claim {
+        Claim::Fresh
+    }
+
+    /// Its own tables, besides those of messages and follows.
+    fn tables(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// What else takes room.
+    fn memory(&self) -> Memory {
+        Memory::None
+    }
+
+    /// Fills what it has of its own from messages and follows.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    fn build(&self, _world: &World) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// An app's connections.
+    ///
+    /// # Errors
+    /// When one cannot be had.
+    fn session(&self, world: &World) -> Result<Box<dyn Session>, Failure>;
+}
+
+/// What an app asks for and tells. A write is acknowledged when it returns.
+pub trait Session: Send {
+    /// The newest messages of those that the reader follows, up to this id. `page` comes empty.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    fn page(&mut self, reader: u64, bound: Option<u64>, page: &mut Page) -> Result<(), Failure>;
+
+    /// Writes a message under an id that is greater than all that are settled.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    fn post(&mut self, id: u64, author: u64, body: &str) -> Result<(), Failure>;
+
+    /// Deletes one again.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    fn delete(&mut self, id: u64, author: u64) -> Result<(), Failure>;
+
+    /// From now on the reader sees this author's messages, those before as well.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    fn follow(&mut self, reader: u64, author: u64) -> Result<(), Failure>;
+
+    /// And now not any more.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    fn unfollow(&mut self, reader: u64, author: u64) -> Result<(), Failure>;
+}

@@ -1,0 +1,347 @@
+//! What the strategies share: a server with messages and follows, a Redis, and the Headwaters in front of the server.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressBar;
+use mysql_async::prelude::Queryable;
+use tokio::runtime::Handle;
+
+use super::Failure;
+use super::page::{Page, Row};
+use super::strategy::Memory;
+use crate::config::ServiceFlags;
+use crate::lab::bench::child::Proxy;
+use crate::lab::bench::client::Client;
+use crate::lab::bench::data::shuffle;
+use crate::lab::bench::login::Account;
+use crate::lab::bench::memory::resident_bytes;
+use crate::lab::demo::dataset::Size;
+use crate::lab::demo::{accounts, load};
+use crate::lab::feed::{FEED, SettingsFile};
+use crate::lab::private_server::redis::RedisServer;
+use crate::lab::private_server::{Kind, PrivateServer};
+
+/// The Headwater that keeps rows, by its number.
+pub const KEPT: usize = 0;
+/// The one that keeps none.
+pub const NARROWED: usize = 1;
+const NO_ROWS: &str = "[rows]\nmemory_bytes = 0\n";
+
+const DATABASE: &str = "strategies";
+/// What they keep is to be in the server's memory, as far as it fits.
+const OPTIONS: [&str; 2] = [
+    "--innodb-buffer-pool-size=1G",
+    "--innodb-flush-log-at-trx-commit=2",
+];
+/// Headwater's memory is filled by calls, for so long at most.
+const WARMING: Duration = Duration::from_secs(120);
+
+/// All of it; gone when dropped.
+#[derive(Debug)]
+pub struct World {
+    proxies: Vec<Proxy>,
+    redis: RedisServer,
+    server: PrivateServer,
+    account: Account,
+    /// What the server was filled with.
+    pub size: Size,
+    /// Those of the messages to be written.
+    pub ids: Ids,
+}
+
+/// Ids, each greater than those before.
+#[derive(Debug)]
+pub struct Ids(AtomicU64);
+
+impl Ids {
+    /// The next one.
+    #[must_use]
+    pub fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// Who follows whom, and who wrote what.
+#[derive(Debug)]
+pub struct Rows {
+    /// Authors by reader.
+    pub follows: BTreeMap<u64, Vec<u64>>,
+    /// Ids by author.
+    pub of: HashMap<u64, Vec<u64>>,
+}
+
+impl World {
+    /// Starts and fills everything.
+    ///
+    /// # Errors
+    /// When a part cannot be had, or a statement fails.
+    pub fn make(kind: Kind, size: Size) -> Result<World, Failure> {
+        let redis = RedisServer::start()?;
+        let server = PrivateServer::start(kind, &OPTIONS)?;
+        eprintln!(
+            "{} {}: {} users, {} follows, {} messages",
+            kind.name(),
+            server.version(),
+            size.users,
+            size.follows(),
+            size.messages
+        );
+        let account = Account {
+            user: "root".to_owned(),
+            password: String::new(),
+            database: DATABASE.to_owned(),
+        };
+        Handle::current().block_on(fill(&server, kind, size))?;
+        Ok(World {
+            proxies: Vec::new(),
+            redis,
+            server,
+            account,
+            size,
+            ids: Ids(AtomicU64::new(size.messages + 1)),
+        })
+    }
+
+    /// Starts the Headwaters, and fills their memory with everybody's timeline.
+    ///
+    /// # Errors
+    /// When one does not come up, or a statement fails.
+    pub fn accelerate(&mut self) -> Result<Duration, Failure> {
+        let begun = Instant::now();
+        let service = ServiceFlags {
+            service_user: Some(accounts::SERVICE.to_owned()),
+            service_password: Some(String::new()),
+            ..ServiceFlags::default()
+        };
+        for settings in [FEED.to_owned(), format!("{FEED}{NO_ROWS}")] {
+            let file = SettingsFile::new(&settings)
+                .map_err(|(path, source)| Failure::Write { path, source })?;
+            let path = file.path().display().to_string();
+            let upstream = self.server.addr().to_string();
+            let proxy = Proxy::in_front_of(&upstream, &service, &["--config", &path, "--preload"])?;
+            self.proxies.push(proxy);
+        }
+        for number in [KEPT, NARROWED] {
+            let mut client = self.through(number)?;
+            let until = Instant::now() + WARMING;
+            for reader in self.readers() {
+                client.run(&format!("CALL fetch_timeline_ids({reader})"))?;
+                if Instant::now() > until {
+                    break;
+                }
+            }
+        }
+        Ok(begun.elapsed())
+    }
+
+    /// What the server calls itself.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        self.server.version()
+    }
+
+    /// A connection to the server.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub fn connect(&self) -> Result<Client, Failure> {
+        let address = self.server.addr().to_string();
+        Ok(Client::connect(&address, &self.account)?)
+    }
+
+    /// A connection through a Headwater.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub fn through(&self, number: usize) -> Result<Client, Failure> {
+        let proxy = self.proxies.get(number).ok_or(Failure::Row)?;
+        Ok(Client::connect(&proxy.address(), &self.account)?)
+    }
+
+    /// A connection to Redis.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub fn redis(&self) -> Result<redis::Connection, Failure> {
+        Ok(self.redis.connect()?)
+    }
+
+    /// Every user.
+    pub fn readers(&self) -> impl Iterator<Item = u64> + use<> {
+        1..=u64::from(self.size.users)
+    }
+
+    /// Every user, by so many at once: the first and the last of each.
+    pub fn readers_by(&self, many: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let users = u64::from(self.size.users);
+        (0..users.div_ceil(many)).map(move |at| (at * many + 1, users.min((at + 1) * many)))
+    }
+
+    /// Some who follow anybody.
+    ///
+    /// # Errors
+    /// When the server does not tell.
+    pub fn some_readers(&self, most: usize) -> Result<Vec<u64>, Failure> {
+        let mut readers = self
+            .connect()?
+            .numbers("SELECT DISTINCT user_id FROM follower ORDER BY user_id")?;
+        shuffle(&mut readers, self.size.seed);
+        readers.truncate(most);
+        Ok(readers)
+    }
+
+    /// Followers of a message's author, on average over the messages.
+    ///
+    /// # Errors
+    /// When the server does not tell.
+    pub fn followers_per_message(&self) -> Result<f64, Failure> {
+        let pushed = self.one(
+            "SELECT SUM(written.messages*followed.followers) FROM \
+             (SELECT user_id,COUNT(*) AS messages FROM message GROUP BY user_id) AS written INNER JOIN \
+             (SELECT follower_id,COUNT(*) AS followers FROM follower GROUP BY follower_id) AS followed \
+             ON followed.follower_id=written.user_id",
+        )?;
+        Ok(pushed / self.size.messages.max(1) as f64)
+    }
+
+    /// Authors whom a reader follows, on average over those who follow anybody.
+    ///
+    /// # Errors
+    /// When the server does not tell.
+    pub fn follows_per_reader(&self) -> Result<f64, Failure> {
+        let readers = self.one("SELECT COUNT(DISTINCT user_id) FROM follower")?;
+        Ok(self.size.follows() as f64 / readers.max(1.0))
+    }
+
+    fn one(&self, select: &str) -> Result<f64, Failure> {
+        let numbers = self.connect()?.numbers(select)?;
+        Ok(numbers.first().copied().unwrap_or_default() as f64)
+    }
+
+    /// Who follows whom, and who wrote what.
+    ///
+    /// # Errors
+    /// When the server does not tell.
+    pub fn rows(&self) -> Result<Rows, Failure> {
+        let mut client = self.connect()?;
+        let mut rows = Rows {
+            follows: BTreeMap::new(),
+            of: HashMap::new(),
+        };
+        let pairs = |numbers: Vec<u64>| {
+            numbers
+                .chunks_exact(2)
+                .filter_map(|pair| Some((*pair.first()?, *pair.get(1)?)))
+                .collect::<Vec<_>>()
+        };
+        for (reader, author) in
+            pairs(client.numbers("SELECT user_id,follower_id FROM follower ORDER BY 1,2")?)
+        {
+            rows.follows.entry(reader).or_default().push(author);
+        }
+        for (id, author) in pairs(client.numbers("SELECT id,user_id FROM message ORDER BY id")?) {
+            rows.of.entry(author).or_default().push(id);
+        }
+        Ok(rows)
+    }
+
+    /// Hands on every message.
+    ///
+    /// # Errors
+    /// When the server does not tell, or `each` fails.
+    pub fn each_message(
+        &self,
+        mut each: impl FnMut(&Row) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        const AT_ONCE: u64 = 5_000;
+        let mut client = self.connect()?;
+        let last = self.ids.0.load(Ordering::Relaxed);
+        let mut first = 1;
+        while first < last {
+            let mut page = Page::default();
+            let end = first + AT_ONCE;
+            page.ask(
+                &mut client,
+                &format!("SELECT id,user_id,body FROM message WHERE id>={first} AND id<{end}"),
+            )?;
+            for row in &page.rows {
+                each(row)?;
+            }
+            first = end;
+        }
+        Ok(())
+    }
+
+    /// Data and indexes of these tables, in bytes.
+    ///
+    /// # Errors
+    /// When the server does not tell.
+    pub fn table_bytes(&self, tables: &[&str]) -> Result<u64, Failure> {
+        let mut client = self.connect()?;
+        let mut bytes = 0;
+        for table in tables {
+            // The files, where the server keeps one for each table: what it says of tables is an estimate, and late.
+            let file = self
+                .server
+                .data()
+                .join(DATABASE)
+                .join(format!("{table}.ibd"));
+            bytes += match std::fs::metadata(&file) {
+                Ok(file) => file.len(),
+                Err(_) => client
+                    .numbers(&format!(
+                        "SELECT DATA_LENGTH+INDEX_LENGTH FROM information_schema.TABLES \
+                         WHERE TABLE_SCHEMA='{DATABASE}' AND TABLE_NAME='{table}'"
+                    ))?
+                    .iter()
+                    .sum(),
+            };
+        }
+        Ok(bytes)
+    }
+
+    /// What is in memory besides: now, for whoever subtracts what was before.
+    ///
+    /// # Errors
+    /// When it cannot be asked.
+    pub fn memory_bytes(&self, of: Memory) -> Result<u64, Failure> {
+        match of {
+            Memory::None => Ok(0),
+            Memory::Headwater(number) => {
+                let pid = self.proxies.get(number).map(Proxy::pid);
+                Ok(pid.map(resident_bytes).transpose()?.unwrap_or(0))
+            }
+            Memory::Redis => {
+                let mut redis = self.redis()?;
+                let info: String = redis::cmd("INFO").arg("memory").query(&mut redis)?;
+                let line = info
+                    .lines()
+                    .find_map(|line| line.strip_prefix("used_memory:"));
+                Ok(line.and_then(|text| text.parse().ok()).unwrap_or(0))
+            }
+        }
+    }
+}
+
+async fn fill(server: &PrivateServer, kind: Kind, size: Size) -> Result<(), Failure> {
+    let options = mysql_async::OptsBuilder::default()
+        .ip_or_hostname(server.addr().ip().to_string())
+        .tcp_port(server.port())
+        .prefer_socket(false)
+        .user(Some("root"));
+    let asked = |source| Failure::Fill { source };
+    let mut conn = mysql_async::Conn::new(options).await.map_err(asked)?;
+    let bar = ProgressBar::new(0);
+    load::load(&mut conn, DATABASE, size, |progress| {
+        bar.set_length(progress.of);
+        bar.set_position(progress.rows);
+    })
+    .await?;
+    bar.finish_and_clear();
+    accounts::create(&mut conn, kind, DATABASE).await?;
+    // Without TLS an account's password is asked for once more where the server has forgotten it: there is none.
+    conn.query_drop("SELECT 1").await.map_err(asked)?;
+    conn.disconnect().await.map_err(asked)
+}

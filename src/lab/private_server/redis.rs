@@ -1,0 +1,129 @@
+//! Redis, for timelines that are kept in it: a process of our own on a port of its own, which keeps everything in memory and saves nothing.
+
+use std::fs::File;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::folder::Folder;
+use super::unpacked::Unpacked;
+use super::watchdog::Watchdog;
+use super::{POLL_INTERVAL, PrivateServerError, free_port, last_lines};
+
+const PROGRAM: &str = "usr/bin/redis-server";
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A running Redis. Dropped, or when this process dies, it is gone with all that it holds.
+#[derive(Debug)]
+pub struct RedisServer {
+    process: Child,
+    port: u16,
+    watchdog: Watchdog,
+    folder: Folder,
+}
+
+impl RedisServer {
+    /// Starts one and waits until it answers.
+    ///
+    /// # Errors
+    /// [`PrivateServerError::Missing`] when it is not on this machine.
+    pub fn start() -> Result<RedisServer, PrivateServerError> {
+        let unpacked = Unpacked::at("HEADWATER_REDIS_PREFIX", "redis-7.0");
+        if !unpacked.has(PROGRAM) {
+            return Err(PrivateServerError::Missing {
+                what: "Redis 7.0 (setup/redis.sh)".to_owned(),
+            });
+        }
+        let folder = Folder::create("redis")?;
+        let mut watchdog = Watchdog::start(folder.path())
+            .map_err(PrivateServerError::io("start the watchdog of Redis"))?;
+        let port = free_port().map_err(PrivateServerError::io("find a free port"))?;
+        let log =
+            File::create(folder.log()).map_err(PrivateServerError::io("create Redis' log"))?;
+        let config = folder.path().join("redis.conf");
+        // The title would take the place of the path by which the watchdog knows the process.
+        let text = format!(
+            "port {port}\nbind 127.0.0.1\nsave \"\"\nappendonly no\nset-proc-title no\ndir {}\n",
+            folder.path().display()
+        );
+        std::fs::write(&config, text).map_err(PrivateServerError::io("write Redis' settings"))?;
+        let process = unpacked
+            .command(PROGRAM)
+            .arg(&config)
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(PrivateServerError::io("start Redis"))?;
+        watchdog.server_is(Some(process.id()));
+        let mut server = RedisServer {
+            process,
+            port,
+            watchdog,
+            folder,
+        };
+        let until = Instant::now() + START_TIMEOUT;
+        while !server.answers() {
+            let ended = !matches!(server.process.try_wait(), Ok(None));
+            if ended || Instant::now() > until {
+                let log = last_lines(&server.folder.log());
+                let source = io::Error::other(format!("the last lines it wrote:\n{log}"));
+                return Err(PrivateServerError::io("start Redis")(source));
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+        Ok(server)
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
+    }
+
+    /// A connection to it.
+    ///
+    /// # Errors
+    /// When it cannot be connected to.
+    pub fn connect(&self) -> redis::RedisResult<redis::Connection> {
+        redis::Client::open(format!("redis://{}/", self.addr()))?.get_connection()
+    }
+
+    fn answers(&self) -> bool {
+        self.connect()
+            .and_then(|mut redis| redis::cmd("PING").query::<String>(&mut redis))
+            .is_ok()
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        self.watchdog.server_is(None);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_answers_and_leaves_nothing_behind() {
+        let server = match RedisServer::start() {
+            Ok(server) => server,
+            // `headwater bench strategies` says what is missing.
+            Err(PrivateServerError::Missing { .. }) => return,
+            Err(error) => panic!("{error}"),
+        };
+        let folder = server.folder.path().to_owned();
+        let mut redis = server.connect().unwrap();
+        redis::cmd("SET").arg("a").arg(1).exec(&mut redis).unwrap();
+        drop(server);
+        assert!(!folder.exists(), "{} is left", folder.display());
+        assert!(redis::cmd("PING").exec(&mut redis).is_err());
+    }
+}
