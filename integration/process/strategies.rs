@@ -75,6 +75,32 @@ fn every_strategy_has_the_procedures_pages_and_says_how_stale_it_is() {
     is_readable(&report, engines.len());
 }
 
+/// What an article has told stands beside what is measured on its data, by the strategies that it compared.
+#[test]
+fn what_an_article_told_is_measured_again() {
+    if if_here(RedisServer::start()).is_none() {
+        return;
+    }
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    bench.args(["bench", "strategies", "--run", "rails"]);
+    bench.args(["--server", "mariadb", "--readers", "20"]);
+    bench.args(["--connections", "1", "--seconds", "0.15"]);
+    let output = bench.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}\n{complained}");
+    let then = "then 11.84 ms push, 30.6 ms pull (2.6x); now ";
+    assert!(told.contains(then), "{told}");
+    for (name, count) in [
+        ("sql-join", 1),
+        ("redis-push", 1),
+        ("headwater-kept", 1),
+        ("push-mailbox", 0),
+    ] {
+        assert_eq!(told.matches(name).count(), count, "{name}: {told}");
+    }
+}
+
 /// A strategy was measured, and keeps what it promises.
 #[track_caller]
 fn looks_right(it: &Value) {

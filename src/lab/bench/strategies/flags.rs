@@ -3,9 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 
+use super::NAMES;
 use super::course::{Effort, SLICE};
+use super::growth;
+use super::named::Run;
 use crate::lab::bench::flags::seconds;
 use crate::lab::demo::dataset::Size;
 use crate::lab::private_server::Kind;
@@ -16,6 +20,18 @@ pub struct StrategiesFlags {
     /// Small data, and all of it within five minutes
     #[arg(long)]
     pub quick: bool,
+    /// These strategies alone, with commas between
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(NAMES))]
+    pub only: Vec<String>,
+    /// A measurement that an article has reported, on its data: what was told then, beside what is measured now
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["quick", "growth", "users", "messages", "mean_follows", "only"])]
+    pub run: Option<Run>,
+    /// How reads, writes and room grow with follows, messages and users, each over sizes of its own; with --quick over small ones
+    ///
+    /// Follows from 10 to 5,000 a reader, messages from 10 thousand to 100 million, users from 10 thousand to a million. Where a mailbox
+    /// would have more than 20 million rows, strategies that push are left out. The last sizes take hours, and a hundred GB.
+    #[arg(long, conflicts_with_all = ["users", "messages", "mean_follows", "report"])]
+    pub growth: bool,
     /// Users of the data set; 10,000 if left out, 400 with --quick
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(50..=1_000_000))]
     pub users: Option<u32>,
@@ -32,7 +48,7 @@ pub struct StrategiesFlags {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub seconds: Option<Duration>,
     /// Connections that read, and that write
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub connections: u16,
     /// The servers that have the messages, with a comma between
     #[arg(
@@ -63,6 +79,9 @@ impl StrategiesFlags {
     /// What is to be loaded.
     #[must_use]
     pub fn size(&self) -> Size {
+        if let Some(run) = self.run {
+            return run.size();
+        }
         let (users, messages) = match self.quick {
             true => (400, 20_000),
             false => (Size::CLASSIC.users, Size::CLASSIC.messages),
@@ -72,6 +91,18 @@ impl StrategiesFlags {
             messages: self.messages.unwrap_or(messages),
             mean_follows: self.mean_follows,
             ..Size::CLASSIC
+        }
+    }
+
+    /// True for a strategy that is to be measured.
+    #[must_use]
+    pub fn wants(&self, name: &str) -> bool {
+        if let Some(run) = self.run {
+            return run.only().contains(&name);
+        }
+        match self.only.is_empty() {
+            true => !self.growth || growth::ONLY.contains(&name),
+            false => self.only.iter().any(|only| only == name),
         }
     }
 

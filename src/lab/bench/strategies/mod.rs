@@ -9,7 +9,9 @@ pub mod course;
 pub mod drawn;
 pub mod figures;
 pub mod flags;
+pub mod growth;
 pub mod mailbox;
+pub mod named;
 pub mod packed;
 pub mod page;
 pub mod pull;
@@ -21,19 +23,21 @@ pub mod world;
 
 use std::io;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub use flags::StrategiesFlags;
 
 use buckets::Buckets;
 use course::{Ask, Changes, Compared, Effort, Rate, Staleness, Team, median};
 use figures::{Engine, Figures, Measured, Post};
+use growth::{Axis, Point};
 use stored::Stored;
-use strategy::{Claim, Strategy};
+use strategy::{Claim, Memory, Strategy};
 use world::World;
 
 use super::client::ClientError;
 use super::{BenchError, Stop, child, interruptible, write, write_json};
+use crate::lab::demo::dataset::Size;
 use crate::lab::demo::load::LoadError;
 use crate::lab::private_server::{Kind, PrivateServerError};
 
@@ -110,6 +114,26 @@ impl From<BenchError> for Failure {
     }
 }
 
+/// What strategies are called.
+pub const NAMES: [&str; 16] = [
+    "sql-join",
+    "sql-list",
+    "sql-lateral",
+    "procedure",
+    "headwater-call",
+    "headwater-narrowed",
+    "headwater-kept",
+    "push-mailbox",
+    "hybrid",
+    "push-packed",
+    "push-buckets-time",
+    "push-buckets-size",
+    "redis-push",
+    "redis-on-read",
+    "redis-pull",
+    "redis-window",
+];
+
 /// All that this server can have, in the order of the report.
 fn strategies(kind: Kind) -> Vec<Box<dyn Strategy>> {
     let mut all: Vec<Box<dyn Strategy>> = vec![Box::new(pull::JOIN), Box::new(pull::LIST)];
@@ -139,32 +163,44 @@ fn strategies(kind: Kind) -> Vec<Box<dyn Strategy>> {
 /// # Errors
 /// When a part cannot be had or fails, and when a page was not the procedure's, once everything is printed.
 pub async fn run(flags: StrategiesFlags) -> Result<(), BenchError> {
-    let (json, folder) = (flags.json.clone(), flags.report.clone());
+    let (json, folder, run) = (flags.json.clone(), flags.report.clone(), flags.run);
+    if flags.growth {
+        let points =
+            interruptible(move |stop| grow(&flags, stop).map_err(BenchError::from)).await?;
+        print!("{}", growth::table(&points));
+        if let Some(path) = &json {
+            write_json(path, &points)?;
+        }
+        return equal(points.iter().map(|point| &point.measured));
+    }
     let figures =
         interruptible(move |stop| measure(&flags, stop).map_err(BenchError::from)).await?;
     print!("{}", report::table(&figures));
+    if let Some(run) = run {
+        print!("{}", run.beside(&figures));
+    }
     if let Some(path) = &json {
         write_json(path, &figures)?;
     }
     if let Some(folder) = &folder {
-        std::fs::create_dir_all(folder).map_err(|source| BenchError::Write {
+        let failed = |source| BenchError::Write {
             path: folder.clone(),
             source,
-        })?;
-        let files = report::files(&figures).map_err(|error| BenchError::Write {
-            path: folder.clone(),
-            source: io::Error::other(error.to_string()),
-        })?;
+        };
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        let files = report::files(&figures);
+        let files = files.map_err(|error| failed(io::Error::other(error.to_string())))?;
         for (name, text) in files {
             write(&folder.join(name), &text)?;
         }
         write_json(&folder.join("figures.json"), &figures)?;
     }
-    let different = figures
-        .strategies
-        .iter()
-        .map(|it| it.compared_pages - it.equal_pages);
-    match different.sum() {
+    equal(figures.strategies.iter())
+}
+
+/// Every page was the procedure's.
+fn equal<'a>(all: impl Iterator<Item = &'a Measured>) -> Result<(), BenchError> {
+    match all.map(|it| it.compared_pages - it.equal_pages).sum() {
         0 => Ok(()),
         count => Err(BenchError::Differences { count }),
     }
@@ -181,21 +217,45 @@ fn measure(flags: &StrategiesFlags, stop: &Stop) -> Result<Figures, Failure> {
         strategies: Vec::new(),
     };
     for kind in flags.kinds() {
-        let world = World::make(kind, flags.size())?;
-        figures.engines.push(Engine {
-            engine: kind.name(),
-            version: world.version().to_owned(),
-            users: world.size.users,
-            follows: world.size.follows(),
-            messages: world.size.messages,
-            base_bytes: world.table_bytes(&["follower", "message"])?,
-            followers_per_message: world.followers_per_message()?,
-            follows_per_reader: world.follows_per_reader()?,
-        });
-        let measured = on_engine(kind, world, &effort, stop)?;
+        let wants = |name: &str| flags.wants(name);
+        let (engine, measured) = on_engine(kind, flags.size(), &wants, &effort, stop)?;
+        figures.engines.push(engine);
         figures.strategies.extend(measured);
     }
     Ok(figures)
+}
+
+/// Measures along every axis; neither changes nor staleness, which do not depend on how much there is.
+fn grow(flags: &StrategiesFlags, stop: &Stop) -> Result<Vec<Point>, Failure> {
+    let effort = Effort {
+        changes: 0,
+        staleness: Duration::ZERO,
+        compared: 200,
+        readers: 200,
+        ..flags.effort()
+    };
+    let mut points = Vec::new();
+    for axis in Axis::ALL {
+        for (at, size) in axis.sizes(flags.quick) {
+            for kind in flags.kinds() {
+                eprintln!("{}: {at}", axis.name());
+                // Roughly: authors who are followed much write much.
+                let pushed = size.mean_follows * size.messages as f64 * 2.0;
+                let fits = pushed <= growth::MOST_PUSHED;
+                let wants = |name: &str| {
+                    flags.wants(name) && (fits || !(name.contains("push") || name == "hybrid"))
+                };
+                let (engine, measured) = on_engine(kind, size, &wants, &effort, stop)?;
+                points.extend(measured.into_iter().map(|measured| Point {
+                    axis,
+                    at,
+                    engine: engine.clone(),
+                    measured,
+                }));
+            }
+        }
+    }
+    Ok(points)
 }
 
 /// What is known of a strategy by and by.
@@ -215,15 +275,33 @@ struct Entry {
 
 fn on_engine(
     kind: Kind,
-    mut world: World,
+    size: Size,
+    wants: &dyn Fn(&str) -> bool,
     effort: &Effort,
     stop: &Stop,
-) -> Result<Vec<Measured>, Failure> {
+) -> Result<(Engine, Vec<Measured>), Failure> {
+    let mut world = World::make(kind, size)?;
     let engine = kind.name();
     let base = world.table_bytes(&["follower", "message"])?;
-    let warmed = world.accelerate()?.as_secs_f64();
+    let filled = Engine {
+        engine,
+        version: world.version().to_owned(),
+        users: size.users,
+        follows: size.follows(),
+        messages: size.messages,
+        base_bytes: base,
+        followers_per_message: world.followers_per_message()?,
+        follows_per_reader: world.follows_per_reader()?,
+    };
+    let mut chosen = strategies(kind);
+    chosen.retain(|strategy| wants(strategy.name()));
+    let accelerated = |it: &dyn Strategy| matches!(it.memory(), Memory::Headwater(_));
+    let warmed = match chosen.iter().any(|it| accelerated(it.as_ref())) {
+        true => world.accelerate()?.as_secs_f64(),
+        false => 0.0,
+    };
     let mut entries = Vec::new();
-    for strategy in strategies(kind) {
+    for strategy in chosen {
         if stop.asked() {
             return Err(Failure::Stopped);
         }
@@ -287,16 +365,15 @@ fn on_engine(
         let staleness = course::staleness(&world, strategy, effort);
         entry.staleness = staleness.map_err(named(engine, name))?;
     }
-    Ok(entries
-        .into_iter()
-        .map(|entry| entry.measured(engine, base))
-        .collect())
+    let measured = entries.into_iter();
+    let measured = measured.map(|entry| entry.measured(engine, base));
+    Ok((filled, measured.collect()))
 }
 
 fn build(world: &World, strategy: Box<dyn Strategy>, warmed: f64) -> Result<Entry, Failure> {
     let memory = strategy.memory();
     let before = match memory {
-        strategy::Memory::Redis => world.memory_bytes(memory)?,
+        Memory::Redis => world.memory_bytes(memory)?,
         _ => 0,
     };
     let begun = Instant::now();
@@ -306,7 +383,7 @@ fn build(world: &World, strategy: Box<dyn Strategy>, warmed: f64) -> Result<Entr
         source: Box::new(source),
     })?;
     let build_s = match memory {
-        strategy::Memory::Headwater(_) => warmed / 2.0,
+        Memory::Headwater(_) => warmed / 2.0,
         _ => begun.elapsed().as_secs_f64(),
     };
     Ok(Entry {

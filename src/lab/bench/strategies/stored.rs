@@ -15,7 +15,7 @@ const FILLED: usize = 400;
 /// How long a reader who does not read is an active one, in seconds.
 const ACTIVE_SECONDS: u64 = 600;
 /// How long an app's own cache keeps a page, in milliseconds.
-pub const WINDOW_MS: u64 = 5_000;
+pub const WINDOW_MS: u64 = 30_000;
 /// Commands that go to Redis in one pipeline.
 const AT_ONCE: usize = 1_000;
 const AUTHOR_BYTES: usize = 8;
@@ -52,7 +52,7 @@ impl Strategy for Stored {
                 "the same for readers who read, filled with 400 on their first page; deeper pages from the server"
             }
             Stored::Pull => "a sorted set an author in Redis, united by ZUNIONSTORE on read",
-            Stored::Window => "the newest page cached by the app in Redis for 5 s",
+            Stored::Window => "the newest page cached by the app in Redis for 30 s",
         }
     }
 
