@@ -11,8 +11,8 @@ use crate::lab::bench::table::thousands;
 /// What each column of the table is.
 const COLUMNS: &str = "\
 pages/s: newest pages read; deep/s: pages from the reader's 200th message on; messages/s: messages written, by authors as they have written \
-before; MB: messages and follows, the strategy's own tables, and what it keeps in memory, as built: pages that redis-on-read, redis-window and \
-headwater-kept keep from reads on are not in it; stale: share of pages that lacked a message whose \
+before; MB: messages and follows, the strategy's own tables, and what it keeps in memory, as built: rows and pages that \
+caches keep from reads on are not in it; stale: share of pages that lacked a message whose \
 write had been acknowledged, and half of them for so long (looked at for 5 s at most); equal: pages equal to the procedure's, of those compared.";
 
 /// Everything as a table for the terminal.
