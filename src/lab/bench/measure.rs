@@ -69,18 +69,25 @@ impl Lane {
 }
 
 /// A share of a slice, done by a thread of its own.
-pub type Job<'a, T> = Box<dyn FnOnce() -> Result<T, ClientError> + Send + 'a>;
+pub type Job<'a, T, E = ClientError> = Box<dyn FnOnce() -> Result<T, E> + Send + 'a>;
 
 /// Does all of it at the same time.
 ///
 /// # Errors
 /// The first that one of them ended with.
-pub fn together<T: Send>(jobs: Vec<Job<'_, T>>) -> Result<Vec<T>, ClientError> {
+pub fn together<T, E>(jobs: Vec<Job<'_, T, E>>) -> Result<Vec<T>, E>
+where
+    T: Send,
+    E: From<ClientError> + Send,
+{
     thread::scope(|scope| {
         let running: Vec<_> = jobs.into_iter().map(|job| scope.spawn(job)).collect();
         let ended: Vec<_> = running
             .into_iter()
-            .map(|job| job.join().unwrap_or(Err(ClientError::Thread)))
+            .map(|job| {
+                job.join()
+                    .unwrap_or_else(|_| Err(ClientError::Thread.into()))
+            })
             .collect();
         ended.into_iter().collect()
     })
@@ -90,13 +97,13 @@ pub fn together<T: Send>(jobs: Vec<Job<'_, T>>) -> Result<Vec<T>, ClientError> {
 ///
 /// # Errors
 /// When it fails.
-pub fn repeat(
+pub fn repeat<E>(
     length: Duration,
     places: usize,
     lane: &mut Lane,
     stop: &Stop,
-    mut once: impl FnMut(usize) -> Result<(), ClientError>,
-) -> Result<(), ClientError> {
+    mut once: impl FnMut(usize) -> Result<(), E>,
+) -> Result<(), E> {
     let start = Instant::now();
     let mut now = start;
     while now - start < length && !stop.asked() {

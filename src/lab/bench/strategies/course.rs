@@ -11,7 +11,8 @@ use super::strategy::{Claim, Session, Strategy};
 use super::world::{Ids, World};
 use crate::lab::bench::Stop;
 use crate::lab::bench::data::shuffle;
-use crate::lab::bench::measure::Lane;
+use crate::lab::bench::figures::Figures;
+use crate::lab::bench::measure::{Job, Lane, repeat, together};
 
 /// How long one strategy has its turn.
 pub const SLICE: Duration = Duration::from_millis(150);
@@ -65,17 +66,6 @@ impl Compared {
         self.pages += 1;
         self.equal += u64::from(one == other);
     }
-}
-
-/// The rate of one strategy, and its times in microseconds.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Rate {
-    /// A second.
-    pub rate: f64,
-    /// The median.
-    pub p50_us: f64,
-    /// 99 of 100 are below.
-    pub p99_us: f64,
 }
 
 /// The newest page of each of these readers, and a deep one of those who have one.
@@ -146,7 +136,7 @@ pub fn rates(
     places: usize,
     stop: &Stop,
     once: &Once<'_>,
-) -> Result<Vec<Rate>, Failure> {
+) -> Result<Vec<Figures>, Failure> {
     let mut lanes = Vec::new();
     for team in teams.iter() {
         lanes.push(Lane::several(team.len(), places)?);
@@ -157,65 +147,24 @@ pub fn rates(
             if stop.asked() {
                 return Err(Failure::Stopped);
             }
-            thread::scope(|scope| {
-                let turns: Vec<_> = team
-                    .iter_mut()
-                    .zip(lanes.iter_mut())
-                    .map(|(session, lane)| {
-                        scope.spawn(move || turn(session.as_mut(), lane, places, once))
+            let jobs = team.iter_mut().zip(lanes.iter_mut());
+            let jobs = jobs.map(|(session, lane)| -> Job<'_, (), Failure> {
+                Box::new(move || {
+                    let mut page = Page::default();
+                    repeat(SLICE, places, lane, stop, |place| {
+                        page.rows.clear();
+                        once(session.as_mut(), place, &mut page)
                     })
-                    .collect();
-                let ended: Vec<_> = turns
-                    .into_iter()
-                    .map(thread::ScopedJoinHandle::join)
-                    .collect();
-                ended
-                    .into_iter()
-                    .try_for_each(|ended| ended.unwrap_or(Err(Failure::Thread)))
-            })?;
+                })
+            });
+            together(jobs.collect())?;
             if round == 0 {
                 lanes.iter_mut().for_each(Lane::forget);
             }
         }
     }
-    lanes.iter().map(|lanes| rate(lanes)).collect()
-}
-
-fn turn(
-    session: &mut dyn Session,
-    lane: &mut Lane,
-    places: usize,
-    once: &Once<'_>,
-) -> Result<(), Failure> {
-    let mut page = Page::default();
-    let start = Instant::now();
-    let mut now = start;
-    while now - start < SLICE {
-        page.rows.clear();
-        once(session, lane.next(places), &mut page)?;
-        let then = std::mem::replace(&mut now, Instant::now());
-        lane.record(now - then);
-    }
-    lane.busy += now - start;
-    Ok(())
-}
-
-fn rate(lanes: &[Lane]) -> Result<Rate, Failure> {
-    let mut rate = Rate::default();
-    let mut all = lanes.first().map(|lane| lane.latencies.clone());
-    for (at, lane) in lanes.iter().enumerate() {
-        if !lane.busy.is_zero() {
-            rate.rate += lane.answers as f64 / lane.busy.as_secs_f64();
-        }
-        if let Some(all) = all.as_mut().filter(|_| at > 0) {
-            all.add(&lane.latencies)?;
-        }
-    }
-    if let Some(all) = all {
-        rate.p50_us = all.value_at_quantile(0.5) as f64;
-        rate.p99_us = all.value_at_quantile(0.99) as f64;
-    }
-    Ok(rate)
+    let rates = lanes.iter().map(|lanes| Ok(Figures::of(lanes)?));
+    rates.collect()
 }
 
 /// Writes one message, of an author from this list.
@@ -340,12 +289,11 @@ pub fn changes(
         page.rows.clear();
         let refill = timed(&mut || session.page(reader, None, &mut page))?;
         let mut check = |session: &mut dyn Session| {
-            let rows = truth(world, &asks)?;
             // Who promises nothing is not held to it.
-            if strategy.claim() != Claim::Stale {
-                compare(session, &asks, &rows, compared)?;
+            if strategy.claim() == Claim::Stale {
+                return Ok(());
             }
-            Ok::<_, Failure>(())
+            compare(session, &asks, &truth(world, &asks)?, compared)
         };
         check(session.as_mut())?;
         let follow = timed(&mut || session.follow(reader, author))?;

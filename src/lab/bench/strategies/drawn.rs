@@ -16,7 +16,7 @@ const GAP: i32 = 12;
 const FONT: &str = "sans-serif";
 const INK: RGBColor = RGBColor(31, 35, 40);
 const PALE: RGBColor = RGBColor(89, 99, 110);
-/// One colour a server; a paler one where pages may be stale or end early.
+/// One colour a server.
 const COLOURS: [RGBColor; 2] = [RGBColor(9, 105, 218), RGBColor(191, 108, 20)];
 /// Those whose lines are drawn by ratio.
 const LINES: [(&str, RGBColor); 7] = [

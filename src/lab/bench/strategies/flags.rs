@@ -6,10 +6,10 @@ use std::time::Duration;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 
-use super::NAMES;
 use super::course::{Effort, SLICE};
 use super::growth;
 use super::named::Run;
+use super::names;
 use crate::lab::bench::flags::seconds;
 use crate::lab::demo::dataset::Size;
 use crate::lab::private_server::Kind;
@@ -21,7 +21,7 @@ pub struct StrategiesFlags {
     #[arg(long)]
     pub quick: bool,
     /// These strategies alone, with commas between
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(NAMES))]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(names()))]
     pub only: Vec<String>,
     /// A measurement that an article has reported, on its data: what was told then, beside what is measured now
     #[arg(long, value_name = "NAME", conflicts_with_all = ["quick", "growth", "users", "messages", "mean_follows", "only"])]

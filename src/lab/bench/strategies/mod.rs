@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 pub use flags::StrategiesFlags;
 
 use buckets::Buckets;
-use course::{Ask, Changes, Compared, Effort, Rate, Staleness, Team, median};
+use course::{Ask, Changes, Compared, Effort, Staleness, Team, median};
 use figures::{Engine, Figures, Measured, Post};
 use growth::{Axis, Point};
 use stored::Stored;
@@ -36,6 +36,7 @@ use strategy::{Claim, Memory, Strategy};
 use world::World;
 
 use super::client::ClientError;
+use super::figures::Figures as Rates;
 use super::{BenchError, Stop, child, interruptible, write, write_json};
 use crate::lab::demo::dataset::Size;
 use crate::lab::demo::load::LoadError;
@@ -114,25 +115,11 @@ impl From<BenchError> for Failure {
     }
 }
 
-/// What strategies are called.
-pub const NAMES: [&str; 16] = [
-    "sql-join",
-    "sql-list",
-    "sql-lateral",
-    "procedure",
-    "headwater-call",
-    "headwater-narrowed",
-    "headwater-kept",
-    "push-mailbox",
-    "hybrid",
-    "push-packed",
-    "push-buckets-time",
-    "push-buckets-size",
-    "redis-push",
-    "redis-on-read",
-    "redis-pull",
-    "redis-window",
-];
+/// What strategies are called: MySQL has them all.
+fn names() -> Vec<&'static str> {
+    let all = strategies(Kind::Mysql);
+    all.iter().map(|strategy| strategy.name()).collect()
+}
 
 /// All that this server can have, in the order of the report.
 fn strategies(kind: Kind) -> Vec<Box<dyn Strategy>> {
@@ -265,9 +252,9 @@ struct Entry {
     own_table_bytes: u64,
     memory_bytes: u64,
     compared: Compared,
-    newest: Rate,
-    deep: Rate,
-    writes: Rate,
+    newest: Rates,
+    deep: Rates,
+    writes: Rates,
     posts: Vec<Post>,
     changes: Changes,
     staleness: Staleness,
@@ -305,7 +292,8 @@ fn on_engine(
         if stop.asked() {
             return Err(Failure::Stopped);
         }
-        entries.push(build(&world, strategy, warmed).map_err(at(engine))?);
+        let name = strategy.name();
+        entries.push(build(&world, strategy, warmed).map_err(named(engine, name))?);
     }
     let readers = world.some_readers(effort.compared)?;
     let (newest, deep) = course::asks(&world, &readers)?;
@@ -340,7 +328,7 @@ fn on_engine(
     read(&mut entries, &mut teams, (&newest, &deep), effort, stop)?;
     for entry in &mut entries {
         let (name, strategy) = (entry.strategy.name(), entry.strategy.as_ref());
-        eprintln!("{engine}: {name}: changes and staleness");
+        eprintln!("{engine}: {name}: follows, unfollows and deletes");
         if stop.asked() {
             return Err(Failure::Stopped);
         }
@@ -377,11 +365,7 @@ fn build(world: &World, strategy: Box<dyn Strategy>, warmed: f64) -> Result<Entr
         _ => 0,
     };
     let begun = Instant::now();
-    strategy.build(world).map_err(|source| Failure::At {
-        strategy: strategy.name(),
-        engine: "",
-        source: Box::new(source),
-    })?;
+    strategy.build(world)?;
     let build_s = match memory {
         Memory::Headwater(_) => warmed / 2.0,
         _ => begun.elapsed().as_secs_f64(),
@@ -392,9 +376,9 @@ fn build(world: &World, strategy: Box<dyn Strategy>, warmed: f64) -> Result<Entr
         strategy,
         build_s,
         compared: Compared::default(),
-        newest: Rate::default(),
-        deep: Rate::default(),
-        writes: Rate::default(),
+        newest: Rates::default(),
+        deep: Rates::default(),
+        writes: Rates::default(),
         posts: Vec::new(),
         changes: Changes::default(),
         staleness: Staleness::default(),
@@ -442,8 +426,8 @@ impl Entry {
             compared_pages: self.compared.pages,
             equal_pages: self.compared.equal,
             pages_per_s: self.newest.rate,
-            page_p50_us: self.newest.p50_us,
-            page_p99_us: self.newest.p99_us,
+            page_p50_us: self.newest.p50_us as f64,
+            page_p99_us: self.newest.p99_us as f64,
             deep_pages_per_s: self.deep.rate,
             messages_per_s: self.writes.rate,
             posts: self.posts,
@@ -469,19 +453,5 @@ fn named(engine: &'static str, strategy: &'static str) -> impl Fn(Failure) -> Fa
         strategy,
         engine,
         source: Box::new(source),
-    }
-}
-
-/// Names the server, where the strategy is named already.
-fn at(engine: &'static str) -> impl Fn(Failure) -> Failure {
-    move |failure| match failure {
-        Failure::At {
-            strategy, source, ..
-        } => Failure::At {
-            strategy,
-            engine,
-            source,
-        },
-        other => other,
     }
 }

@@ -471,14 +471,14 @@ impl Keeper {
                 Ok(command.exec(&mut self.redis)?)
             }
             Stored::OnWrite => self.refill(reader, CAP),
-            Stored::OnRead => {
+            Stored::OnRead | Stored::Window => {
+                let kind = if self.kind == Stored::OnRead {
+                    't'
+                } else {
+                    'w'
+                };
                 let mut command = redis::cmd("DEL");
-                command.arg(self.key('t', reader));
-                Ok(command.exec(&mut self.redis)?)
-            }
-            Stored::Window => {
-                let mut command = redis::cmd("DEL");
-                command.arg(self.key('w', reader));
+                command.arg(self.key(kind, reader));
                 Ok(command.exec(&mut self.redis)?)
             }
         }
