@@ -4,8 +4,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use super::scene::until_within;
-use crate::kit::cluster::{Cluster, Form, MEMBERS};
+use crate::kit::cluster::Cluster;
 use crate::kit::database::fill;
 use crate::kit::how_many;
 use crate::kit::proxy::ROOT_SERVICE;
@@ -40,27 +39,10 @@ pub(super) fn classic(cluster: &Cluster, made_on: usize, there_on: usize) -> Log
         "SELECT COUNT(*) FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = '{name}' \
          AND ROUTINE_NAME IN ('fetch_timeline_ids', 'fetch_timeline_ids2', 'build_max_ids_of_followers')"
     );
-    until_within(BACKLOG, "what was made elsewhere", || {
+    cluster.wait_within(BACKLOG, there_on, "what was made elsewhere", || {
         root.column(&made) == ["3"]
     });
     login
-}
-
-/// How long a member of a group may be silent before the others give it up, in seconds: on a busy machine one is, and the attack is none
-/// on that. Stories in which one is to be given up begin with [`AT_ONCE`].
-const PATIENT: u32 = 120;
-pub(super) const AT_ONCE: u32 = 0;
-
-/// Has all members of a group wait so long for one that is silent.
-#[track_caller]
-pub(super) fn wait_for_silent(cluster: &Cluster, seconds: u32) {
-    if cluster.form() == Form::Galera {
-        return;
-    }
-    let text = format!("SET GLOBAL group_replication_member_expel_timeout = {seconds}");
-    for index in 0..MEMBERS {
-        cluster.connect(index).ok(&text);
-    }
 }
 
 /// Has answers checked of a Headwater in front of one member, while all `writers` are written to in turn: until most of what was to be checked
@@ -68,7 +50,6 @@ pub(super) fn wait_for_silent(cluster: &Cluster, seconds: u32) {
 #[track_caller]
 pub(super) fn attack(cluster: &Cluster, member: usize, writers: &[usize]) {
     let (mut owned, mut remembered) = (0, 0);
-    wait_for_silent(cluster, PATIENT);
     for _ in 0..TURNS {
         let counts = attack_once(cluster, member, writers);
         eprintln!(
@@ -78,7 +59,7 @@ pub(super) fn attack(cluster: &Cluster, member: usize, writers: &[usize]) {
         owned += counts.0;
         remembered += counts.1;
         if remembered * 10 >= checks() * 8 {
-            return wait_for_silent(cluster, AT_ONCE);
+            return;
         }
     }
     panic!("of {owned} answers only {remembered} came from memory");

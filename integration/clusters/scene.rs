@@ -102,14 +102,8 @@ pub(super) fn page(client: &mut WireClient) -> BTreeSet<u64> {
 
 /// Waits for what has to come.
 #[track_caller]
-pub(super) fn until(what: &str, is_so: impl FnMut() -> bool) {
-    until_within(PATIENCE, what, is_so);
-}
-
-/// The same, for so long.
-#[track_caller]
-pub(super) fn until_within(limit: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + limit;
+pub(super) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < deadline, "{what} does not come");
         thread::sleep(Duration::from_millis(20));

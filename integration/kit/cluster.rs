@@ -340,8 +340,20 @@ impl Cluster {
 
     /// Waits for something that has to come, and says what a member wrote where it does not.
     #[track_caller]
-    pub(crate) fn wait(&self, index: usize, what: &str, is_so: impl Fn() -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+    pub(crate) fn wait(&self, index: usize, what: &str, is_so: impl FnMut() -> bool) {
+        self.wait_within(PATIENCE, index, what, is_so);
+    }
+
+    /// The same, for so long.
+    #[track_caller]
+    pub(crate) fn wait_within(
+        &self,
+        limit: Duration,
+        index: usize,
+        what: &str,
+        mut is_so: impl FnMut() -> bool,
+    ) {
+        let deadline = Instant::now() + limit;
         while !is_so() {
             assert!(
                 Instant::now() < deadline,
@@ -350,6 +362,15 @@ impl Cluster {
                 self.log(index)
             );
             thread::sleep(POLL);
+        }
+    }
+
+    /// Has all members of a group wait so long, in seconds, for one that is silent, before they give it up.
+    #[track_caller]
+    pub(crate) fn wait_for_silent(&self, seconds: u32) {
+        let text = format!("SET GLOBAL group_replication_member_expel_timeout = {seconds}");
+        for index in 0..MEMBERS {
+            self.connect(index).ok(&text);
         }
     }
 
