@@ -85,6 +85,8 @@ fn what_an_article_told_is_measured_again() {
     bench.args(["bench", "strategies", "--run", "rails"]);
     bench.args(["--server", "mariadb", "--readers", "20"]);
     bench.args(["--connections", "1", "--seconds", "0.15"]);
+    let folder = tempfile::tempdir().unwrap();
+    bench.arg("--report").arg(folder.path());
     let output = bench.output().unwrap();
     let told = String::from_utf8_lossy(&output.stdout);
     let complained = String::from_utf8_lossy(&output.stderr);
@@ -99,6 +101,68 @@ fn what_an_article_told_is_measured_again() {
     ] {
         assert_eq!(told.matches(name).count(), count, "{name}: {told}");
     }
+    let page = std::fs::read_to_string(folder.path().join("rails.md")).unwrap();
+    let row = "| time for a page | 11.84 ms | 30.6 ms | 2.6 | ";
+    assert!(page.contains(row), "{page}");
+    assert!(folder.path().join("rails.json").exists());
+}
+
+/// Follows and messages of one's own, from files.
+#[test]
+fn ones_own_follows_and_messages_are_measured() {
+    if if_here(RedisServer::start()).is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let files = ["follows", "messages", "figures.json"].map(|name| folder.path().join(name));
+    let [follows, messages, json] = &files;
+    // Everybody follows the ten behind, and writes every thirtieth message.
+    let name = |user: u64| format!("u-{}", user % 30);
+    let pairs = (0..30).flat_map(|reader| (1..=10).map(move |step| (reader, reader + step)));
+    let lines = pairs.map(|(reader, author)| format!("{}\t{}\n", name(reader), name(author)));
+    std::fs::write(follows, lines.collect::<String>()).unwrap();
+    let lines = (0..1_500_u64).map(|at| {
+        let (id, author, bytes) = (7_000_000_000_000 + at * 64, name(at * 7), at % 300);
+        format!("{id},{author},{bytes}\n")
+    });
+    std::fs::write(messages, lines.collect::<String>()).unwrap();
+    let run = |messages: &Path| {
+        let mut bench = Command::new(env!("CARGO_BIN_EXE_headwater"));
+        bench.args(["bench", "strategies", "--quick", "--server", "mariadb"]);
+        bench.args([
+            "--only",
+            "procedure,headwater-kept,push-mailbox,redis-on-read",
+        ]);
+        bench.args(["--connections", "2", "--seconds", "0.15"]);
+        bench.arg("--follows-from").arg(follows);
+        bench.arg("--messages-from").arg(messages);
+        bench.arg("--json").arg(json).output().unwrap()
+    };
+    let output = run(messages);
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{complained}");
+    let figures: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    let engine = &figures["engines"][0];
+    for (what, many) in [("users", 30), ("follows", 300), ("messages", 1_500)] {
+        assert_eq!(engine[what], many, "{what}: {engine}");
+    }
+    assert_eq!(engine["followers_per_message"], 10.0, "{engine}");
+    let strategies = figures["strategies"].as_array().unwrap();
+    assert_eq!(strategies.len(), 4);
+    for it in strategies {
+        looks_right(it);
+        // What reads have put there counts too.
+        let remembers = it["name"] == "redis-on-read" || it["name"] == "headwater-kept";
+        assert_eq!(it["memory_bytes"].as_u64().unwrap() > 0, remembers, "{it}");
+    }
+    // The other way round: a user is no message's id.
+    let output = run(follows);
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(
+        complained.contains("line 1: a message's id (a number"),
+        "{complained}"
+    );
 }
 
 /// A strategy was measured, and keeps what it promises.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
-use super::dataset::{Dataset, Size};
+use super::dataset::{Dataset, Message, Size};
 use super::script;
 
 /// Tables of the classic definition.
@@ -59,19 +59,33 @@ pub async fn load(
 pub async fn fill(
     conn: &mut Conn,
     size: Size,
-    mut progress: impl FnMut(Progress),
+    progress: impl FnMut(Progress),
 ) -> Result<(), LoadError> {
     let dataset = Dataset::new(size);
-    let mut rows = 0;
+    let follows = dataset
+        .follows()
+        .map(|follow| (follow.reader, follow.author));
     let of = size.follows() + size.messages;
+    rows(conn, follows, dataset.messages(), of, progress).await
+}
+
+/// Fills them with these follows (reader, author) and messages, about `of` together. Texts have nothing that is to be escaped.
+///
+/// # Errors
+/// The server's, with what was being done.
+pub async fn rows(
+    conn: &mut Conn,
+    follows: impl Iterator<Item = (u32, u32)>,
+    messages: impl Iterator<Item = Message>,
+    of: u64,
+    mut progress: impl FnMut(Progress),
+) -> Result<(), LoadError> {
+    let mut rows = 0;
     let mut report = |statement_rows| {
         rows += statement_rows;
         progress(Progress { rows, of });
     };
 
-    let follows = dataset
-        .follows()
-        .map(|follow| (follow.reader, follow.author));
     let mut insert = Insert::into("follower (user_id, follower_id)", "fill the follow table");
     for (reader, author) in follows {
         insert.row(format_args!("({reader},{author})"));
@@ -82,8 +96,7 @@ pub async fn fill(
     report(insert.send(conn).await?);
 
     let mut insert = Insert::into("message (id, user_id, body)", "fill the message table");
-    for message in dataset.messages() {
-        // The body is of letters and spaces only: there is nothing to escape.
+    for message in messages {
         insert.row(format_args!(
             "({},{},'{}')",
             message.id, message.author, message.body

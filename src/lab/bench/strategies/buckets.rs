@@ -89,8 +89,13 @@ impl Strategy for Buckets {
         }
     }
 
+    fn pushed_bytes(&self) -> Option<f64> {
+        // The post itself, and what pages of a table leave free.
+        Some(230.0)
+    }
+
     fn build(&self, world: &World) -> Result<(), Failure> {
-        let mut base = Base(world.connect()?);
+        let mut base = Base(world.builder()?);
         base.run(LONG_GROUPS)?;
         let table = self.table();
         base.run(&format!(

@@ -39,6 +39,8 @@ pub struct Effort {
     pub changes: usize,
     /// Longest time for the staleness of one strategy.
     pub staleness: Duration,
+    /// Messages at followers, all together: where there would be more, strategies that keep them are left out.
+    pub most_pushed: f64,
 }
 
 impl Effort {

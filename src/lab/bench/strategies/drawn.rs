@@ -13,13 +13,17 @@ const RIGHT: i32 = 90;
 const TOP: i32 = 76;
 const BAR: i32 = 13;
 const GAP: i32 = 12;
+/// The height of a name, and the width of names at the right of lines.
+const LINE: i32 = 15;
+const NAMES: i32 = 150;
 const FONT: &str = "sans-serif";
 const INK: RGBColor = RGBColor(31, 35, 40);
 const PALE: RGBColor = RGBColor(89, 99, 110);
 /// One colour a server.
 const COLOURS: [RGBColor; 2] = [RGBColor(9, 105, 218), RGBColor(191, 108, 20)];
-/// Those whose lines are drawn by ratio.
-const LINES: [(&str, RGBColor); 7] = [
+/// Those whose lines are drawn by ratio, and the colour of each line.
+const COLOURED: [(&str, RGBColor); 8] = [
+    ("sql-list", RGBColor(212, 167, 44)),
     ("procedure", RGBColor(140, 149, 159)),
     ("sql-join", RGBColor(190, 190, 190)),
     ("headwater-kept", RGBColor(9, 105, 218)),
@@ -98,34 +102,54 @@ pub fn bars(
 /// # Errors
 /// Never: it is drawn into memory.
 pub fn by_ratio(figures: &Figures, engine: &Engine) -> Result<String, Box<dyn std::error::Error>> {
+    let first = rule::RATIOS.first().copied().unwrap_or(0.01);
+    let last = rule::RATIOS.last().copied().unwrap_or(1e4);
+    let lines = COLOURED.iter().filter_map(|(name, _)| {
+        let mut all = figures.strategies.iter();
+        let it = all.find(|it| it.engine == engine.engine && it.name == *name)?;
+        let steps = (0..=60).map(|step| first * (last / first).powf(f64::from(step) / 60.0));
+        let points = steps.map(|ratio| (ratio, rule::at(ratio, it)));
+        Some((it.name, points.collect()))
+    });
+    let lines: Vec<Line<'_>> = lines.collect();
+    lined(
+        &format!("Pages and messages a second, {}", named(engine)),
+        "pages read for each message written",
+        &lines,
+    )
+}
+
+/// A strategy's name, and its points from left to right.
+pub type Line<'a> = (&'a str, Vec<(f64, f64)>);
+
+/// Lines, both ways by powers of ten.
+///
+/// # Errors
+/// Never: it is drawn into memory.
+pub fn lined(
+    title: &str,
+    below: &str,
+    lines: &[Line<'_>],
+) -> Result<String, Box<dyn std::error::Error>> {
     let mut svg = String::new();
-    draw_ratio(figures, engine, &mut svg)?;
+    draw_lines(title, below, lines, &mut svg)?;
     Ok(svg)
 }
 
-fn draw_ratio(figures: &Figures, engine: &Engine, svg: &mut String) -> Drawn {
-    let lines: Vec<_> = LINES
-        .iter()
-        .filter_map(|(name, colour)| {
-            let mut all = figures.strategies.iter();
-            let it = all.find(|it| it.engine == engine.engine && it.name == *name)?;
-            Some((it, *colour))
+fn draw_lines(title: &str, below: &str, lines: &[Line<'_>], svg: &mut String) -> Drawn {
+    let all = || lines.iter().flat_map(|(_, points)| points);
+    let span = |of: fn(&(f64, f64)) -> f64| {
+        all().map(of).fold((f64::MAX, 0.0), |(least, most), value| {
+            (value.min(least), value.max(most))
         })
-        .collect();
-    let first = rule::RATIOS.first().copied().unwrap_or(0.01);
-    let last = rule::RATIOS.last().copied().unwrap_or(1e4);
-    let all = lines
-        .iter()
-        .flat_map(|(it, _)| rule::RATIOS.map(|ratio| rule::at(ratio, it)));
-    let (least, most) = all.fold((f64::MAX, 1.0), |(least, most), rate| {
-        (rate.min(least), rate.max(most))
-    });
+    };
+    let ((first, last), (least, most)) = (span(|point| point.0), span(|point| point.1));
     let area = SVGBackend::with_string(svg, (WIDTH, 460)).into_drawing_area();
     area.fill(&WHITE)?;
-    let title = format!("Pages and messages a second, {}", named(engine));
     let mut chart = ChartBuilder::on(&area)
         .caption(title, (FONT, 19).into_font().color(&INK))
         .margin(16)
+        .margin_right(NAMES)
         .x_label_area_size(44)
         .y_label_area_size(70)
         .build_cartesian_2d(
@@ -134,32 +158,43 @@ fn draw_ratio(figures: &Figures, engine: &Engine, svg: &mut String) -> Drawn {
         )?;
     chart
         .configure_mesh()
-        .x_desc("pages read for each message written")
+        .x_desc(below)
         .light_line_style(WHITE)
         .label_style((FONT, 12).into_font().color(&PALE))
-        .x_label_formatter(&|ratio| ratio.to_string())
+        .x_label_formatter(&|x| match *x < 1.0 {
+            true => x.to_string(),
+            false => thousands(*x),
+        })
         .y_label_formatter(&|rate| thousands(*rate))
         .draw()?;
-    for (it, colour) in lines {
-        let steps = (0..=60).map(|step| first * (last / first).powf(f64::from(step) / 60.0));
-        let points = steps.map(|ratio| (ratio, rule::at(ratio, it)));
-        chart
-            .draw_series(LineSeries::new(points, colour.stroke_width(2)))?
-            .label(it.name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
+    let mut ends = Vec::new();
+    for (name, points) in lines {
+        let colour = COLOURED.iter().find(|(named, _)| named == name);
+        let colour = colour.map_or(INK, |(_, colour)| *colour);
+        let points = points.iter().copied();
+        if let Some(end) = points.clone().next_back() {
+            let (x, y) = chart.backend_coord(&end);
+            ends.push((y, x, *name, colour));
+        }
+        chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?;
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::LowerRight)
-        .background_style(WHITE)
-        .border_style(RGBColor(208, 215, 222))
-        .label_font((FONT, 12).into_font().color(&INK))
-        .draw()?;
+    // Each name stands at the end of its line, below those of the lines above.
+    ends.sort_unstable_by_key(|end| end.0);
+    let mut free = 0;
+    for (y, x, name, colour) in ends {
+        let y = y.max(free);
+        free = y + LINE;
+        let left = (FONT, 12).into_font().color(&colour);
+        let left = left.pos(Pos::new(HPos::Left, VPos::Center));
+        area.draw(&Text::new(name, (x + 8, y), left))?;
+    }
     area.present()?;
     Ok(())
 }
 
-fn named(engine: &Engine) -> String {
+/// A server as people call it.
+#[must_use]
+pub fn named(engine: &Engine) -> String {
     let version = engine.version.split('-').next().unwrap_or_default();
     let product = match engine.engine {
         "mysql" => "MySQL",

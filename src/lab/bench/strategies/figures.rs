@@ -58,6 +58,17 @@ pub struct Engine {
     pub followers_per_message: f64,
     /// Authors whom a reader follows, on average over those who follow anybody.
     pub follows_per_reader: f64,
+    /// Strategies that were to be measured here, and would have taken too much room.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A strategy that would take too much room.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LeftOut {
+    /// Its name.
+    pub name: &'static str,
+    /// What it would take on disk, about, in bytes.
+    pub bytes: f64,
 }
 
 /// A strategy on a server.
@@ -137,6 +148,7 @@ impl Engine {
             base_bytes: 0,
             followers_per_message: 0.0,
             follows_per_reader: 0.0,
+            left_out: Vec::new(),
         }
     }
 }

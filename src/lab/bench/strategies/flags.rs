@@ -30,7 +30,7 @@ pub struct StrategiesFlags {
     ///
     /// Follows from 10 to 5,000 a reader, messages from 10 thousand to 100 million, users from 10 thousand to a million. Where a mailbox
     /// would have more than 20 million rows, strategies that push are left out. The last sizes take hours, and a hundred GB.
-    #[arg(long, conflicts_with_all = ["users", "messages", "mean_follows", "report"])]
+    #[arg(long, conflicts_with_all = ["users", "messages", "mean_follows"])]
     pub growth: bool,
     /// Users of the data set; 10,000 if left out, 400 with --quick
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(50..=1_000_000))]
@@ -41,6 +41,16 @@ pub struct StrategiesFlags {
     /// Authors that a user follows, on average
     #[arg(long, value_name = "N", default_value_t = Size::CLASSIC.mean_follows)]
     pub mean_follows: f64,
+    /// Your own follows in place of made up ones: a file with a line for each, who reads and who is read
+    ///
+    /// Users may be called anything. For the classic tables: mysql -N -e 'SELECT user_id, follower_id FROM follower' app > follows.tsv
+    #[arg(long, value_name = "FILE", requires = "messages_from", conflicts_with_all = ["run", "growth", "users", "messages", "mean_follows"])]
+    pub follows_from: Option<PathBuf>,
+    /// Your own messages: a file with a line for each, its id, its author, and its length in bytes if you like
+    ///
+    /// An id is a number that grows with time. No text is asked for: mysql -N -e 'SELECT id, user_id, LENGTH(body) FROM message' app > messages.tsv
+    #[arg(long, value_name = "FILE", requires = "follows_from")]
+    pub messages_from: Option<PathBuf>,
     /// Readers whose pages are compared with the procedure's; all of them if left out, 200 with --quick
     #[arg(long, value_name = "N")]
     pub readers: Option<usize>,
@@ -61,7 +71,7 @@ pub struct StrategiesFlags {
     /// Write every figure to this file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write a report to this folder: README.md, charts, figures.json
+    /// Write a report to this folder: README.md, charts, figures.json; with --growth growth.md, with --run NAME.md
     #[arg(long, value_name = "FOLDER")]
     pub report: Option<PathBuf>,
 }
@@ -126,6 +136,7 @@ impl StrategiesFlags {
             readers,
             changes,
             staleness: seconds * 2,
+            most_pushed: f64::INFINITY,
         }
     }
 

@@ -1,8 +1,12 @@
 //! How each strategy's reads, writes and room grow with follows, messages and users.
 
+use std::fmt::Write as _;
+
 use serde::Serialize;
 
+use super::drawn;
 use super::figures::{Engine, Measured};
+use crate::lab::bench::table::thousands;
 use crate::lab::demo::dataset::Size;
 
 /// More rows of a mailbox are not made: disk and time would not do.
@@ -43,6 +47,15 @@ impl Axis {
         }
     }
 
+    /// Its name in names of files.
+    fn file(self) -> &'static str {
+        match self {
+            Axis::Follows => "follows",
+            Axis::Messages => "messages",
+            Axis::Users => "users",
+        }
+    }
+
     /// The sizes along it, and how much of it each has.
     #[must_use]
     pub fn sizes(self, quick: bool) -> Vec<(f64, Size)> {
@@ -59,7 +72,7 @@ impl Axis {
                 } else {
                     &[10.0, 50.0, 500.0, 5_000.0]
                 };
-                let users = if quick { 400 } else { 10_000 };
+                let users = if quick { 400 } else { 6_000 };
                 all.iter()
                     .map(|follows| (*follows, size(users, u64::from(users) * 10, *follows)))
                     .collect()
@@ -106,8 +119,19 @@ pub struct Point {
     pub measured: Measured,
 }
 
-/// The exponent by which a figure grows: 0, it is flat; 1, it grows as what it depends on; -1, it falls so. By least squares of the
-/// logarithms.
+/// How `y` grows with `x`, by least squares: so much for each one more.
+fn line(points: &[(f64, f64)]) -> Option<f64> {
+    let count = points.len() as f64;
+    let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), (one, other)| {
+        (x + one / count, y + other / count)
+    });
+    let (both, own) = points.iter().fold((0.0, 0.0), |(both, own), (one, other)| {
+        (both + (one - x) * (other - y), own + (one - x).powi(2))
+    });
+    (own > 0.0).then_some(both / own)
+}
+
+/// The exponent by which a figure grows: 0, it is flat; 1, it grows as what it depends on; -1, it falls so.
 #[must_use]
 pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let logs: Vec<(f64, f64)> = points
@@ -115,66 +139,191 @@ pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
         .filter(|(x, y)| *x > 0.0 && *y > 0.0)
         .map(|(x, y)| (x.ln(), y.ln()))
         .collect();
-    if logs.len() < 2 {
-        return None;
-    }
-    let count = logs.len() as f64;
-    let (x, y) = logs.iter().fold((0.0, 0.0), |(x, y), (one, other)| {
-        (x + one / count, y + other / count)
-    });
-    let (both, own) = logs.iter().fold((0.0, 0.0), |(both, own), (one, other)| {
-        (both + (one - x) * (other - y), own + (one - x).powi(2))
-    });
-    (own > 0.0).then_some(both / own)
+    line(&logs)
 }
 
-/// Slopes as a table, one for each axis: how pages a second, messages a second and bytes grow.
+/// One strategy on one server along an axis, from the smallest size to the greatest.
+pub struct Course<'a> {
+    /// The server.
+    pub engine: &'a Engine,
+    /// The strategy's name.
+    pub name: &'static str,
+    points: Vec<&'a Point>,
+}
+
+impl Course<'_> {
+    /// A figure at each size.
+    #[must_use]
+    pub fn of(&self, figure: fn(&Measured) -> f64) -> Vec<(f64, f64)> {
+        let points = self.points.iter();
+        points
+            .map(|point| (point.at, figure(&point.measured)))
+            .collect()
+    }
+
+    /// Time of the machine for a page by how many authors its reader follows, in microseconds.
+    fn prices(&self) -> Vec<(f64, f64)> {
+        let points = self.points.iter();
+        points
+            .map(|point| (point.engine.follows_per_reader, price(&point.measured)))
+            .collect()
+    }
+}
+
+/// Time of the machine for a page, in microseconds: all processors together give so many a second.
+fn price(it: &Measured) -> f64 {
+    1e6 / it.pages_per_s
+}
+
+/// Every strategy on every server along this axis.
+#[must_use]
+pub fn courses(points: &[Point], axis: Axis) -> Vec<Course<'_>> {
+    let mut courses: Vec<Course<'_>> = Vec::new();
+    for point in points.iter().filter(|point| point.axis == axis) {
+        let (engine, name) = (&point.engine, point.measured.name);
+        let own = courses
+            .iter_mut()
+            .find(|it| it.engine.engine == engine.engine && it.name == name);
+        match own {
+            Some(course) => course.points.push(point),
+            None => courses.push(Course {
+                engine,
+                name,
+                points: vec![point],
+            }),
+        }
+    }
+    courses
+}
+
+type Figure = (&'static str, fn(&Measured) -> f64);
+const FIGURES: [Figure; 3] = [
+    ("pages/s", |it| it.pages_per_s),
+    ("messages/s", |it| it.messages_per_s),
+    ("MB", |it| it.bytes as f64 / 1e6),
+];
+
+/// For each axis: how pages a second, messages a second and room grow, and what a page costs by it.
 #[must_use]
 pub fn table(points: &[Point]) -> String {
-    use std::fmt::Write as _;
     let mut text = String::new();
     for axis in Axis::ALL {
-        let of: Vec<&Point> = points.iter().filter(|point| point.axis == axis).collect();
-        let mut rows: Vec<(&'static str, &'static str)> = Vec::new();
-        for point in &of {
-            let row = (point.measured.engine, point.measured.name);
-            if !rows.contains(&row) {
-                rows.push(row);
-            }
-        }
-        if rows.is_empty() {
+        let courses = courses(points, axis);
+        if courses.is_empty() {
             continue;
         }
         let _ = writeln!(
             text,
-            "\n{}: exponent of growth (0 is flat, 1 grows as much, -1 falls as much)\n\n\
-             | engine | strategy | sizes | pages/s | messages/s | bytes |\n|---|---|---|--:|--:|--:|",
-            axis.name()
+            "\n{}: exponent of growth (0 is flat, 1 grows as much, -1 falls as much), and what it makes of a page\n\n\
+             | server | strategy | pages/s | messages/s | MB | a page |\n|---|---|--:|--:|--:|--:|",
+            axis.name(),
         );
-        for (engine, name) in rows {
-            let own: Vec<&&Point> = of
-                .iter()
-                .filter(|point| point.measured.engine == engine && point.measured.name == name)
-                .collect();
-            let grows = |figure: fn(&Measured) -> f64| {
-                let points: Vec<_> = own
-                    .iter()
-                    .map(|point| (point.at, figure(&point.measured)))
-                    .collect();
-                slope(&points).map_or_else(|| "-".to_owned(), |slope| format!("{slope:.2}"))
-            };
-            let sizes: Vec<String> = own.iter().map(|point| point.at.to_string()).collect();
+        for course in courses {
+            let exponents = FIGURES.map(|(_, figure)| {
+                let slope = slope(&course.of(figure));
+                slope.map_or_else(|| "-".to_owned(), |slope| format!("{slope:.2}"))
+            });
             let _ = writeln!(
                 text,
-                "| {engine} | {name} | {} | {} | {} | {} |",
-                sizes.join(", "),
-                grows(|it| it.pages_per_s),
-                grows(|it| it.messages_per_s),
-                grows(|it| it.bytes as f64),
+                "| {} | {} | {} | {} |",
+                course.engine.engine,
+                course.name,
+                exponents.join(" | "),
+                priced(axis, &course)
             );
         }
     }
     text
+}
+
+/// What an author more costs on a page; or what a page costs at the greatest size, as a multiple of the smallest.
+fn priced(axis: Axis, course: &Course<'_>) -> String {
+    if axis == Axis::Follows {
+        return line(&course.prices())
+            .map_or_else(|| "-".to_owned(), |us| format!("{us:.3} us an author"));
+    }
+    match course.points.as_slice() {
+        [first, .., last] => {
+            let times = price(&last.measured) / price(&first.measured);
+            format!("{times:.2} times")
+        }
+        _ => "-".to_owned(),
+    }
+}
+
+/// The files of a report, by their names.
+///
+/// # Errors
+/// When a chart cannot be drawn.
+pub fn files(points: &[Point]) -> Result<Vec<(String, String)>, Box<dyn std::error::Error>> {
+    let mut text = "# Strategies for timelines, as data grows\n\n\
+        Written by `headwater bench strategies --growth --report FOLDER`; every figure is in `growth.json`. Each size is loaded anew. A page's \
+        cost is time of the whole machine: a second by pages a second. Where a strategy is missing at a size, it would have had too many \
+        messages at followers to keep.\n"
+        .to_owned();
+    let mut files = Vec::new();
+    for axis in Axis::ALL {
+        let all = courses(points, axis);
+        if all.is_empty() {
+            continue;
+        }
+        let _ = writeln!(text, "\n## By {}", axis.name());
+        let mut engines: Vec<&'static str> = all.iter().map(|it| it.engine.engine).collect();
+        engines.sort_unstable();
+        engines.dedup();
+        for engine in engines {
+            let own: Vec<&Course<'_>> =
+                all.iter().filter(|it| it.engine.engine == engine).collect();
+            let name = format!("growth-{}-{engine}.svg", axis.file());
+            let _ = writeln!(
+                text,
+                "\n![Lines: pages a second by {}, on {engine}]({name})",
+                axis.name()
+            );
+            let server = own.first().map(|it| drawn::named(it.engine));
+            let lines = own.iter().map(|it| (it.name, it.of(|of| of.pages_per_s)));
+            let lines: Vec<drawn::Line<'_>> = lines.collect();
+            let title = format!(
+                "Newest pages read, a second, {}",
+                server.unwrap_or_default()
+            );
+            files.push((name, drawn::lined(&title, axis.name(), &lines)?));
+            for (what, figure) in FIGURES {
+                sizes(&own, what, figure, &mut text);
+            }
+        }
+    }
+    let _ = writeln!(text, "\n## Slopes\n{}", table(points));
+    files.push(("growth.md".to_owned(), text));
+    Ok(files)
+}
+
+/// A figure of each strategy at each size.
+fn sizes(all: &[&Course<'_>], what: &str, figure: fn(&Measured) -> f64, text: &mut String) {
+    let mut sizes: Vec<f64> = all
+        .iter()
+        .flat_map(|it| it.points.iter().map(|point| point.at))
+        .collect();
+    sizes.sort_unstable_by(f64::total_cmp);
+    sizes.dedup_by(|one, other| one.total_cmp(other).is_eq());
+    let heads: Vec<String> = sizes.iter().map(|size| thousands(*size)).collect();
+    let _ = writeln!(
+        text,
+        "\n| {what} | {} |\n|---|{}",
+        heads.join(" | "),
+        "--:|".repeat(sizes.len())
+    );
+    for course in all {
+        let of = course.of(figure);
+        let cells: Vec<String> = sizes
+            .iter()
+            .map(|size| {
+                let found = of.iter().find(|(at, _)| at.total_cmp(size).is_eq());
+                found.map_or_else(|| "-".to_owned(), |(_, value)| thousands(*value))
+            })
+            .collect();
+        let _ = writeln!(text, "| {} | {} |", course.name, cells.join(" | "));
+    }
 }
 
 #[cfg(test)]
@@ -194,7 +343,45 @@ mod tests {
         for exponent in [-1.0, 0.0, 0.5, 1.0] {
             assert!((of(exponent) - exponent).abs() < 1e-9);
         }
+        assert_eq!(slope(&[]), None);
         assert_eq!(slope(&[(1.0, 2.0)]), None);
         assert_eq!(slope(&[(1.0, 2.0), (1.0, 3.0)]), None);
+    }
+
+    #[test]
+    fn a_report_says_what_an_author_more_costs_and_how_flat_a_price_is() {
+        let point = |axis, at: f64, pages_per_s| Point {
+            axis,
+            at,
+            engine: Engine {
+                follows_per_reader: at,
+                ..Engine::empty()
+            },
+            measured: Measured {
+                name: "kept",
+                pages_per_s,
+                ..Measured::empty()
+            },
+        };
+        // 20 us, and a tenth of one for each author.
+        let follows =
+            [10.0, 100.0, 1_000.0].map(|at| point(Axis::Follows, at, 1e6 / (20.0 + at / 10.0)));
+        let messages = [1e4, 1e6].map(|at| point(Axis::Messages, at, 1e6 / at.log10()));
+        let points: Vec<Point> = follows.into_iter().chain(messages).collect();
+        let files = files(&points).unwrap();
+        let (_, text) = files.iter().find(|(name, _)| name == "growth.md").unwrap();
+        assert!(text.contains("| 0.100 us an author |"), "{text}");
+        assert!(text.contains("| 1.50 times |"), "{text}");
+        assert!(text.contains("| pages/s | 10 | 100 | 1,000 |"), "{text}");
+        for axis in ["follows", "messages"] {
+            let name = format!("growth-{axis}-mariadb.svg");
+            assert!(text.contains(&format!("]({name})")), "{text}");
+            assert!(
+                files
+                    .iter()
+                    .any(|(file, svg)| *file == name && svg.contains("kept"))
+            );
+        }
+        assert_eq!(files.len(), 3);
     }
 }

@@ -66,8 +66,12 @@ impl Strategy for Mailbox {
         }
     }
 
+    fn pushed_bytes(&self) -> Option<f64> {
+        Some(if self.hybrid { 15.0 } else { 35.0 })
+    }
+
     fn build(&self, world: &World) -> Result<(), Failure> {
-        let mut base = Base(world.connect()?);
+        let mut base = Base(world.builder()?);
         let (table, pushed) = (self.table(), self.pushed());
         base.run(&format!(
             "CREATE TABLE {table} (user_id int unsigned NOT NULL, message_id int unsigned NOT NULL, \

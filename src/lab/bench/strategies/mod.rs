@@ -12,6 +12,7 @@ pub mod flags;
 pub mod growth;
 pub mod mailbox;
 pub mod named;
+pub mod own;
 pub mod packed;
 pub mod page;
 pub mod pull;
@@ -22,25 +23,28 @@ pub mod strategy;
 pub mod world;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub use flags::StrategiesFlags;
 
 use buckets::Buckets;
 use course::{Ask, Changes, Compared, Effort, Staleness, Team, median};
-use figures::{Engine, Figures, Measured, Post};
+use figures::{Engine, Figures, LeftOut, Measured, Post};
 use growth::{Axis, Point};
+use own::Own;
 use stored::Stored;
 use strategy::{Claim, Memory, Strategy};
-use world::World;
+use world::{Data, World};
 
 use super::client::ClientError;
 use super::figures::Figures as Rates;
 use super::{BenchError, Stop, child, interruptible, write, write_json};
-use crate::lab::demo::dataset::Size;
 use crate::lab::demo::load::LoadError;
 use crate::lab::private_server::{Kind, PrivateServerError};
+
+/// The share of the free disk that strategies may fill.
+const FILLED: f64 = 0.7;
 
 /// Why there are no figures.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +75,9 @@ pub enum Failure {
         /// Why.
         source: ClientError,
     },
+    /// The user's own data are of no use.
+    #[error(transparent)]
+    Own(#[from] own::OwnError),
     /// Redis refused a command.
     #[error("cannot ask Redis")]
     Redis(#[from] redis::RedisError),
@@ -158,6 +165,9 @@ pub async fn run(flags: StrategiesFlags) -> Result<(), BenchError> {
         if let Some(path) = &json {
             write_json(path, &points)?;
         }
+        if let Some(folder) = &folder {
+            save(folder, growth::files(&points), "growth.json", &points)?;
+        }
         return equal(points.iter().map(|point| &point.measured));
     }
     let figures =
@@ -170,19 +180,34 @@ pub async fn run(flags: StrategiesFlags) -> Result<(), BenchError> {
         write_json(path, &figures)?;
     }
     if let Some(folder) = &folder {
-        let failed = |source| BenchError::Write {
-            path: folder.clone(),
-            source,
-        };
-        std::fs::create_dir_all(folder).map_err(failed)?;
-        let files = report::files(&figures);
-        let files = files.map_err(|error| failed(io::Error::other(error.to_string())))?;
-        for (name, text) in files {
-            write(&folder.join(name), &text)?;
+        match run {
+            Some(run) => {
+                let files = vec![(format!("{}.md", run.name()), run.report(&figures))];
+                save(folder, Ok(files), &format!("{}.json", run.name()), &figures)?;
+            }
+            None => save(folder, report::files(&figures), "figures.json", &figures)?,
         }
-        write_json(&folder.join("figures.json"), &figures)?;
     }
     equal(figures.strategies.iter())
+}
+
+/// Writes a report's files, and the figures beside them.
+fn save(
+    folder: &Path,
+    files: Result<Vec<(String, String)>, Box<dyn std::error::Error>>,
+    json: &str,
+    figures: &impl serde::Serialize,
+) -> Result<(), BenchError> {
+    let failed = |source| BenchError::Write {
+        path: folder.to_owned(),
+        source,
+    };
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let files = files.map_err(|error| failed(io::Error::other(error.to_string())))?;
+    for (name, text) in files {
+        write(&folder.join(name), &text)?;
+    }
+    write_json(&folder.join(json), figures)
 }
 
 /// Every page was the procedure's.
@@ -203,9 +228,14 @@ fn measure(flags: &StrategiesFlags, stop: &Stop) -> Result<Figures, Failure> {
         engines: Vec::new(),
         strategies: Vec::new(),
     };
+    let own = match (&flags.follows_from, &flags.messages_from) {
+        (Some(follows), Some(messages)) => Some(Own::read(follows, messages)?),
+        _ => None,
+    };
+    let data = own.as_ref().map_or(Data::Made(flags.size()), Data::Own);
     for kind in flags.kinds() {
         let wants = |name: &str| flags.wants(name);
-        let (engine, measured) = on_engine(kind, flags.size(), &wants, &effort, stop)?;
+        let (engine, measured) = on_engine(kind, data, &wants, &effort, stop)?;
         figures.engines.push(engine);
         figures.strategies.extend(measured);
     }
@@ -219,6 +249,7 @@ fn grow(flags: &StrategiesFlags, stop: &Stop) -> Result<Vec<Point>, Failure> {
         staleness: Duration::ZERO,
         compared: 200,
         readers: 200,
+        most_pushed: growth::MOST_PUSHED,
         ..flags.effort()
     };
     let mut points = Vec::new();
@@ -226,13 +257,8 @@ fn grow(flags: &StrategiesFlags, stop: &Stop) -> Result<Vec<Point>, Failure> {
         for (at, size) in axis.sizes(flags.quick) {
             for kind in flags.kinds() {
                 eprintln!("{}: {at}", axis.name());
-                // Roughly: authors who are followed much write much.
-                let pushed = size.mean_follows * size.messages as f64 * 2.0;
-                let fits = pushed <= growth::MOST_PUSHED;
-                let wants = |name: &str| {
-                    flags.wants(name) && (fits || !(name.contains("push") || name == "hybrid"))
-                };
-                let (engine, measured) = on_engine(kind, size, &wants, &effort, stop)?;
+                let wants = |name: &str| flags.wants(name);
+                let (engine, measured) = on_engine(kind, Data::Made(size), &wants, &effort, stop)?;
                 points.extend(measured.into_iter().map(|measured| Point {
                     axis,
                     at,
@@ -262,15 +288,16 @@ struct Entry {
 
 fn on_engine(
     kind: Kind,
-    size: Size,
+    data: Data<'_>,
     wants: &dyn Fn(&str) -> bool,
     effort: &Effort,
     stop: &Stop,
 ) -> Result<(Engine, Vec<Measured>), Failure> {
-    let mut world = World::make(kind, size)?;
+    let mut world = World::make(kind, data)?;
+    let size = world.size;
     let engine = kind.name();
     let base = world.table_bytes(&["follower", "message"])?;
-    let filled = Engine {
+    let mut filled = Engine {
         engine,
         version: world.version().to_owned(),
         users: size.users,
@@ -279,9 +306,11 @@ fn on_engine(
         base_bytes: base,
         followers_per_message: world.followers_per_message()?,
         follows_per_reader: world.follows_per_reader()?,
+        left_out: Vec::new(),
     };
     let mut chosen = strategies(kind);
     chosen.retain(|strategy| wants(strategy.name()));
+    leave_out(&mut chosen, &mut filled, world.free_bytes()?, effort);
     let accelerated = |it: &dyn Strategy| matches!(it.memory(), Memory::Headwater(_));
     let warmed = match chosen.iter().any(|it| accelerated(it.as_ref())) {
         true => world.accelerate()?.as_secs_f64(),
@@ -326,6 +355,10 @@ fn on_engine(
         teams.push(team);
     }
     read(&mut entries, &mut teams, (&newest, &deep), effort, stop)?;
+    // Behind the reads: caches are filled by them.
+    for entry in &mut entries {
+        entry.memory_bytes = world.memory_bytes(entry.strategy.memory())?;
+    }
     for entry in &mut entries {
         let (name, strategy) = (entry.strategy.name(), entry.strategy.as_ref());
         eprintln!("{engine}: {name}: follows, unfollows and deletes");
@@ -358,21 +391,43 @@ fn on_engine(
     Ok((filled, measured.collect()))
 }
 
+/// Leaves out, and names, what would not fit on the disk, or has too many messages to keep.
+fn leave_out(chosen: &mut Vec<Box<dyn Strategy>>, engine: &mut Engine, free: f64, effort: &Effort) {
+    let pushed = engine.followers_per_message * engine.messages as f64;
+    let mut left = free * FILLED;
+    chosen.retain(|strategy| {
+        let Some(each) = strategy.pushed_bytes() else {
+            return true;
+        };
+        let bytes = each * pushed;
+        let is_left_out = bytes > left || pushed > effort.most_pushed;
+        if is_left_out {
+            let name = strategy.name();
+            eprintln!(
+                "{}: {name}: left out, for {:.0} million messages at followers ({:.1} GB of {:.1} GB that are free)",
+                engine.engine,
+                pushed / 1e6,
+                bytes / 1e9,
+                free / 1e9,
+            );
+            engine.left_out.push(LeftOut { name, bytes });
+        } else {
+            left -= bytes;
+        }
+        !is_left_out
+    });
+}
+
 fn build(world: &World, strategy: Box<dyn Strategy>, warmed: f64) -> Result<Entry, Failure> {
-    let memory = strategy.memory();
-    let before = match memory {
-        Memory::Redis => world.memory_bytes(memory)?,
-        _ => 0,
-    };
     let begun = Instant::now();
     strategy.build(world)?;
-    let build_s = match memory {
+    let build_s = match strategy.memory() {
         Memory::Headwater(_) => warmed / 2.0,
         _ => begun.elapsed().as_secs_f64(),
     };
     Ok(Entry {
         own_table_bytes: world.table_bytes(strategy.tables())?,
-        memory_bytes: world.memory_bytes(memory)?.saturating_sub(before),
+        memory_bytes: 0,
         strategy,
         build_s,
         compared: Compared::default(),

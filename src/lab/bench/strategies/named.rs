@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::ValueEnum;
 
-use super::figures::{Figures, Measured};
+use super::figures::{Engine, Figures, Measured};
 use crate::lab::bench::table::thousands;
 use crate::lab::demo::dataset::Size;
 
@@ -47,51 +47,122 @@ impl Run {
         }
     }
 
-    /// What was told then, and what is measured now.
+    /// Its name at the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Run::Classic => "classic",
+            Run::Rails => "rails",
+        }
+    }
+
+    /// Where it was told, and what of.
+    fn source(self) -> &'static str {
+        match self {
+            Run::Classic => {
+                "Push and pull of timelines, measured in 2008 with MySQL 5.1: 10,000 users, 429,000 follows, 1,000,000 messages. Pull is the \
+                 procedure `fetch_timeline_ids`, push a row in a table for each follower."
+            }
+            Run::Rails => {
+                "The timeline of a Rails app, whose page took 30.6 ms by a join in PostgreSQL, and 11.84 ms from Redis, where messages were \
+                 pushed. It says that a reader followed ten and some, and no more of the data."
+            }
+        }
+    }
+
+    /// What was told then, and what is measured now, for the terminal.
     #[must_use]
     pub fn beside(self, figures: &Figures) -> String {
         let mut text = String::new();
         for engine in &figures.engines {
-            let of = |name: &str| {
-                let mut all = figures.strategies.iter();
-                all.find(|it| it.engine == engine.engine && it.name == name)
-            };
             let _ = writeln!(text, "\n{} {}\n", engine.engine, engine.version);
-            match self {
-                Run::Classic => classic(of, &mut text),
-                Run::Rails => rails(of, figures.connections, &mut text),
+            for line in self.lines(figures, engine) {
+                let _ = writeln!(text, "{}", line.told());
             }
         }
         text
     }
+
+    /// The same as a page.
+    #[must_use]
+    pub fn report(self, figures: &Figures) -> String {
+        let mut text = format!(
+            "# Then and now: {}\n\n{}\n\nWritten by `headwater bench strategies --run {} --report FOLDER`; every figure is in `{}.json`. {} \
+             connections; {} cores, shared by servers, Headwater and clients. A ratio says how many times the greater one is the other.\n",
+            self.name(),
+            self.source(),
+            self.name(),
+            self.name(),
+            figures.connections,
+            figures.cores,
+        );
+        for engine in &figures.engines {
+            let _ = writeln!(
+                text,
+                "\n## {} {}: {} users, {} follows, {} messages\n\n\
+                 | | push then | pull then | ratio then | push now | pull now | ratio now | Headwater |\n|---|--:|--:|--:|--:|--:|--:|--:|",
+                engine.engine, engine.version, engine.users, engine.follows, engine.messages
+            );
+            for line in self.lines(figures, engine) {
+                let _ = writeln!(text, "{}", line.row());
+            }
+        }
+        text
+    }
+
+    fn lines(self, figures: &Figures, engine: &Engine) -> Vec<Line> {
+        let of = |name: &str| {
+            let mut all = figures.strategies.iter();
+            all.find(|it| it.engine == engine.engine && it.name == name)
+        };
+        let lines = match self {
+            Run::Classic => classic(of),
+            Run::Rails => rails(of, figures.connections),
+        };
+        lines.unwrap_or_default()
+    }
 }
 
-/// A line: push and pull then, and how many times the greater one is the other; the same now, and Headwater's.
-struct Line<'a> {
-    what: &'a str,
-    then: [&'a str; 3],
+/// Push and pull then, and how many times the greater one is the other; the same now, and Headwater's.
+struct Line {
+    what: &'static str,
+    then: [&'static str; 3],
     push: f64,
     pull: f64,
     headwater: f64,
-    unit: &'a str,
+    unit: &'static str,
 }
 
-impl Line<'_> {
-    fn write(&self, text: &mut String) {
+impl Line {
+    fn now(&self) -> [String; 4] {
         let ratio = match self.push > self.pull {
             true => self.push / self.pull,
             false => self.pull / self.push,
         };
         let told = |number: f64| format!("{}{}", short(number), self.unit);
-        let [push, pull, then] = self.then;
-        let _ = writeln!(
-            text,
-            "{:<24} then {push} push, {pull} pull ({then}x); now {} push, {} pull ({ratio:.1}x), {} Headwater",
-            self.what,
+        [
             told(self.push),
             told(self.pull),
+            format!("{ratio:.1}"),
             told(self.headwater),
-        );
+        ]
+    }
+
+    fn told(&self) -> String {
+        let ([push, pull, then], [push_now, pull_now, now, headwater]) = (self.then, self.now());
+        format!(
+            "{:<24} then {push} push, {pull} pull ({then}x); now {push_now} push, {pull_now} pull ({now}x), {headwater} Headwater",
+            self.what,
+        )
+    }
+
+    fn row(&self) -> String {
+        format!(
+            "| {} | {} | {} |",
+            self.what,
+            self.then.join(" | "),
+            self.now().join(" | ")
+        )
     }
 }
 
@@ -102,65 +173,48 @@ fn short(number: f64) -> String {
     }
 }
 
-fn classic<'a>(of: impl Fn(&str) -> Option<&'a Measured>, text: &mut String) {
-    let (Some(push), Some(pull), Some(headwater)) =
-        (of("push-mailbox"), of("procedure"), of("headwater-call"))
-    else {
-        return;
+fn classic<'a>(of: impl Fn(&str) -> Option<&'a Measured>) -> Option<Vec<Line>> {
+    let (push, pull, headwater) = (of("push-mailbox")?, of("procedure")?, of("headwater-call")?);
+    let line = |what, then, figure: fn(&Measured) -> f64, unit| Line {
+        what,
+        then,
+        push: figure(push),
+        pull: figure(pull),
+        headwater: figure(headwater),
+        unit,
     };
     let megabytes = |it: &Measured| it.bytes as f64 / 1e6;
-    let lines = [
-        Line {
-            what: "room",
-            then: ["2.0 GB", "130 MB", "15.4"],
-            push: megabytes(push),
-            pull: megabytes(pull),
-            headwater: megabytes(headwater),
-            unit: " MB",
-        },
-        Line {
-            what: "messages a second",
-            then: ["560", "6,700", "12.0"],
-            push: push.messages_per_s,
-            pull: pull.messages_per_s,
-            headwater: headwater.messages_per_s,
-            unit: "",
-        },
-        Line {
-            what: "timelines a second",
-            then: ["1,300", "120", "10.8"],
-            push: push.pages_per_s,
-            pull: pull.pages_per_s,
-            headwater: headwater.pages_per_s,
-            unit: "",
-        },
-    ];
-    for line in lines {
-        line.write(text);
-    }
+    Some(vec![
+        line("room", ["2.0 GB", "130 MB", "15.4"], megabytes, " MB"),
+        line(
+            "messages a second",
+            ["560", "6,700", "12.0"],
+            |it| it.messages_per_s,
+            "",
+        ),
+        line(
+            "timelines a second",
+            ["1,300", "120", "10.8"],
+            |it| it.pages_per_s,
+            "",
+        ),
+    ])
 }
 
-fn rails<'a>(of: impl Fn(&str) -> Option<&'a Measured>, connections: usize, text: &mut String) {
-    let (Some(push), Some(pull), Some(headwater)) =
-        (of("redis-push"), of("sql-join"), of("headwater-kept"))
-    else {
-        return;
-    };
+fn rails<'a>(of: impl Fn(&str) -> Option<&'a Measured>, connections: usize) -> Option<Vec<Line>> {
     let mean = |it: &Measured| connections as f64 * 1_000.0 / it.pages_per_s;
-    Line {
+    Some(vec![Line {
         what: "time for a page",
         then: ["11.84 ms", "30.6 ms", "2.6"],
-        push: mean(push),
-        pull: mean(pull),
-        headwater: mean(headwater),
+        push: mean(of("redis-push")?),
+        pull: mean(of("sql-join")?),
+        headwater: mean(of("headwater-kept")?),
         unit: " ms",
-    }
-    .write(text);
+    }])
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::figures::Engine;
     use super::*;
 
     #[test]
@@ -193,5 +247,8 @@ mod tests {
             text.contains("now 2,000 MB push, 200 MB pull (10.0x), 250 MB Headwater"),
             "{text}"
         );
+        let page = Run::Classic.report(&figures);
+        let row = "| room | 2.0 GB | 130 MB | 15.4 | 2,000 MB | 200 MB | 10.0 | 250 MB |";
+        assert!(page.contains(row), "{page}");
     }
 }

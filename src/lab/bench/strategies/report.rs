@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::drawn;
-use super::figures::{Engine, Figures, Measured};
+use super::figures::{Engine, Figures, LeftOut, Measured};
 use super::rule::{self, Rule};
 use super::strategy::Claim;
 use crate::lab::bench::table::thousands;
@@ -11,8 +11,7 @@ use crate::lab::bench::table::thousands;
 /// What each column of the table is.
 const COLUMNS: &str = "\
 pages/s: newest pages read; deep/s: pages from the reader's 200th message on; messages/s: messages written, by authors as they have written \
-before; MB: messages and follows, the strategy's own tables, and what it keeps in memory, as built: rows and pages that \
-caches keep from reads on are not in it; stale: share of pages that lacked a message whose \
+before; MB: messages and follows, the strategy's own tables, and what it keeps in memory behind the reads; stale: share of pages that lacked a message whose \
 write had been acknowledged, and half of them for so long (looked at for 5 s at most); equal: pages equal to the procedure's, of those compared.";
 
 /// Everything as a table for the terminal.
@@ -39,6 +38,7 @@ pub fn table(figures: &Figures) -> String {
                 format!("{}/{}", it.equal_pages, it.compared_pages),
             );
         }
+        text.push_str(&left_out(engine));
     }
     let _ = writeln!(
         text,
@@ -85,6 +85,19 @@ fn said(engine: &Engine) -> String {
     )
 }
 
+/// What is not in a table, and why.
+fn left_out(engine: &Engine) -> String {
+    let mut text = String::new();
+    for LeftOut { name, bytes } in &engine.left_out {
+        let _ = writeln!(
+            text,
+            "\nLeft out for want of room: {name} would take about {:.1} GB on disk.",
+            bytes / 1e9
+        );
+    }
+    text
+}
+
 /// Where a page ends early, there is no rate of it.
 fn deep(it: &Measured) -> String {
     match it.claims {
@@ -106,7 +119,8 @@ fn markdown(figures: &Figures) -> String {
         text,
         "\nWritten by `headwater bench strategies --report FOLDER`; every figure is in `figures.json`. Each strategy has its real engine, all \
          have the same follows and messages, and take turns several times a second. {} connections; {} cores, shared by servers, \
-         Headwater and clients.",
+         Headwater and clients. Your own follows and messages are measured with `--follows-from FILE --messages-from FILE` \
+         (`headwater bench strategies --help`).",
         figures.connections, figures.cores
     );
     for (file, what) in [
@@ -122,6 +136,7 @@ fn markdown(figures: &Figures) -> String {
     for engine in &figures.engines {
         let _ = writeln!(text, "\n## {}\n", said(engine));
         rates(figures, engine, &mut text);
+        text.push_str(&left_out(engine));
         costs(figures, engine, &mut text);
         ratios(figures, engine, &mut text);
     }

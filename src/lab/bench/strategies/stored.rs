@@ -64,8 +64,13 @@ impl Strategy for Stored {
         }
     }
 
+    fn pushed_bytes(&self) -> Option<f64> {
+        // In memory, and only the newest.
+        (*self == Stored::OnWrite).then_some(0.0)
+    }
+
     fn memory(&self) -> Memory {
-        Memory::Redis
+        Memory::Redis(self.prefix())
     }
 
     fn build(&self, world: &World) -> Result<(), Failure> {

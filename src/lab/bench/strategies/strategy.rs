@@ -25,8 +25,8 @@ pub enum Memory {
     None,
     /// That of the Headwater by this number.
     Headwater(usize),
-    /// What Redis got while this strategy was built.
-    Redis,
+    /// That of the keys in Redis that begin so.
+    Redis(&'static str),
 }
 
 /// A way to have timelines.
@@ -45,6 +45,11 @@ pub trait Strategy: Sync {
     /// Its own tables, besides those of messages and follows.
     fn tables(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// Where it keeps something for each follower of a message's author: about how many bytes that takes on disk.
+    fn pushed_bytes(&self) -> Option<f64> {
+        None
     }
 
     /// What else takes room.

@@ -9,6 +9,7 @@ use mysql_async::prelude::Queryable;
 use tokio::runtime::Handle;
 
 use super::Failure;
+use super::own::Own;
 use super::page::{Page, Row};
 use super::strategy::Memory;
 use crate::config::ServiceFlags;
@@ -37,6 +38,26 @@ const OPTIONS: [&str; 2] = [
 ];
 /// Headwater's memory is filled by calls, for so long at most.
 const WARMING: Duration = Duration::from_secs(120);
+
+/// What the server is filled with.
+#[derive(Clone, Copy, Debug)]
+pub enum Data<'a> {
+    /// Made up: so much of it.
+    Made(Size),
+    /// Somebody's own.
+    Own(&'a Own),
+}
+
+impl Data<'_> {
+    /// How much there is.
+    #[must_use]
+    pub fn size(self) -> Size {
+        match self {
+            Data::Made(size) => size,
+            Data::Own(own) => own.size(),
+        }
+    }
+}
 
 /// All of it; gone when dropped.
 #[derive(Debug)]
@@ -77,7 +98,8 @@ impl World {
     ///
     /// # Errors
     /// When a part cannot be had, or a statement fails.
-    pub fn make(kind: Kind, size: Size) -> Result<World, Failure> {
+    pub fn make(kind: Kind, data: Data<'_>) -> Result<World, Failure> {
+        let size = data.size();
         let redis = RedisServer::start()?;
         let server = PrivateServer::start(kind, &OPTIONS)?;
         eprintln!(
@@ -93,7 +115,7 @@ impl World {
             password: String::new(),
             database: DATABASE.to_owned(),
         };
-        Handle::current().block_on(fill(&server, kind, size))?;
+        Handle::current().block_on(fill(&server, kind, data))?;
         Ok(World {
             proxies: Vec::new(),
             redis,
@@ -149,6 +171,16 @@ impl World {
     pub fn connect(&self) -> Result<Client, Failure> {
         let address = self.server.addr().to_string();
         Ok(Client::connect(&address, &self.account)?)
+    }
+
+    /// A connection that fills a strategy's tables: the binary log does without, which would be as long again.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub fn builder(&self) -> Result<Client, Failure> {
+        let mut client = self.connect()?;
+        client.run("SET SESSION sql_log_bin=0")?;
+        Ok(client)
     }
 
     /// A connection through a Headwater.
@@ -302,7 +334,47 @@ impl World {
         Ok(bytes)
     }
 
-    /// What is in memory besides: now, for whoever subtracts what was before.
+    /// Keys of Redis that begin so, with their values.
+    fn redis_bytes(&self, prefix: &str) -> Result<u64, Failure> {
+        let mut redis = self.redis()?;
+        let (mut bytes, mut cursor) = (0, 0_u64);
+        loop {
+            let mut scan = redis::cmd("SCAN");
+            scan.arg(cursor).arg("MATCH").arg(format!("{prefix}*"));
+            scan.arg("COUNT").arg(1_000);
+            let keys: Vec<String>;
+            (cursor, keys) = scan.query(&mut redis)?;
+            let mut pipe = redis::pipe();
+            for key in &keys {
+                // Of all elements of a value: sizes of a few may be far from the others'.
+                pipe.cmd("MEMORY").arg("USAGE").arg(key);
+                pipe.arg("SAMPLES").arg(0);
+            }
+            if !keys.is_empty() {
+                // A key whose time is over is not there any more.
+                let each: Vec<Option<u64>> = pipe.query(&mut redis)?;
+                bytes += each.iter().flatten().sum::<u64>();
+            }
+            if cursor == 0 {
+                return Ok(bytes);
+            }
+        }
+    }
+
+    /// What is free on the disk of the server's data, in bytes.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    pub fn free_bytes(&self) -> Result<f64, Failure> {
+        let path = self.server.data();
+        let disk = rustix::fs::statvfs(&path).map_err(|error| Failure::Write {
+            path,
+            source: error.into(),
+        })?;
+        Ok(disk.f_bavail as f64 * disk.f_frsize as f64)
+    }
+
+    /// What is in memory besides.
     ///
     /// # Errors
     /// When it cannot be asked.
@@ -313,19 +385,12 @@ impl World {
                 let pid = self.proxies.get(number).map(Proxy::pid);
                 Ok(pid.map(resident_bytes).transpose()?.unwrap_or(0))
             }
-            Memory::Redis => {
-                let mut redis = self.redis()?;
-                let info: String = redis::cmd("INFO").arg("memory").query(&mut redis)?;
-                let line = info
-                    .lines()
-                    .find_map(|line| line.strip_prefix("used_memory:"));
-                Ok(line.and_then(|text| text.parse().ok()).unwrap_or(0))
-            }
+            Memory::Redis(prefix) => self.redis_bytes(prefix),
         }
     }
 }
 
-async fn fill(server: &PrivateServer, kind: Kind, size: Size) -> Result<(), Failure> {
+async fn fill(server: &PrivateServer, kind: Kind, data: Data<'_>) -> Result<(), Failure> {
     let options = mysql_async::OptsBuilder::default()
         .ip_or_hostname(server.addr().ip().to_string())
         .tcp_port(server.port())
@@ -334,11 +399,18 @@ async fn fill(server: &PrivateServer, kind: Kind, size: Size) -> Result<(), Fail
     let asked = |source| Failure::Fill { source };
     let mut conn = mysql_async::Conn::new(options).await.map_err(asked)?;
     let bar = ProgressBar::new(0);
-    load::load(&mut conn, DATABASE, size, |progress| {
+    let progress = |progress: load::Progress| {
         bar.set_length(progress.of);
         bar.set_position(progress.rows);
-    })
-    .await?;
+    };
+    load::create(&mut conn, DATABASE).await?;
+    match data {
+        Data::Made(size) => load::fill(&mut conn, size, progress).await?,
+        Data::Own(own) => {
+            let of = own.size().follows() + own.size().messages;
+            load::rows(&mut conn, own.follows(), own.messages(), of, progress).await?;
+        }
+    }
     bar.finish_and_clear();
     accounts::create(&mut conn, kind, DATABASE).await?;
     // Without TLS an account's password is asked for once more where the server has forgotten it: there is none.
