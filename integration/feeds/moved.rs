@@ -53,7 +53,7 @@ struct Kind {
 const INT: Kind = Kind {
     sql: "INT NOT NULL",
     image: "FULL",
-    narrowed: 4,
+    narrowed: 2,
     slower: 1,
     literal: |key| (key as i64 - 500).to_string(),
     number: |text| u64::try_from(text.parse::<i64>().unwrap() + 500).unwrap(),
@@ -63,7 +63,7 @@ const KINDS: [Kind; 3] = [
     Kind {
         sql: "DATETIME(3) NULL",
         image: "FULL",
-        narrowed: 4,
+        narrowed: 2,
         slower: 1,
         literal: |key| {
             let (seconds, rest) = (key / 10, key % 10);

@@ -311,7 +311,7 @@ fn on_engine(
     let mut chosen = strategies(kind);
     chosen.retain(|strategy| wants(strategy.name()));
     leave_out(&mut chosen, &mut filled, world.free_bytes()?, effort);
-    let accelerated = |it: &dyn Strategy| matches!(it.memory(), Memory::Headwater(_));
+    let accelerated = |it: &dyn Strategy| matches!(it.memory(), Memory::Headwater);
     let warmed = match chosen.iter().any(|it| accelerated(it.as_ref())) {
         true => world.accelerate()?.as_secs_f64(),
         false => 0.0,
@@ -422,7 +422,7 @@ fn build(world: &World, strategy: Box<dyn Strategy>, warmed: f64) -> Result<Entr
     let begun = Instant::now();
     strategy.build(world)?;
     let build_s = match strategy.memory() {
-        Memory::Headwater(_) => warmed / 2.0,
+        Memory::Headwater => warmed,
         _ => begun.elapsed().as_secs_f64(),
     };
     Ok(Entry {

@@ -4,13 +4,18 @@ use super::Failure;
 use super::base::Base;
 use super::page::Page;
 use super::strategy::{Memory, Session, Strategy};
-use super::world::{KEPT, NARROWED, World};
+use super::world::World;
 use crate::lab::bench::way::{TAIL, Task};
+
+/// True for every message.
+const SINCE: &str = " AND NOW()>'2000-01-01'";
 
 /// How the page is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Join,
+    /// The same with a condition that changes with the time.
+    JoinNow,
     List,
     Lateral,
     Procedure,
@@ -22,7 +27,7 @@ pub struct Pull {
     name: &'static str,
     about: &'static str,
     form: Form,
-    through: Option<usize>,
+    through_headwater: bool,
 }
 
 const fn pull(name: &'static str, about: &'static str, form: Form) -> Pull {
@@ -30,7 +35,7 @@ const fn pull(name: &'static str, about: &'static str, form: Form) -> Pull {
         name,
         about,
         form,
-        through: None,
+        through_headwater: false,
     }
 }
 
@@ -56,25 +61,25 @@ pub const PROCEDURE: Pull = pull(
 );
 /// The same through Headwater.
 pub const CALLS: Pull = Pull {
-    through: Some(KEPT),
+    through_headwater: true,
     ..pull(
         "headwater-call",
         "the same CALL and SELECT through Headwater",
         Form::Procedure,
     )
 };
-/// A feed's SELECT through a Headwater that keeps no rows.
+/// A feed's SELECT through Headwater, whose rows cannot be kept.
 pub const NARROW: Pull = Pull {
-    through: Some(NARROWED),
+    through_headwater: true,
     ..pull(
         "headwater-narrowed",
-        "the plain join through Headwater, which narrows it to candidates from memory",
-        Form::Join,
+        "the plain join and a condition on NOW() through Headwater, which narrows it to candidates from memory and keeps no row of it",
+        Form::JoinNow,
     )
 };
-/// The same through one that does.
+/// One whose rows are kept.
 pub const KEEP: Pull = Pull {
-    through: Some(KEPT),
+    through_headwater: true,
     ..pull(
         "headwater-kept",
         "the plain join through Headwater, which tells the page from kept rows",
@@ -92,13 +97,16 @@ impl Strategy for Pull {
     }
 
     fn memory(&self) -> Memory {
-        self.through.map_or(Memory::None, Memory::Headwater)
+        match self.through_headwater {
+            true => Memory::Headwater,
+            false => Memory::None,
+        }
     }
 
     fn session(&self, world: &World) -> Result<Box<dyn Session>, Failure> {
-        let client = match self.through {
-            Some(number) => world.through(number)?,
-            None => world.connect()?,
+        let client = match self.through_headwater {
+            true => world.through_headwater()?,
+            false => world.connect()?,
         };
         let (base, form) = (Base(client), self.form);
         Ok(Box::new(Puller { base, form }))
@@ -116,6 +124,11 @@ impl Session for Puller {
         let client = &mut self.base.0;
         match self.form {
             Form::Join => page.ask(client, &task.join()),
+            Form::JoinNow => {
+                let join = task.join();
+                let order = " ORDER BY ";
+                page.ask(client, &join.replacen(order, &format!("{SINCE}{order}"), 1))
+            }
             Form::Lateral => page.ask(client, &task.lateral()),
             Form::List => {
                 let authors = client.numbers(&task.follows())?;

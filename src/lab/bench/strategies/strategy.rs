@@ -23,8 +23,8 @@ pub enum Claim {
 pub enum Memory {
     /// Nobody's.
     None,
-    /// That of the Headwater by this number.
-    Headwater(usize),
+    /// Headwater's.
+    Headwater,
     /// That of the keys in Redis that begin so.
     Redis(&'static str),
 }

@@ -1,4 +1,4 @@
-//! What the strategies share: a server with messages and follows, a Redis, and the Headwaters in front of the server.
+//! What the strategies share: a server with messages and follows, a Redis, and Headwater in front of the server.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,12 +23,6 @@ use crate::lab::demo::{accounts, load};
 use crate::lab::feed::{FEED, SettingsFile};
 use crate::lab::private_server::redis::RedisServer;
 use crate::lab::private_server::{Kind, PrivateServer};
-
-/// The Headwater that keeps rows, by its number.
-pub const KEPT: usize = 0;
-/// The one that keeps none.
-pub const NARROWED: usize = 1;
-const NO_ROWS: &str = "[rows]\nmemory_bytes = 0\n";
 
 const DATABASE: &str = "strategies";
 /// What they keep is to be in the server's memory, as far as it fits.
@@ -62,10 +56,9 @@ impl Data<'_> {
 /// All of it; gone when dropped.
 #[derive(Debug)]
 pub struct World {
-    proxies: Vec<Proxy>,
+    headwater: Option<Proxy>,
     redis: RedisServer,
     server: PrivateServer,
-    account: Account,
     /// What the server was filled with.
     pub size: Size,
     /// Those of the messages to be written.
@@ -110,23 +103,17 @@ impl World {
             size.follows(),
             size.messages
         );
-        let account = Account {
-            user: "root".to_owned(),
-            password: String::new(),
-            database: DATABASE.to_owned(),
-        };
         Handle::current().block_on(fill(&server, kind, data))?;
         Ok(World {
-            proxies: Vec::new(),
+            headwater: None,
             redis,
             server,
-            account,
             size,
             ids: Ids(AtomicU64::new(size.messages + 1)),
         })
     }
 
-    /// Starts the Headwaters, and fills their memory with everybody's timeline.
+    /// Starts Headwater, and fills its memory with everybody's timeline.
     ///
     /// # Errors
     /// When one does not come up, or a statement fails.
@@ -137,22 +124,19 @@ impl World {
             service_password: Some(String::new()),
             ..ServiceFlags::default()
         };
-        for settings in [FEED.to_owned(), format!("{FEED}{NO_ROWS}")] {
-            let file = SettingsFile::new(&settings)
-                .map_err(|(path, source)| Failure::Write { path, source })?;
-            let path = file.path().display().to_string();
-            let upstream = self.server.addr().to_string();
-            let proxy = Proxy::in_front_of(&upstream, &service, &["--config", &path, "--preload"])?;
-            self.proxies.push(proxy);
-        }
-        for number in [KEPT, NARROWED] {
-            let mut client = self.through(number)?;
-            let until = Instant::now() + WARMING;
-            for reader in self.readers() {
-                client.run(&format!("CALL fetch_timeline_ids({reader})"))?;
-                if Instant::now() > until {
-                    break;
-                }
+        let file =
+            SettingsFile::new(FEED).map_err(|(path, source)| Failure::Write { path, source })?;
+        let path = file.path().display().to_string();
+        // They are on one machine: no part of it needs the network.
+        let upstream = self.server.socket().display().to_string();
+        let proxy = Proxy::in_front_of(&upstream, &service, &["--config", &path, "--preload"])?;
+        self.headwater = Some(proxy);
+        let mut client = self.through_headwater()?;
+        let until = Instant::now() + WARMING;
+        for reader in self.readers() {
+            client.run(&format!("CALL fetch_timeline_ids({reader})"))?;
+            if Instant::now() > until {
+                break;
             }
         }
         Ok(begun.elapsed())
@@ -164,13 +148,13 @@ impl World {
         self.server.version()
     }
 
-    /// A connection to the server.
+    /// An app's connection to the server.
     ///
     /// # Errors
     /// When it cannot be had.
     pub fn connect(&self) -> Result<Client, Failure> {
         let address = self.server.addr().to_string();
-        Ok(Client::connect(&address, &self.account)?)
+        Ok(Client::connect(&address, &account(accounts::APP))?)
     }
 
     /// A connection that fills a strategy's tables: the binary log does without, which would be as long again.
@@ -178,18 +162,19 @@ impl World {
     /// # Errors
     /// When it cannot be had.
     pub fn builder(&self) -> Result<Client, Failure> {
-        let mut client = self.connect()?;
+        let address = self.server.addr().to_string();
+        let mut client = Client::connect(&address, &account("root"))?;
         client.run("SET SESSION sql_log_bin=0")?;
         Ok(client)
     }
 
-    /// A connection through a Headwater.
+    /// An app's connection through Headwater.
     ///
     /// # Errors
     /// When it cannot be had.
-    pub fn through(&self, number: usize) -> Result<Client, Failure> {
-        let proxy = self.proxies.get(number).ok_or(Failure::Row)?;
-        Ok(Client::connect(&proxy.address(), &self.account)?)
+    pub fn through_headwater(&self) -> Result<Client, Failure> {
+        let proxy = self.headwater.as_ref().ok_or(Failure::Row)?;
+        Ok(Client::connect(&proxy.address(), &account(accounts::APP))?)
     }
 
     /// A connection to Redis.
@@ -381,12 +366,20 @@ impl World {
     pub fn memory_bytes(&self, of: Memory) -> Result<u64, Failure> {
         match of {
             Memory::None => Ok(0),
-            Memory::Headwater(number) => {
-                let pid = self.proxies.get(number).map(Proxy::pid);
+            Memory::Headwater => {
+                let pid = self.headwater.as_ref().map(Proxy::pid);
                 Ok(pid.map(resident_bytes).transpose()?.unwrap_or(0))
             }
             Memory::Redis(prefix) => self.redis_bytes(prefix),
         }
+    }
+}
+
+fn account(user: &str) -> Account {
+    Account {
+        user: user.to_owned(),
+        password: String::new(),
+        database: DATABASE.to_owned(),
     }
 }
 
