@@ -138,6 +138,23 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// Waits until the replica has every transaction of the primary, where nobody writes.
+    #[track_caller]
+    fn wait_for_the_log(&self) {
+        let position = |server: &PrivateServer| {
+            let position = match server.kind() {
+                Kind::Mariadb => "SELECT @@GLOBAL.gtid_binlog_pos",
+                Kind::Mysql => "SELECT @@GLOBAL.gtid_executed",
+            };
+            WireClient::connect(server.addr()).column(position)
+        };
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while position(&self.replica) != position(&self.primary) {
+            assert!(Instant::now() < deadline, "the replica does not catch up");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// The primary is gone at once, the replica is one, and the road leads there.
     fn fail_over(&mut self) {
         self.primary.kill();
@@ -491,6 +508,7 @@ fn nothing_is_answered_but_what_the_new_primary_has() {
                     // The replica catches up.
                     calm.store(true, Ordering::Relaxed);
                     std::thread::sleep(Duration::from_millis(1_000));
+                    scene.wait_for_the_log();
                 }
                 scene.primary.kill();
             });
