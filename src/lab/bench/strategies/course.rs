@@ -63,44 +63,54 @@ pub struct Compared {
     pub equal: u64,
 }
 
-impl Compared {
-    fn note(&mut self, one: &[Row], other: &[Row]) {
-        self.pages += 1;
-        self.equal += u64::from(one == other);
-    }
+/// Has each of these connections do its share of a list at the same time; what comes of it, in the order of the list.
+fn share<C: Send, A: Sync, T: Send>(
+    connections: &mut [C],
+    list: &[A],
+    each: &(dyn Fn(&mut C, &A) -> Result<T, Failure> + Sync),
+) -> Result<Vec<T>, Failure> {
+    let most = list.len().div_ceil(connections.len().max(1)).max(1);
+    let shares = connections.iter_mut().zip(list.chunks(most));
+    let jobs = shares.map(|(connection, share)| -> Job<'_, Vec<T>, Failure> {
+        Box::new(move || share.iter().map(|one| each(connection, one)).collect())
+    });
+    let done = together(jobs.collect())?;
+    Ok(done.into_iter().flatten().collect())
 }
 
 /// The newest page of each of these readers, and a deep one of those who have one.
 ///
 /// # Errors
 /// When the server does not tell.
-pub fn asks(world: &World, readers: &[u64]) -> Result<(Vec<Ask>, Vec<Ask>), Failure> {
-    let mut client = world.connect()?;
-    let mut deep = Vec::new();
-    for reader in readers {
+pub fn asks(
+    world: &World,
+    readers: &[u64],
+    connections: usize,
+) -> Result<(Vec<Ask>, Vec<Ask>), Failure> {
+    let clients: Result<Vec<_>, _> = (0..connections).map(|_| world.connect()).collect();
+    let deep = share(&mut clients?, readers, &|client, reader| {
         let bound = client.numbers(&format!(
             "SELECT message.id FROM message INNER JOIN follower ON message.user_id=follower.follower_id \
              WHERE follower.user_id={reader} ORDER BY message.id DESC LIMIT {DEEP},1"
         ))?;
-        deep.extend(bound.first().map(|bound| (*reader, Some(*bound))));
-    }
+        Ok(bound.first().map(|bound| (*reader, Some(*bound))))
+    })?;
     let newest = readers.iter().map(|reader| (*reader, None)).collect();
-    Ok((newest, deep))
+    Ok((newest, deep.into_iter().flatten().collect()))
 }
 
 /// What the procedure answers.
 ///
 /// # Errors
 /// When the server does not tell.
-pub fn truth(world: &World, asks: &[Ask]) -> Result<Vec<Vec<Row>>, Failure> {
-    let mut session = super::pull::PROCEDURE.session(world)?;
-    asks.iter()
-        .map(|(reader, bound)| {
-            let mut page = Page::default();
-            session.page(*reader, *bound, &mut page)?;
-            Ok(page.rows)
-        })
-        .collect()
+pub fn truth(world: &World, asks: &[Ask], connections: usize) -> Result<Vec<Vec<Row>>, Failure> {
+    let session = || super::pull::PROCEDURE.session(world);
+    let team: Result<Team, _> = (0..connections).map(|_| session()).collect();
+    share(&mut team?, asks, &|session, (reader, bound)| {
+        let mut page = Page::default();
+        session.page(*reader, *bound, &mut page)?;
+        Ok(page.rows)
+    })
 }
 
 /// Compares pages with what they have to be.
@@ -108,17 +118,19 @@ pub fn truth(world: &World, asks: &[Ask]) -> Result<Vec<Vec<Row>>, Failure> {
 /// # Errors
 /// When a page cannot be had.
 pub fn compare(
-    session: &mut dyn Session,
+    team: &mut [Box<dyn Session>],
     asks: &[Ask],
     truth: &[Vec<Row>],
     compared: &mut Compared,
 ) -> Result<(), Failure> {
-    let mut page = Page::default();
-    for ((reader, bound), rows) in asks.iter().zip(truth) {
-        page.rows.clear();
+    let both: Vec<_> = asks.iter().zip(truth).collect();
+    let equal = share(team, &both, &|session, ((reader, bound), rows)| {
+        let mut page = Page::default();
         session.page(*reader, *bound, &mut page)?;
-        compared.note(&page.rows, rows);
-    }
+        Ok(page.rows == **rows)
+    })?;
+    compared.pages += equal.len() as u64;
+    compared.equal += equal.iter().filter(|equal| **equal).count() as u64;
     Ok(())
 }
 
@@ -290,20 +302,21 @@ pub fn changes(
         let unfollow = timed(&mut || session.unfollow(reader, author))?;
         page.rows.clear();
         let refill = timed(&mut || session.page(reader, None, &mut page))?;
-        let mut check = |session: &mut dyn Session| {
+        let mut check = |session: &mut Box<dyn Session>| {
             // Who promises nothing is not held to it.
             if strategy.claim() == Claim::Stale {
                 return Ok(());
             }
-            compare(session, &asks, &truth(world, &asks)?, compared)
+            let truth = truth(world, &asks, 1)?;
+            compare(std::slice::from_mut(session), &asks, &truth, compared)
         };
-        check(session.as_mut())?;
+        check(&mut session)?;
         let follow = timed(&mut || session.follow(reader, author))?;
-        check(session.as_mut())?;
+        check(&mut session)?;
         let id = post(&world.ids, session.as_mut(), author)?;
-        check(session.as_mut())?;
+        check(&mut session)?;
         let delete = timed(&mut || session.delete(id, author))?;
-        check(session.as_mut())?;
+        check(&mut session)?;
         for (all, time) in times.iter_mut().zip([follow, unfollow, refill, delete]) {
             all.push(time);
         }

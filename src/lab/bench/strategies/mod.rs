@@ -325,11 +325,13 @@ fn on_engine(
         entries.push(build(&world, strategy, warmed).map_err(named(engine, name))?);
     }
     let readers = world.some_readers(effort.compared)?;
-    let (newest, deep) = course::asks(&world, &readers)?;
-    let (newest_truth, deep_truth) = (
-        course::truth(&world, &newest)?,
-        course::truth(&world, &deep)?,
+    eprintln!(
+        "{engine}: the pages of {} readers asked of the procedure",
+        readers.len()
     );
+    let (newest, deep) = course::asks(&world, &readers, effort.connections)?;
+    let truth = |asks: &[Ask]| course::truth(&world, asks, effort.connections);
+    let (newest_truth, deep_truth) = (truth(&newest)?, truth(&deep)?);
     let mut teams = Vec::new();
     for entry in &mut entries {
         let name = entry.strategy.name();
@@ -341,17 +343,15 @@ fn on_engine(
         for _ in 0..effort.connections {
             team.push(entry.strategy.session(&world)?);
         }
-        if let Some(session) = team.first_mut() {
-            let mut check = |asks: &[Ask], truth: &[_]| {
-                course::compare(session.as_mut(), asks, truth, &mut entry.compared)
-            };
-            check(&newest, &newest_truth)
-                .and_then(|()| match entry.strategy.claim() {
-                    Claim::Capped => Ok(()),
-                    _ => check(&deep, &deep_truth),
-                })
-                .map_err(named(engine, name))?;
-        }
+        let mut check = |asks: &[Ask], truth: &[_]| {
+            course::compare(&mut team, asks, truth, &mut entry.compared)
+        };
+        check(&newest, &newest_truth)
+            .and_then(|()| match entry.strategy.claim() {
+                Claim::Capped => Ok(()),
+                _ => check(&deep, &deep_truth),
+            })
+            .map_err(named(engine, name))?;
         teams.push(team);
     }
     read(&mut entries, &mut teams, (&newest, &deep), effort, stop)?;
