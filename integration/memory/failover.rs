@@ -149,7 +149,7 @@ impl<'a> Scene<'a> {
             WireClient::connect(server.addr()).column(position)
         };
         let deadline = Instant::now() + Duration::from_secs(60);
-        while position(&self.replica) != position(&self.primary) {
+        while position(&self.replica) != position(self.primary) {
             assert!(Instant::now() < deadline, "the replica does not catch up");
             std::thread::sleep(Duration::from_millis(20));
         }
