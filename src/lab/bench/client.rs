@@ -170,6 +170,18 @@ impl Client {
         numbers(&rows)
     }
 
+    /// The same of a SELECT of two columns.
+    ///
+    /// # Errors
+    /// As [`Client::numbers`] has them.
+    pub fn pairs(&mut self, select: &str) -> Result<Vec<(u64, u64)>, ClientError> {
+        let numbers = self.numbers(select)?;
+        let pairs = numbers.chunks_exact(2);
+        Ok(pairs
+            .filter_map(|pair| Some((*pair.first()?, *pair.get(1)?)))
+            .collect())
+    }
+
     /// Has the server take several statements in one command.
     fn take_several(&mut self) -> Result<(), ClientError> {
         const ON: [u8; 2] = [0, 0];

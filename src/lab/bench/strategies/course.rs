@@ -99,14 +99,12 @@ pub fn asks(
     Ok((newest, deep.into_iter().flatten().collect()))
 }
 
-/// What the procedure answers.
+/// The pages that these connections answer.
 ///
 /// # Errors
-/// When the server does not tell.
-pub fn truth(world: &World, asks: &[Ask], connections: usize) -> Result<Vec<Vec<Row>>, Failure> {
-    let session = || super::pull::PROCEDURE.session(world);
-    let team: Result<Team, _> = (0..connections).map(|_| session()).collect();
-    share(&mut team?, asks, &|session, (reader, bound)| {
+/// When one cannot be had.
+pub fn pages(team: &mut [Box<dyn Session>], asks: &[Ask]) -> Result<Vec<Vec<Row>>, Failure> {
+    share(team, asks, &|session, (reader, bound)| {
         let mut page = Page::default();
         session.page(*reader, *bound, &mut page)?;
         Ok(page.rows)
@@ -123,14 +121,10 @@ pub fn compare(
     truth: &[Vec<Row>],
     compared: &mut Compared,
 ) -> Result<(), Failure> {
-    let both: Vec<_> = asks.iter().zip(truth).collect();
-    let equal = share(team, &both, &|session, ((reader, bound), rows)| {
-        let mut page = Page::default();
-        session.page(*reader, *bound, &mut page)?;
-        Ok(page.rows == **rows)
-    })?;
-    compared.pages += equal.len() as u64;
-    compared.equal += equal.iter().filter(|equal| **equal).count() as u64;
+    let pages = pages(team, asks)?;
+    let equal = pages.iter().zip(truth).filter(|(one, other)| one == other);
+    compared.pages += pages.len() as u64;
+    compared.equal += equal.count() as u64;
     Ok(())
 }
 
@@ -208,11 +202,11 @@ pub fn writers(world: &World) -> Result<Vec<u64>, Failure> {
 /// An author with about as many followers, and how many: at most twice as many, and at least half.
 fn author_of(world: &World, followers: u64) -> Result<Option<(u64, u64)>, Failure> {
     let (least, most) = (followers / 2, followers * 2);
-    let found = world.connect()?.numbers(&format!(
+    let found = world.connect()?.pairs(&format!(
         "SELECT follower_id,COUNT(*) FROM follower GROUP BY follower_id HAVING COUNT(*) BETWEEN {least} AND {most} \
          ORDER BY ABS(CAST(COUNT(*) AS SIGNED)-{followers}),follower_id LIMIT 1"
     ))?;
-    Ok(found.first().copied().zip(found.get(1).copied()))
+    Ok(found.first().copied())
 }
 
 /// What a message costs by how many followers its author has, where there are such authors; the most followed one in any case.
@@ -228,10 +222,10 @@ pub fn posts(
     if effort.changes == 0 {
         return Ok(posts);
     }
-    let most = world.connect()?.numbers(
+    let most = world.connect()?.pairs(
         "SELECT follower_id,COUNT(*) FROM follower GROUP BY follower_id ORDER BY 2 DESC,1 LIMIT 1",
     )?;
-    let most = most.first().copied().zip(most.get(1).copied());
+    let most = most.first().copied();
     let mut authors = Vec::new();
     for about in CLASSES {
         authors.push((about, author_of(world, about)?));
@@ -270,6 +264,19 @@ pub struct Changes {
     pub delete: f64,
 }
 
+/// Some of the follows: those that are undone and done again.
+///
+/// # Errors
+/// When the server does not tell.
+pub fn some_follows(world: &World, most: usize) -> Result<Vec<(u64, u64)>, Failure> {
+    let mut follows = world
+        .connect()?
+        .pairs("SELECT user_id,follower_id FROM follower ORDER BY follower_id,user_id")?;
+    shuffle(&mut follows, world.size.seed);
+    follows.truncate(most);
+    Ok(follows)
+}
+
 /// Unfollows, reads, follows again, writes, deletes: at the end everything is as it was. Pages in between are compared.
 ///
 /// # Errors
@@ -277,20 +284,14 @@ pub struct Changes {
 pub fn changes(
     world: &World,
     strategy: &dyn Strategy,
-    effort: &Effort,
+    follows: &[(u64, u64)],
     compared: &mut Compared,
 ) -> Result<Changes, Failure> {
-    let mut pairs = world
-        .connect()?
-        .numbers("SELECT user_id,follower_id FROM follower ORDER BY follower_id,user_id")?;
-    let mut pairs: Vec<(u64, u64)> = pairs
-        .chunks_exact_mut(2)
-        .filter_map(|pair| Some((*pair.first()?, *pair.get(1)?)))
-        .collect();
-    shuffle(&mut pairs, world.size.seed);
     let mut session = strategy.session(world)?;
+    let mut procedure = [super::pull::PROCEDURE.session(world)?];
     let mut times: [Vec<f64>; 4] = Default::default();
-    for (reader, author) in pairs.into_iter().take(effort.changes) {
+    for (reader, author) in follows {
+        let (reader, author) = (*reader, *author);
         let asks = [(reader, None)];
         let timed = |does: &mut dyn FnMut() -> Result<(), Failure>| {
             let begun = Instant::now();
@@ -307,7 +308,7 @@ pub fn changes(
             if strategy.claim() == Claim::Stale {
                 return Ok(());
             }
-            let truth = truth(world, &asks, 1)?;
+            let truth = pages(&mut procedure, &asks)?;
             compare(std::slice::from_mut(session), &asks, &truth, compared)
         };
         check(&mut session)?;
@@ -339,7 +340,18 @@ pub struct Staleness {
     pub stale: Vec<f64>,
 }
 
-/// Writes messages, and looks at a follower's page on another connection right behind each, while somebody else writes as well.
+/// The authors with the most followers, each behind one who follows it.
+///
+/// # Errors
+/// When the server does not tell.
+pub fn followed(world: &World) -> Result<Vec<(u64, u64)>, Failure> {
+    Ok(world.connect()?.pairs(
+        "SELECT MIN(user_id),follower_id FROM follower GROUP BY follower_id ORDER BY COUNT(*) DESC LIMIT 500",
+    )?)
+}
+
+/// Writes messages of `followed`, and looks at a follower's page on another connection right behind each, while somebody else writes as well, of
+/// these authors.
 ///
 /// # Errors
 /// When a page or a message fails.
@@ -347,16 +359,13 @@ pub fn staleness(
     world: &World,
     strategy: &dyn Strategy,
     effort: &Effort,
+    (followed, authors): (&[(u64, u64)], &[u64]),
 ) -> Result<Staleness, Failure> {
     if effort.staleness.is_zero() {
         return Ok(Staleness::default());
     }
-    let pairs = world.connect()?.numbers(
-        "SELECT MIN(user_id),follower_id FROM follower GROUP BY follower_id ORDER BY COUNT(*) DESC LIMIT 500",
-    )?;
     let (mut writer, mut other) = (strategy.session(world)?, strategy.session(world)?);
     let mut reader = strategy.session(world)?;
-    let authors = writers(world)?;
     let (ended, ids) = (AtomicBool::new(false), &world.ids);
     let mut found = Staleness::default();
     thread::scope(|scope| {
@@ -373,8 +382,7 @@ pub fn staleness(
         });
         let looked = (|| {
             let begun = Instant::now();
-            for pair in pairs.chunks_exact(2).cycle() {
-                let [follower, author] = pair else { break };
+            for (follower, author) in followed.iter().cycle() {
                 if begun.elapsed() > effort.staleness {
                     break;
                 }

@@ -62,6 +62,17 @@ pub struct Engine {
     pub left_out: Vec<LeftOut>,
 }
 
+impl Engine {
+    /// The server, and what it was filled with.
+    #[must_use]
+    pub fn said(&self) -> String {
+        format!(
+            "{} {}: {} users, {} follows, {} messages",
+            self.engine, self.version, self.users, self.follows, self.messages
+        )
+    }
+}
+
 /// A strategy that would take too much room.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LeftOut {

@@ -234,8 +234,7 @@ fn measure(flags: &StrategiesFlags, stop: &Stop) -> Result<Figures, Failure> {
     };
     let data = own.as_ref().map_or(Data::Made(flags.size()), Data::Own);
     for kind in flags.kinds() {
-        let wants = |name: &str| flags.wants(name);
-        let (engine, measured) = on_engine(kind, data, &wants, &effort, stop)?;
+        let (engine, measured) = on_engine(kind, data, flags, &effort, stop)?;
         figures.engines.push(engine);
         figures.strategies.extend(measured);
     }
@@ -257,8 +256,7 @@ fn grow(flags: &StrategiesFlags, stop: &Stop) -> Result<Vec<Point>, Failure> {
         for (at, size) in axis.sizes(flags.quick) {
             for kind in flags.kinds() {
                 eprintln!("{}: {at}", axis.name());
-                let wants = |name: &str| flags.wants(name);
-                let (engine, measured) = on_engine(kind, Data::Made(size), &wants, &effort, stop)?;
+                let (engine, measured) = on_engine(kind, Data::Made(size), flags, &effort, stop)?;
                 points.extend(measured.into_iter().map(|measured| Point {
                     axis,
                     at,
@@ -289,7 +287,7 @@ struct Entry {
 fn on_engine(
     kind: Kind,
     data: Data<'_>,
-    wants: &dyn Fn(&str) -> bool,
+    flags: &StrategiesFlags,
     effort: &Effort,
     stop: &Stop,
 ) -> Result<(Engine, Vec<Measured>), Failure> {
@@ -309,7 +307,7 @@ fn on_engine(
         left_out: Vec::new(),
     };
     let mut chosen = strategies(kind);
-    chosen.retain(|strategy| wants(strategy.name()));
+    chosen.retain(|strategy| flags.wants(strategy.name()));
     leave_out(&mut chosen, &mut filled, world.free_bytes()?, effort);
     let accelerated = |it: &dyn Strategy| matches!(it.memory(), Memory::Headwater);
     let warmed = match chosen.iter().any(|it| accelerated(it.as_ref())) {
@@ -330,8 +328,10 @@ fn on_engine(
         readers.len()
     );
     let (newest, deep) = course::asks(&world, &readers, effort.connections)?;
-    let truth = |asks: &[Ask]| course::truth(&world, asks, effort.connections);
-    let (newest_truth, deep_truth) = (truth(&newest)?, truth(&deep)?);
+    let mut procedures = team(&pull::PROCEDURE, &world, effort)?;
+    let newest_truth = course::pages(&mut procedures, &newest)?;
+    let deep_truth = course::pages(&mut procedures, &deep)?;
+    drop(procedures);
     let mut teams = Vec::new();
     for entry in &mut entries {
         let name = entry.strategy.name();
@@ -339,10 +339,7 @@ fn on_engine(
             "{engine}: {name}: {} pages compared",
             newest.len() + deep.len()
         );
-        let mut team = Team::new();
-        for _ in 0..effort.connections {
-            team.push(entry.strategy.session(&world)?);
-        }
+        let mut team = team(entry.strategy.as_ref(), &world, effort)?;
         let mut check = |asks: &[Ask], truth: &[_]| {
             course::compare(&mut team, asks, truth, &mut entry.compared)
         };
@@ -359,16 +356,17 @@ fn on_engine(
     for entry in &mut entries {
         entry.memory_bytes = world.memory_bytes(entry.strategy.memory())?;
     }
+    let follows = course::some_follows(&world, effort.changes)?;
     for entry in &mut entries {
         let (name, strategy) = (entry.strategy.name(), entry.strategy.as_ref());
         eprintln!("{engine}: {name}: follows, unfollows and deletes");
         if stop.asked() {
             return Err(Failure::Stopped);
         }
-        let changes = course::changes(&world, strategy, effort, &mut entry.compared);
+        let changes = course::changes(&world, strategy, &follows, &mut entry.compared);
         entry.changes = changes.map_err(named(engine, name))?;
     }
-    let authors = course::writers(&world)?;
+    let (followed, authors) = (course::followed(&world)?, course::writers(&world)?);
     eprintln!("{engine}: messages written");
     let ids = &world.ids;
     let once = |session: &mut dyn strategy::Session, place: usize, _: &mut page::Page| {
@@ -383,12 +381,18 @@ fn on_engine(
             let posts = course::posts(&world, session.as_mut(), effort);
             entry.posts = posts.map_err(named(engine, name))?;
         }
-        let staleness = course::staleness(&world, strategy, effort);
+        let staleness = course::staleness(&world, strategy, effort, (&followed, &authors));
         entry.staleness = staleness.map_err(named(engine, name))?;
     }
     let measured = entries.into_iter();
     let measured = measured.map(|entry| entry.measured(engine, base));
     Ok((filled, measured.collect()))
+}
+
+/// A strategy's connections.
+fn team(strategy: &dyn Strategy, world: &World, effort: &Effort) -> Result<Team, Failure> {
+    let connections = 0..effort.connections;
+    connections.map(|_| strategy.session(world)).collect()
 }
 
 /// Leaves out, and names, what would not fit on the disk, or has too many messages to keep.

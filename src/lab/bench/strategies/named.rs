@@ -49,11 +49,9 @@ impl Run {
 
     /// Its name at the command line.
     #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Run::Classic => "classic",
-            Run::Rails => "rails",
-        }
+    pub fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
     /// Where it was told, and what of.
@@ -86,22 +84,23 @@ impl Run {
     /// The same as a page.
     #[must_use]
     pub fn report(self, figures: &Figures) -> String {
+        let name = self.name();
         let mut text = format!(
             "# Then and now: {}\n\n{}\n\nWritten by `headwater bench strategies --run {} --report FOLDER`; every figure is in `{}.json`. {} \
              connections; {} cores, shared by servers, Headwater and clients. A ratio says how many times the greater one is the other.\n",
-            self.name(),
+            name,
             self.source(),
-            self.name(),
-            self.name(),
+            name,
+            name,
             figures.connections,
             figures.cores,
         );
         for engine in &figures.engines {
             let _ = writeln!(
                 text,
-                "\n## {} {}: {} users, {} follows, {} messages\n\n\
+                "\n## {}\n\n\
                  | | push then | pull then | ratio then | push now | pull now | ratio now | Headwater |\n|---|--:|--:|--:|--:|--:|--:|--:|",
-                engine.engine, engine.version, engine.users, engine.follows, engine.messages
+                engine.said()
             );
             for line in self.lines(figures, engine) {
                 let _ = writeln!(text, "{}", line.row());

@@ -19,7 +19,7 @@ write had been acknowledged, and half of them for so long (looked at for 5 s at 
 pub fn table(figures: &Figures) -> String {
     let mut text = String::new();
     for engine in &figures.engines {
-        let _ = writeln!(text, "\n{}", said(engine));
+        let _ = writeln!(text, "\n{}", engine.said());
         let _ = writeln!(
             text,
             "{:<20} {:>9} {:>9} {:>11} {:>8} {:>17} {:>13}",
@@ -78,13 +78,6 @@ fn of<'a>(figures: &'a Figures, engine: &'a Engine) -> impl Iterator<Item = &'a 
     all.filter(move |it| it.engine == engine.engine)
 }
 
-fn said(engine: &Engine) -> String {
-    format!(
-        "{} {}: {} users, {} follows, {} messages",
-        engine.engine, engine.version, engine.users, engine.follows, engine.messages
-    )
-}
-
 /// What is not in a table, and why.
 fn left_out(engine: &Engine) -> String {
     let mut text = String::new();
@@ -134,7 +127,7 @@ fn markdown(figures: &Figures) -> String {
         );
     }
     for engine in &figures.engines {
-        let _ = writeln!(text, "\n## {}\n", said(engine));
+        let _ = writeln!(text, "\n## {}\n", engine.said());
         rates(figures, engine, &mut text);
         text.push_str(&left_out(engine));
         costs(figures, engine, &mut text);

@@ -247,18 +247,11 @@ impl World {
             follows: BTreeMap::new(),
             of: HashMap::new(),
         };
-        let pairs = |numbers: Vec<u64>| {
-            numbers
-                .chunks_exact(2)
-                .filter_map(|pair| Some((*pair.first()?, *pair.get(1)?)))
-                .collect::<Vec<_>>()
-        };
-        for (reader, author) in
-            pairs(client.numbers("SELECT user_id,follower_id FROM follower ORDER BY 1,2")?)
-        {
+        let follows = client.pairs("SELECT user_id,follower_id FROM follower ORDER BY 1,2")?;
+        for (reader, author) in follows {
             rows.follows.entry(reader).or_default().push(author);
         }
-        for (id, author) in pairs(client.numbers("SELECT id,user_id FROM message ORDER BY id")?) {
+        for (id, author) in client.pairs("SELECT id,user_id FROM message ORDER BY id")? {
             rows.of.entry(author).or_default().push(id);
         }
         Ok(rows)
