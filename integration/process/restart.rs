@@ -2,9 +2,9 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::kit::database::Database;
 use crate::kit::proxy::{Proxy, settings_file};
@@ -68,6 +68,41 @@ fn asks(client: &mut WireClient, sql: &str, seen: &mut Seen) -> bool {
     answered
 }
 
+/// What all clients of a run share.
+#[derive(Debug, Default)]
+struct Run {
+    stop: AtomicBool,
+    /// Clients that stay on one connection and have been answered there.
+    settled: AtomicUsize,
+}
+
+impl Run {
+    fn ends(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Until each client that stays has its connection: one that was still logging in would be refused instead.
+    #[track_caller]
+    fn wait_for_settled(&self) {
+        let kinds = CLIENTS.iter().filter(|(kind, _)| *kind != Kind::Visitor);
+        let all: usize = kinds.map(|(_, clients)| clients).sum();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while self.settled.load(Ordering::Relaxed) < all {
+            assert!(Instant::now() < deadline, "{self:?} of {all}");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Ends a run, also where what was to happen in it fails: its clients are waited for.
+struct End<'a>(&'a Run);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.stop.store(true, Ordering::Relaxed);
+    }
+}
+
 fn connects(addr: SocketAddr, login: &Login, seen: &mut Seen) -> Option<WireClient> {
     let client: Option<WireClient> = WireClient::try_login(addr, login)
         .and_then(|login| login.map_err(|_| io::ErrorKind::Other.into()))
@@ -76,14 +111,16 @@ fn connects(addr: SocketAddr, login: &Login, seen: &mut Seen) -> Option<WireClie
     client
 }
 
-/// On one connection, and on the next one behind each error.
+/// On one connection, and on the next one behind each error. Asks once more at the end of the run, so that it meets
+/// the end of its connection however long it was kept waiting.
 fn stays(
     (addr, login): (SocketAddr, &Login),
     (kind, number): (Kind, usize),
-    stop: &AtomicBool,
+    run: &Run,
     seen: &mut Seen,
 ) {
-    'connections: while !stop.load(Ordering::Relaxed) {
+    let mut settled = false;
+    'connections: while !run.ends() {
         let Some(mut client) = connects(addr, login, seen) else {
             thread::sleep(PAUSE);
             continue;
@@ -92,7 +129,8 @@ fn stays(
             seen.between += 1;
             continue;
         }
-        while !stop.load(Ordering::Relaxed) {
+        loop {
+            let last = run.ends();
             let text: &[&str] = match kind {
                 Kind::Writer => &[
                     "BEGIN",
@@ -115,6 +153,13 @@ fn stays(
                     thread::sleep(PAUSE / 4);
                 }
             }
+            if !settled {
+                run.settled.fetch_add(1, Ordering::Relaxed);
+                settled = true;
+            }
+            if last {
+                break;
+            }
             thread::sleep(if kind == Kind::Quiet {
                 PAUSE * 20
             } else {
@@ -124,8 +169,8 @@ fn stays(
     }
 }
 
-fn visits(addr: SocketAddr, login: &Login, stop: &AtomicBool, seen: &mut Seen) {
-    while !stop.load(Ordering::Relaxed) {
+fn visits(addr: SocketAddr, login: &Login, run: &Run, seen: &mut Seen) {
+    while !run.ends() {
         if let Some(mut client) = connects(addr, login, seen) {
             if !asks(&mut client, "SELECT 1", seen) {
                 seen.between += 1;
@@ -138,9 +183,9 @@ fn visits(addr: SocketAddr, login: &Login, stop: &AtomicBool, seen: &mut Seen) {
 
 /// What all clients see while this happens.
 fn seen_while(addr: SocketAddr, login: &Login, restart: impl FnOnce()) -> Vec<(Kind, Vec<Seen>)> {
-    let stop = AtomicBool::new(false);
+    let run = Run::default();
     thread::scope(|scope| {
-        let stop = &stop;
+        let run = &run;
         let started: Vec<(Kind, Vec<_>)> = CLIENTS
             .iter()
             .map(|&(kind, clients)| {
@@ -148,8 +193,8 @@ fn seen_while(addr: SocketAddr, login: &Login, restart: impl FnOnce()) -> Vec<(K
                     scope.spawn(move || {
                         let mut seen = Seen::default();
                         match kind {
-                            Kind::Visitor => visits(addr, login, stop, &mut seen),
-                            _ => stays((addr, login), (kind, number), stop, &mut seen),
+                            Kind::Visitor => visits(addr, login, run, &mut seen),
+                            _ => stays((addr, login), (kind, number), run, &mut seen),
                         }
                         seen
                     })
@@ -157,10 +202,11 @@ fn seen_while(addr: SocketAddr, login: &Login, restart: impl FnOnce()) -> Vec<(K
                 (kind, (0..clients).map(client).collect())
             })
             .collect();
-        thread::sleep(Duration::from_secs(1));
+        let end = End(run);
+        run.wait_for_settled();
         restart();
         thread::sleep(Duration::from_millis(2_500));
-        stop.store(true, Ordering::Relaxed);
+        drop(end);
         let ended = started.into_iter().map(|(kind, clients)| {
             let seen = clients.into_iter().map(|client| client.join().unwrap());
             (kind, seen.collect())
