@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use headwater::lab::private_server::{Kind, PrivateServer};
 
 use super::attack::classic;
+use super::group::{AT_ONCE, PATIENT};
 use super::traffic::{Report, Traffic, prepare};
 use crate::kit::cluster::{Cluster, Form, MEMBERS, Turn, turn};
 use crate::kit::database::classic_on;
@@ -21,8 +22,8 @@ use crate::kit::wire_client::{Login, WireClient};
 const GOES_ON: &str = "memory goes on with the log of this server";
 const ANEW: &str = "memory is filled anew beside this server";
 /// Behind a promotion.
-const OWNED_WITHIN: Duration = Duration::from_secs(5);
-const REMEMBERED_WITHIN: Duration = Duration::from_secs(10);
+const OWNED_WITHIN: Duration = Duration::from_secs(20);
+const REMEMBERED_WITHIN: Duration = Duration::from_secs(40);
 
 fn options(mariadb: bool) -> &'static [&'static str] {
     match mariadb {
@@ -140,7 +141,7 @@ impl<'a> Pair<'a> {
     /// Until it has applied all that it has received.
     #[track_caller]
     fn wait_for_replica(&self, root: &mut WireClient) {
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(90);
         let mut before = String::new();
         loop {
             let now = match self.replica.kind() {
@@ -238,7 +239,12 @@ struct Group {
 impl Group {
     fn start(form: Form, more: &[&str]) -> Option<Group> {
         let turn = turn();
-        let cluster = Cluster::start(form, more)?;
+        let patient = format!("--group-replication-member-expel-timeout={PATIENT}");
+        let mut more = more.to_vec();
+        if form == Form::SinglePrimary {
+            more.push(&patient);
+        }
+        let cluster = Cluster::start(form, &more)?;
         let login = classic(&cluster, 0, MEMBERS - 1);
         prepare(&mut WireClient::login(cluster.addr(0), &login));
         let servers: Vec<SocketAddr> = (0..MEMBERS).map(|index| cluster.addr(index)).collect();
@@ -272,6 +278,7 @@ fn the_primary_of_a_group_changes_under_load() {
     // Killed.
     let mut primary = 1;
     let report = traffic.through(true, || {
+        cluster.wait_for_silent(AT_ONCE);
         cluster.kill(primary);
         primary = cluster.wait_for_another_primary(primary);
         Instant::now()
@@ -281,9 +288,11 @@ fn the_primary_of_a_group_changes_under_load() {
     is_warm(&group.proxy);
     cluster.restart(1);
     cluster.wait_until_it_serves(1);
+    cluster.wait_for_silent(PATIENT);
     // The network of the primary is cut: it is silent, the others go on, and it comes back to find itself expelled.
     let cut = primary;
     let report = traffic.through(true, || {
+        cluster.wait_for_silent(AT_ONCE);
         cluster.hold(cut);
         primary = cluster.wait_for_another_primary(cut);
         Instant::now()
@@ -360,7 +369,7 @@ fn a_node_of_a_galera_cluster_is_lost_under_load() {
     let report = traffic.through(true, || {
         cluster.kill(1);
         cluster.kill(2);
-        thread::sleep(Duration::from_secs(8));
+        cluster.wait_until_it_is_alone(0);
         WireClient::connect(cluster.addr(0))
             .ok("SET GLOBAL wsrep_provider_options = 'pc.bootstrap=1'");
         cluster.wait_until_it_serves(0);

@@ -13,8 +13,8 @@ use crate::memory::warm;
 
 /// How long a member may be silent before the others give it up, in seconds: on a busy machine one is. Where one is to be given up, a story
 /// asks for [`AT_ONCE`].
-const PATIENT: u32 = 120;
-const AT_ONCE: u32 = 0;
+pub(super) const PATIENT: u32 = 120;
+pub(super) const AT_ONCE: u32 = 0;
 
 /// A group of this form whose members are patient with each other.
 #[track_caller]

@@ -4,7 +4,9 @@ use super::{CALLS, TAIL, algorithms};
 use crate::kit::certificates::trust_anyone;
 use crate::kit::database::Database;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
-use crate::kit::servers::{Server, on_each_release, on_each_server, on_servers_of_its_own};
+use crate::kit::servers::{
+    Server, on_each_release, on_each_server, on_servers_of_its_own, wait_until_busy,
+};
 use crate::kit::wire_client::capability::{COMPRESS, ZSTD_COMPRESSION};
 use crate::kit::wire_client::packet::Packet;
 use crate::kit::wire_client::{COM_PING, COM_STMT_CLOSE, Login, WireClient};
@@ -377,11 +379,11 @@ fn good_byes_have_the_numbers_they_have_directly() {
         assert_eq!(last_words(proxy.addr()), last_words(server.addr()));
         let mut killed = |addr| {
             let mut client = WireClient::connect(addr);
-            let id = client.column("SELECT CONNECTION_ID()").remove(0);
+            let id = client.greeting.thread_id;
             client
                 .send(&client.query_payload(b"SELECT SLEEP(30)", &[]))
                 .unwrap();
-            std::thread::sleep(std::time::Duration::from_millis(100));
+            wait_until_busy(server.addr(), id, "SELECT SLEEP");
             root.ok(&format!("KILL {id}"));
             client.read_packet().ok()
         };

@@ -160,10 +160,10 @@ fn a_session_that_only_reads_pages_stays_within_its_wait_timeout() {
         let (database, proxy) = app(server, "feedwait");
         let mut twin = Twin::new(server, &proxy, &database.login());
         narrowed(&proxy, &mut twin.proxied, LISTED);
-        twin.ok("SET wait_timeout = 2");
-        for _ in 0..4 {
+        twin.ok("SET wait_timeout = 8");
+        for _ in 0..3 {
             equal(&proxy, &mut twin, LISTED);
-            thread::sleep(Duration::from_millis(1_200));
+            thread::sleep(Duration::from_millis(3_500));
         }
         equal(&proxy, &mut twin, LISTED);
     });

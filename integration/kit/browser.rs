@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 const PROGRAMS: [&str; 2] = ["chromium-headless-shell", "chromium"];
-const ANSWERS: Duration = Duration::from_secs(30);
+const ANSWERS: Duration = Duration::from_secs(120);
 
 /// A browser with one page. Dropping it ends it.
 #[derive(Debug)]

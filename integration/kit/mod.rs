@@ -13,6 +13,7 @@ pub(crate) mod proxy;
 pub(crate) mod random;
 pub(crate) mod relay;
 pub(crate) mod replica;
+pub(crate) mod semi_sync;
 pub(crate) mod servers;
 pub(crate) mod spider;
 mod stories;

@@ -15,8 +15,8 @@ use nix::unistd::Pid;
 
 use super::wire_client::{Login, WireClient};
 
-const START_TIMEOUT: Duration = Duration::from_secs(20);
-const STOP_TIMEOUT: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(90);
+const STOP_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The flags of a service account that may do anything.
 pub(crate) const ROOT_SERVICE: &[&str] = &["--service-user", "root", "--service-password", ""];
@@ -282,7 +282,7 @@ impl Proxy {
     /// Waits until the log holds `text`; its messages come from another process.
     #[track_caller]
     pub(crate) fn wait_for_log(&self, text: &str) {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(90);
         while !self.log().contains(text) {
             assert!(Instant::now() < deadline, "no {text:?} in:\n{}", self.log());
             thread::sleep(Duration::from_millis(5));
@@ -301,7 +301,7 @@ impl Proxy {
         let printed = |output: &str| output.matches("counts: ").count();
         let before = printed(&self.output());
         self.signal(Signal::SIGUSR1);
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(90);
         loop {
             let output = self.output();
             if printed(&output) > before {

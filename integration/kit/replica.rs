@@ -51,7 +51,7 @@ pub(crate) fn from_now_on(source: &PrivateServer) -> String {
 /// Waits until a replica answers `select`, which fails or gives another answer before, with 1.
 #[track_caller]
 pub(crate) fn wait_for(replica: &PrivateServer, select: &str) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(90);
     let mut root = WireClient::connect(replica.addr());
     loop {
         let answers = root.query_reply(select).unwrap();

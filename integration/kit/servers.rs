@@ -146,6 +146,28 @@ pub(crate) fn on_servers_of_its_own<'a>(
     }
 }
 
+/// Waits until the server is busy with a statement of this session that begins so.
+#[track_caller]
+pub(crate) fn wait_until_busy(addr: SocketAddr, session: u32, with: &str) {
+    let mut root = WireClient::connect(addr);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let all = root.rows("SHOW PROCESSLIST");
+        let is_busy = all.iter().any(|row| {
+            let info = row[7].as_deref().unwrap_or_default();
+            row[0].as_deref() == Some(&session.to_string()) && info.starts_with(with)
+        });
+        if is_busy {
+            return;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "{session} is not at {with}: {all:?}"
+        );
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Takes every place of a server and keeps it. Returns who has them, and what the next one is told.
 ///
 /// Who still had a place when the others were taken would give it back later: none may be left, and the refusal that

@@ -100,9 +100,11 @@ fn each_headwater_is_sent_the_log_once_and_little_else() {
                 );
                 // Heartbeats twice a second, and a look at the settings each second.
                 assert!(idle[1] < 20_000.0 * (count as f64 + 1.0), "{idle:?}");
+                // Bytes for each write: a busy machine may write more slowly in one of the rounds.
+                let written = busy[1] / rate;
                 match alone {
-                    None if count == 1 => alone = Some(busy[1]),
-                    Some(alone) => assert!(busy[1] < 1.5 * alone * count as f64, "{busy:?}"),
+                    None if count == 1 => alone = Some(written),
+                    Some(alone) => assert!(written < 1.5 * alone * count as f64, "{busy:?}"),
                     None => {}
                 }
             }

@@ -124,6 +124,7 @@ fn in_front(replica: &PrivateServer, login: &Login) -> Proxy {
 #[test]
 fn a_replica_that_is_late_on_purpose_has_its_own_moment_in_every_answer() {
     const DELAY: Duration = Duration::from_secs(2);
+    const PATIENCE: Duration = Duration::from_secs(120);
     on_servers_of_its_own(
         |_| &[],
         |source| {
@@ -156,7 +157,9 @@ fn a_replica_that_is_late_on_purpose_has_its_own_moment_in_every_answer() {
                     scope.spawn(|| {
                         let mut client = proxy.login(&login);
                         let mut direct = WireClient::login(replica.addr(), &login);
-                        while begun.elapsed() < 4 * DELAY {
+                        let enough =
+                            || late.load(Ordering::Relaxed) > 100 || begun.elapsed() > PATIENCE;
+                        while begun.elapsed() < 4 * DELAY || !enough() {
                             let told = told[0].load(Ordering::SeqCst);
                             check(&mut client, &mut direct, &[2, 3]);
                             // What the source has told of is not there yet, and is not in the answer.

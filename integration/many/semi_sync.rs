@@ -9,6 +9,7 @@ use headwater::lab::private_server::{Kind, PrivateServer};
 
 use crate::kit::proxy::ROOT_SERVICE;
 use crate::kit::replica::{another, follow, from_now_on};
+use crate::kit::semi_sync::{wait_for_nobody, word};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::WireClient;
 use crate::memory::linear;
@@ -16,42 +17,6 @@ use crate::memory::{CLASSIC, prepare};
 
 /// How long a commit waits for a replica that has stopped.
 const PATIENCE: Duration = Duration::from_millis(150);
-
-/// The word in the names of a source's settings.
-fn word(server: &PrivateServer) -> &'static str {
-    match server.kind() {
-        Kind::Mysql => "source",
-        Kind::Mariadb => "master",
-    }
-}
-
-/// Has each commit of a server wait so long for a replica, be there one or not.
-pub(super) fn wait_for_nobody(server: &PrivateServer, point: &str, patience: Duration) {
-    let mut root = WireClient::connect(server.addr());
-    let word = word(server);
-    match server.kind() {
-        Kind::Mysql => {
-            root.ok("INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'");
-        }
-        Kind::Mariadb => {
-            root.ok("SET GLOBAL rpl_semi_sync_master_wait_no_slave = 1");
-        }
-    }
-    for (name, value) in [
-        ("wait_point", point),
-        ("timeout", &patience.as_millis().to_string()),
-        ("enabled", "1"),
-    ] {
-        root.ok(&format!("SET GLOBAL rpl_semi_sync_{word}_{name} = {value}"));
-    }
-}
-
-/// Commits wait no more; those that do are let go.
-pub(super) fn let_go(server: &PrivateServer) {
-    let mut root = WireClient::connect(server.addr());
-    let word = word(server);
-    root.ok(&format!("SET GLOBAL rpl_semi_sync_{word}_enabled = 0"));
-}
 
 /// A replica that acknowledges what it receives.
 fn acknowledging(source: &PrivateServer) -> PrivateServer {

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use headwater::lab::private_server::PrivateServer;
 
-use super::semi_sync::{let_go, wait_for_nobody};
 use crate::kit::haproxy::{self, HaProxy};
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::relay::Relay;
 use crate::kit::replica::another;
+use crate::kit::semi_sync::{let_go, wait_for_nobody};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::{Login, WireClient};
 use crate::memory::stage::{CALL, page, post};

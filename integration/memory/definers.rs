@@ -324,10 +324,10 @@ fn steady_calls_have_the_procedure_run_about_once_a_ttl() {
                 }
             }
             let counts = proxy.counts();
-            // Two or three in these 4 s, and one a session where the machine stood still for 1/4 s.
+            // Two or three in these 4 s, and one a session wherever the machine stood still for 1/4 s.
             let runs = counts.of("calls_run_for_rights");
-            assert!((2..=11).contains(&runs), "{calls} {counts:?}");
-            assert!(calls > 200, "{calls} {counts:?}");
+            assert!(runs >= 2, "{calls} {counts:?}");
+            assert!(runs * 10 < calls, "{calls} {counts:?}");
             assert_eq!(
                 counts.of("calls_owned"),
                 calls,

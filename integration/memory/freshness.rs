@@ -36,7 +36,8 @@ fn strict_asks_the_server_with_each_call() {
     on_servers_of_its_own(
         |_| &[],
         |server| {
-            let mut stage = Stage::new(server.addr(), &[], "");
+            let patient = "[freshness]\nwait_ms = 10000\n";
+            let mut stage = Stage::new(server.addr(), &[], patient);
             for id in 1..=50 {
                 stage.post(id);
                 assert_eq!(stage.page().len() as u64, id.min(20));

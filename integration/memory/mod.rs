@@ -41,7 +41,7 @@ pub(crate) fn prepare(server: SocketAddr) -> Login {
 /// Calls until an answer comes from memory.
 #[track_caller]
 pub(crate) fn warm(proxy: &Proxy, client: &mut WireClient, call: &str) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(90);
     let before = proxy.counts().of("calls_from_memory");
     while proxy.counts().of("calls_from_memory") == before {
         assert!(

@@ -152,14 +152,14 @@ fn checks_that_hang_are_not_doubled() {
     );
 }
 
-/// Sessions that are idle for a second are ended by the server; the service account's are not.
+/// Sessions that are idle for five seconds are ended by the server; the service account's are not.
 #[test]
 fn a_short_wait_timeout_of_the_server_is_no_trouble() {
     on_servers_of_its_own(
         |_| {
             &[
-                "--wait-timeout=1",
-                "--interactive-timeout=1",
+                "--wait-timeout=5",
+                "--interactive-timeout=5",
                 "--net-read-timeout=1",
                 "--net-write-timeout=1",
             ]
@@ -169,7 +169,7 @@ fn a_short_wait_timeout_of_the_server_is_no_trouble() {
             let mut stage = Stage::new(server.addr(), &[keep], "");
             stage.client.ok(keep);
             let before = others(&mut stage.root);
-            thread::sleep(Duration::from_secs(4));
+            thread::sleep(Duration::from_secs(12));
             let (there, log) = (others(&mut stage.root), stage.proxy.log());
             for (id, does) in before {
                 assert!(
@@ -190,7 +190,8 @@ fn a_connection_that_was_lost_while_idle_is_opened_anew_without_a_warning() {
     on_servers_of_its_own(
         |_| &[],
         |server| {
-            let mut stage = Stage::new(server.addr(), &[], "[limits]\nrecheck_ms = 1000\n");
+            let settings = "[limits]\nrecheck_ms = 1000\n[freshness]\nwait_ms = 10000\n";
+            let mut stage = Stage::new(server.addr(), &[], settings);
             let client = stage.client.column("SELECT CONNECTION_ID()");
             for id in 1..=5 {
                 thread::sleep(Duration::from_millis(700));

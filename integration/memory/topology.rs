@@ -39,7 +39,8 @@ fn in_front_of_a_replica_memory_has_what_the_replica_has() {
             let replica = another(source, options);
             let login = replicate(source, &replica);
             wait_for_follow(&replica);
-            let proxy = Proxy::start(replica.addr(), ROOT_SERVICE);
+            let patient = "[freshness]\nwait_ms = 10000\n";
+            let proxy = Proxy::configured(replica.addr(), patient, ROOT_SERVICE);
             proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
             let mut client = proxy.login(&login);
             warm(&proxy, &mut client, CALL);

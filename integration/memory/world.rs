@@ -468,7 +468,7 @@ impl World {
 
     /// Waits until so many writes are done.
     pub(crate) fn wait_for_writes(&self, count: u64) {
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(180);
         while self.writes() < count {
             assert!(Instant::now() < deadline, "the writers stand still");
             std::thread::sleep(Duration::from_millis(5));

@@ -143,18 +143,18 @@ fn an_address_has_so_many_sessions() {
 #[test]
 fn who_does_not_log_in_is_let_go_and_who_has_is_not() {
     on_each_server(|server| {
-        let settings = "[limits]\nlogin_ms = 300";
+        let settings = "[limits]\nlogin_ms = 3000";
         let proxy = Proxy::configured(server.addr(), settings, &[]);
         let mut guest = in_time(&proxy, &Login::default());
         let mut silent = TcpStream::connect(proxy.addr()).unwrap();
         silent
-            .set_read_timeout(Some(Duration::from_secs(8)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         let begun = Instant::now();
         let mut said = Vec::new();
         silent.read_to_end(&mut said).unwrap();
-        assert!(begun.elapsed() >= Duration::from_millis(250));
-        proxy.wait_for_log("did not log in within limits.login_ms = 300");
+        assert!(begun.elapsed() >= Duration::from_millis(2_500));
+        proxy.wait_for_log("did not log in within limits.login_ms = 3000");
         assert_eq!(guest.column("SELECT 1"), ["1"]);
     });
 }

@@ -237,7 +237,7 @@ fn of_200_clients_none_sees_an_error_that_a_restart_of_the_server_would_not_brin
         database.connect().ok(TABLE);
         let folder = tempfile::tempdir().unwrap();
         let control = folder.path().join("takeover.sock");
-        let (_settings, path) = settings_file("[limits]\ndrain_ms = 2000\n");
+        let (_settings, path) = settings_file("[limits]\ndrain_ms = 10000\n");
         let flags = [
             "--takeover-socket",
             control.to_str().unwrap(),
@@ -251,7 +251,7 @@ fn of_200_clients_none_sees_an_error_that_a_restart_of_the_server_would_not_brin
             next.wait_for_log("taken over from process");
             second = Some(next);
             // Longer than sessions are let be.
-            thread::sleep(Duration::from_millis(2_500));
+            thread::sleep(Duration::from_millis(10_500));
         });
         say("through Headwater", &seen);
         let ended = first.wait();

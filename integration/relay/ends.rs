@@ -10,7 +10,7 @@ use super::talk::{read_to_end, same_with_and_without};
 use crate::kit::certificates::trust_anyone;
 use crate::kit::peer::Peer;
 use crate::kit::proxy::{Proxy, free_addr};
-use crate::kit::servers::{Server, full, on_each_server};
+use crate::kit::servers::{Server, full, on_each_server, wait_until_busy};
 use crate::kit::wire_client::capability::COMPRESS;
 use crate::kit::wire_client::packet::encode;
 use crate::kit::wire_client::{COM_PING, Login, ServerError, WireClient};
@@ -26,7 +26,7 @@ fn a_session_is_killed_by_the_thread_id_its_client_saw() {
         client
             .send(&client.query_payload(b"SELECT SLEEP(60)", &[]))
             .unwrap();
-        thread::sleep(Duration::from_millis(200));
+        wait_until_busy(server.addr(), id, "SELECT SLEEP");
         server.connect().ok(&format!("KILL QUERY {id}"));
         client.reply(3).unwrap();
         assert_eq!(client.column("SELECT 1"), ["1"]);

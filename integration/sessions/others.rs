@@ -95,10 +95,13 @@ fn a_select_does_not_have_the_table_written_unless_a_function_may_look() {
             more("tables_written")
         };
         // When the log is first listened to, everything is looked at again.
-        if written_by_calls() > 0 {
-            thread::sleep(Duration::from_secs(1));
-            assert_eq!(written_by_calls(), 0);
-        }
+        let is_quiet = (0..20).any(|_| {
+            written_by_calls() == 0 || {
+                thread::sleep(Duration::from_secs(1));
+                false
+            }
+        });
+        assert!(is_quiet, "{}", stage.proxy.log());
 
         twin.run(CALL);
         twin.run(

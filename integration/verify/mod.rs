@@ -74,7 +74,8 @@ impl Scene {
 /// The classic definition, and a feed, in this database alone.
 fn settings(database: &str) -> String {
     format!(
-        "[[definition]]\ndatabase = \"{database}\"\n\
+        "[freshness]\nwait_ms = 10000\n\
+         [[definition]]\ndatabase = \"{database}\"\n\
          [[feed]]\nname = \"home\"\ndatabase = \"{database}\"\n\
          [feed.message]\ntable = \"message\"\nauthor = \"user_id\"\n\
          [feed.follow]\ntable = \"follower\"\nreader = \"user_id\"\nauthor = \"follower_id\"\n"

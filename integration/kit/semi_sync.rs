@@ -1,0 +1,43 @@
+//! Servers whose commits wait for a replica to acknowledge them (semi-synchronous replication).
+
+use std::time::Duration;
+
+use headwater::lab::private_server::{Kind, PrivateServer};
+
+use crate::kit::wire_client::WireClient;
+
+/// The word in the names of a source's settings.
+pub(crate) fn word(server: &PrivateServer) -> &'static str {
+    match server.kind() {
+        Kind::Mysql => "source",
+        Kind::Mariadb => "master",
+    }
+}
+
+/// Has each commit of a server wait so long for a replica, be there one or not.
+pub(crate) fn wait_for_nobody(server: &PrivateServer, point: &str, patience: Duration) {
+    let mut root = WireClient::connect(server.addr());
+    let word = word(server);
+    match server.kind() {
+        Kind::Mysql => {
+            root.ok("INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'");
+        }
+        Kind::Mariadb => {
+            root.ok("SET GLOBAL rpl_semi_sync_master_wait_no_slave = 1");
+        }
+    }
+    for (name, value) in [
+        ("wait_point", point),
+        ("timeout", &patience.as_millis().to_string()),
+        ("enabled", "1"),
+    ] {
+        root.ok(&format!("SET GLOBAL rpl_semi_sync_{word}_{name} = {value}"));
+    }
+}
+
+/// Commits wait no more; those that do are let go.
+pub(crate) fn let_go(server: &PrivateServer) {
+    let mut root = WireClient::connect(server.addr());
+    let word = word(server);
+    root.ok(&format!("SET GLOBAL rpl_semi_sync_{word}_enabled = 0"));
+}
