@@ -45,6 +45,8 @@ pub(crate) enum Figure {
     /// 20 rows by primary key, on 8 connections
     #[value(name = "rows-20")]
     Rows20,
+    /// A message written, on 8 connections
+    Inserts,
     /// One result of 1 GiB
     Gigabyte,
     /// p99 of DO 1 at half of HAProxy's greatest rate
@@ -69,10 +71,11 @@ pub(crate) enum Aim {
 }
 
 impl Figure {
-    pub(crate) const ALL: [Figure; 8] = [
+    pub(crate) const ALL: [Figure; 9] = [
         Figure::Points8,
         Figure::Points64,
         Figure::Rows20,
+        Figure::Inserts,
         Figure::Gigabyte,
         Figure::P99,
         Figure::Cpu,
@@ -85,6 +88,7 @@ impl Figure {
             Figure::Points8 => "DO 1 a second, 8 connections",
             Figure::Points64 => "DO 1 a second, 64 connections",
             Figure::Rows20 => "20 rows by key a second, 8 connections",
+            Figure::Inserts => "INSERT of a message a second, 8 connections",
             Figure::Gigabyte => "one 1 GiB result, MB/s",
             Figure::P99 => "p99 at half of HAProxy's rate, us",
             Figure::Cpu => "CPU seconds a million DO 1",

@@ -32,6 +32,7 @@ pub(crate) struct Stage {
     pub(crate) account: Account,
     pub(crate) point: Vec<Statement>,
     pub(crate) rows: Vec<Statement>,
+    pub(crate) inserts: Vec<Statement>,
     /// The statement that answers 1 GiB.
     pub(crate) gigabyte: Vec<u8>,
 }
@@ -53,11 +54,13 @@ impl Stage {
         let rows = (0..SELECTS)
             .map(|number| Statement::new(&select(number), &mut client))
             .collect::<anyhow::Result<_>>()?;
+        let inserts = vec![Statement::new(&insert(), &mut client)?];
         Ok(Stage {
             server,
             account,
             point,
             rows,
+            inserts,
             gigabyte: gigabyte(),
         })
     }
@@ -96,6 +99,8 @@ fn load(client: &mut Client) -> anyhow::Result<()> {
     client.run(
         "CREATE TABLE item (id INT PRIMARY KEY, author INT NOT NULL, body VARCHAR(200) NOT NULL)",
     )?;
+    // No id: the answer to each INSERT is the same.
+    client.run("CREATE TABLE post (author INT NOT NULL, body VARCHAR(200) NOT NULL)")?;
     let rows: Vec<_> = (0..ITEMS).map(row).collect();
     for rows in rows.chunks(ROWS_A_STATEMENT) {
         client.run(&format!("INSERT INTO item VALUES {}", rows.join(",")))?;
@@ -105,8 +110,16 @@ fn load(client: &mut Client) -> anyhow::Result<()> {
 
 /// Bodies are of 60 and 120 bytes.
 fn row(id: u64) -> String {
-    let body = "a message of ordinary length, ".repeat(if id.is_multiple_of(2) { 2 } else { 4 });
+    let body = body(if id.is_multiple_of(2) { 2 } else { 4 });
     format!("({id},{},'{body}')", id % 100)
+}
+
+fn body(parts: usize) -> String {
+    "a message of ordinary length, ".repeat(parts)
+}
+
+fn insert() -> String {
+    format!("INSERT INTO post VALUES (7,'{}')", body(4))
 }
 
 /// Repeats long texts: one letter again and again keeps the server busy, not the relay.
