@@ -107,6 +107,43 @@ fn what_an_article_told_is_measured_again() {
     assert!(folder.path().join("rails.json").exists());
 }
 
+/// Each size is loaded and measured, and what is known is written behind each.
+#[test]
+fn growth_is_measured_size_by_size() {
+    if if_here(RedisServer::start()).is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    bench.args(["bench", "strategies", "--growth=follows", "--quick"]);
+    bench.args(["--only", "sql-list,headwater-kept,push-mailbox"]);
+    bench.args(["--server", "mariadb", "--readers", "20"]);
+    bench.args(["--connections", "2", "--seconds", "0.15"]);
+    bench.arg("--report").arg(folder.path());
+    let output = bench.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}\n{complained}");
+    assert_eq!(told.matches(" us an author |").count(), 3, "{told}");
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    let growth: Value = serde_json::from_str(&read("growth.json")).unwrap();
+    let points = growth["points"].as_array().unwrap();
+    assert_eq!(points.len(), 3 * 3, "{growth}");
+    for point in points {
+        let it = &point["measured"];
+        assert_eq!(it["compared_pages"], 20, "{it}");
+        assert_eq!(it["equal_pages"], 20, "{it}");
+        let follows = point["engine"]["follows_per_reader"].as_f64().unwrap();
+        let at = point["at"].as_f64().unwrap();
+        assert!((at * 0.9..at * 1.1).contains(&follows), "{follows} of {at}");
+    }
+    assert_eq!(growth["left_out"], Value::Array(Vec::new()));
+    let page = read("growth.md");
+    assert!(page.contains("| pages/s | 10 | 40 | 160 |"), "{page}");
+    assert!(page.contains("](growth-follows-mariadb.svg)"), "{page}");
+    assert!(read("growth-follows-mariadb.svg").contains("headwater-kept"));
+}
+
 /// Follows and messages of one's own, from files.
 #[test]
 fn ones_own_follows_and_messages_are_measured() {

@@ -17,6 +17,9 @@ pub const PROCEDURES: &str = include_str!("../../../fixtures/sql/procedures.sql"
 /// server's default limit.
 const STATEMENT_BYTES: usize = 256 * 1024;
 
+/// Messages that a server copies in one statement.
+const COPIED: u64 = 50_000;
+
 /// Why a data set could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[error("could not {doing}")]
@@ -65,7 +68,7 @@ pub async fn fill(
     let follows = dataset
         .follows()
         .map(|follow| (follow.reader, follow.author));
-    let of = size.follows() + size.messages;
+    let of = size.rows();
     rows(conn, follows, dataset.messages(), of, progress).await
 }
 
@@ -107,8 +110,45 @@ pub async fn rows(
     }
     report(insert.send(conn).await?);
 
-    // Without it a server plans by guesses until it gets round to counting.
+    count(conn).await
+}
+
+/// Without it a server plans by guesses until it gets round to counting.
+async fn count(conn: &mut Conn) -> Result<(), LoadError> {
     run(conn, "ANALYZE TABLE follower, message", "count the rows").await
+}
+
+/// Repeats the messages, whose ids are 1 to `have`, until there are `want`: the same authors and texts in the same order, under the next
+/// ids. The server copies them several times as fast as they can be sent.
+///
+/// # Errors
+/// The server's, with what was being done.
+pub async fn repeat(
+    conn: &mut Conn,
+    have: u64,
+    want: u64,
+    mut progress: impl FnMut(Progress),
+) -> Result<(), LoadError> {
+    if have >= want {
+        return Ok(());
+    }
+    let mut rows = have;
+    while rows < want {
+        // Not beyond the last of those that are repeated.
+        let behind = rows % have;
+        let many = COPIED.min(have - behind).min(want - rows);
+        let shift = rows - behind;
+        let copy = format!(
+            "INSERT INTO message (id, user_id, body) SELECT id+{shift}, user_id, body FROM message \
+             WHERE id BETWEEN {} AND {}",
+            behind + 1,
+            behind + many
+        );
+        run(conn, &copy, "repeat the messages").await?;
+        rows += many;
+        progress(Progress { rows, of: want });
+    }
+    count(conn).await
 }
 
 /// Makes `database` anew, with the classic tables and procedures, all empty, and makes it the

@@ -35,6 +35,8 @@ pub struct Effort {
     pub compared: usize,
     /// Readers whose pages are measured.
     pub readers: usize,
+    /// Whether deep pages are asked for too.
+    pub deep: bool,
     /// Follows, deletes and the like that are timed.
     pub changes: usize,
     /// Longest time for the staleness of one strategy.
@@ -78,16 +80,20 @@ fn share<C: Send, A: Sync, T: Send>(
     Ok(done.into_iter().flatten().collect())
 }
 
-/// The newest page of each of these readers, and a deep one of those who have one.
+/// The newest page of each of these readers, and, where they are wanted, a deep one of those who have one.
 ///
 /// # Errors
 /// When the server does not tell.
 pub fn asks(
     world: &World,
     readers: &[u64],
-    connections: usize,
+    effort: &Effort,
 ) -> Result<(Vec<Ask>, Vec<Ask>), Failure> {
-    let clients: Result<Vec<_>, _> = (0..connections).map(|_| world.connect()).collect();
+    let newest = readers.iter().map(|reader| (*reader, None)).collect();
+    if !effort.deep {
+        return Ok((newest, Vec::new()));
+    }
+    let clients: Result<Vec<_>, _> = (0..effort.connections).map(|_| world.connect()).collect();
     let deep = share(&mut clients?, readers, &|client, reader| {
         let bound = client.numbers(&format!(
             "SELECT message.id FROM message INNER JOIN follower ON message.user_id=follower.follower_id \
@@ -95,7 +101,6 @@ pub fn asks(
         ))?;
         Ok(bound.first().map(|bound| (*reader, Some(*bound))))
     })?;
-    let newest = readers.iter().map(|reader| (*reader, None)).collect();
     Ok((newest, deep.into_iter().flatten().collect()))
 }
 

@@ -58,6 +58,8 @@ pub struct Engine {
     pub followers_per_message: f64,
     /// Authors whom a reader follows, on average over those who follow anybody.
     pub follows_per_reader: f64,
+    /// Time in which the tables were filled, in seconds.
+    pub filled_s: f64,
     /// Strategies that were to be measured here, and would have taken too much room.
     pub left_out: Vec<LeftOut>,
 }
@@ -159,6 +161,7 @@ impl Engine {
             base_bytes: 0,
             followers_per_message: 0.0,
             follows_per_reader: 0.0,
+            filled_s: 0.0,
             left_out: Vec::new(),
         }
     }

@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 
 use super::course::{Effort, SLICE};
-use super::growth;
+use super::growth::{self, Axis};
 use super::named::Run;
 use super::names;
 use crate::lab::bench::flags::seconds;
@@ -26,12 +26,16 @@ pub struct StrategiesFlags {
     /// A measurement that an article has reported, on its data: what was told then, beside what is measured now
     #[arg(long, value_name = "NAME", conflicts_with_all = ["quick", "growth", "users", "messages", "mean_follows", "only"])]
     pub run: Option<Run>,
-    /// How reads, writes and room grow with follows, messages and users, each over sizes of its own; with --quick over small ones
+    /// How reads, writes and room grow with follows, messages and users, or with those of them that are named; with --quick over small sizes
     ///
-    /// Follows from 10 to 5,000 a reader, messages from 10 thousand to 100 million, users from 10 thousand to a million. Where a mailbox
-    /// would have more than 20 million rows, strategies that push are left out. The last sizes take hours, and a hundred GB.
-    #[arg(long, conflicts_with_all = ["users", "messages", "mean_follows"])]
-    pub growth: bool,
+    /// Follows from 10 to 5,000 a reader, messages from 10 thousand to 100 million, users from 10 thousand to a million, each size on data
+    /// of its own, the greatest last. A size is left out, and named, where it would not fit on the disk or into --minutes; so is a strategy
+    /// that would push more than 64 million messages. 100 million messages take about 25 GB.
+    #[arg(long, value_name = "AXES", num_args = 0..=1, require_equals = true, value_delimiter = ',', default_missing_value = "follows,messages,users", conflicts_with_all = ["users", "messages", "mean_follows"])]
+    pub growth: Vec<Axis>,
+    /// With --growth: a size that would probably end later than this is left out
+    #[arg(long, value_name = "N", default_value_t = 60, requires = "growth", value_parser = clap::value_parser!(u16).range(1..))]
+    pub minutes: u16,
     /// Users of the data set; 10,000 if left out, 400 with --quick
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(50..=1_000_000))]
     pub users: Option<u32>,
@@ -51,7 +55,7 @@ pub struct StrategiesFlags {
     /// An id is a number that grows with time. No text is asked for: mysql -N -e 'SELECT id, user_id, LENGTH(body) FROM message' app > messages.tsv
     #[arg(long, value_name = "FILE", requires = "follows_from")]
     pub messages_from: Option<PathBuf>,
-    /// Readers whose pages are compared with the procedure's; all of them if left out, 200 with --quick
+    /// Readers whose pages are compared with the procedure's; all of them if left out, 200 with --quick and with --growth
     #[arg(long, value_name = "N")]
     pub readers: Option<usize>,
     /// Time for each rate of each strategy, in seconds; 3 if left out, 0.6 with --quick
@@ -111,7 +115,7 @@ impl StrategiesFlags {
             return run.only().contains(&name);
         }
         match self.only.is_empty() {
-            true => !self.growth || growth::ONLY.contains(&name),
+            true => self.growth.is_empty() || growth::ONLY.contains(&name),
             false => self.only.iter().any(|only| only == name),
         }
     }
@@ -134,6 +138,7 @@ impl StrategiesFlags {
             rounds: u32::try_from(rounds).unwrap_or(u32::MAX),
             compared: self.readers.unwrap_or(compared),
             readers,
+            deep: true,
             changes,
             staleness: seconds * 2,
             most_pushed: f64::INFINITY,

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use clap::ValueEnum;
 use serde::Serialize;
 
 use super::drawn;
@@ -10,7 +11,7 @@ use crate::lab::bench::table::thousands;
 use crate::lab::demo::dataset::Size;
 
 /// More rows of a mailbox are not made: disk and time would not do.
-pub const MOST_PUSHED: f64 = 20e6;
+pub const MOST_PUSHED: f64 = 64e6;
 
 /// Those that are measured, if none are named.
 pub const ONLY: [&str; 5] = [
@@ -22,7 +23,7 @@ pub const ONLY: [&str; 5] = [
 ];
 
 /// What grows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Axis {
     /// Authors that a reader follows.
@@ -72,9 +73,10 @@ impl Axis {
                 } else {
                     &[10.0, 50.0, 500.0, 5_000.0]
                 };
-                let users = if quick { 400 } else { 6_000 };
+                // Few messages: at 5,000 followers each is pushed as often.
+                let (users, each) = if quick { (400, 10) } else { (6_000, 2) };
                 all.iter()
-                    .map(|follows| (*follows, size(users, u64::from(users) * 10, *follows)))
+                    .map(|follows| (*follows, size(users, u64::from(users) * each, *follows)))
                     .collect()
             }
             Axis::Messages => {
@@ -104,6 +106,53 @@ impl Axis {
             }
         }
     }
+}
+
+/// All sizes along these axes, from the one with the fewest rows to the one with the most.
+#[must_use]
+pub fn steps(axes: &[Axis], quick: bool) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for axis in axes {
+        for (at, size) in axis.sizes(quick) {
+            let axis = *axis;
+            steps.push(Step { axis, at, size });
+        }
+    }
+    steps.sort_by_key(|step| step.size.rows());
+    steps
+}
+
+/// A size along an axis.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// What grows.
+    pub axis: Axis,
+    /// How much of it there is.
+    pub at: f64,
+    /// All there is.
+    pub size: Size,
+}
+
+/// All that is known of growth.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Growth {
+    /// What was measured.
+    pub points: Vec<Point>,
+    /// Sizes that were not.
+    pub left_out: Vec<Beyond>,
+}
+
+/// A size that was left out.
+#[derive(Clone, Debug, Serialize)]
+pub struct Beyond {
+    /// What would have grown.
+    pub axis: Axis,
+    /// To how much.
+    pub at: f64,
+    /// The server.
+    pub engine: &'static str,
+    /// What it would have taken.
+    pub why: String,
 }
 
 /// A strategy at one size.
@@ -255,12 +304,28 @@ fn priced(axis: Axis, course: &Course<'_>) -> String {
 ///
 /// # Errors
 /// When a chart cannot be drawn.
-pub fn files(points: &[Point]) -> Result<Vec<(String, String)>, Box<dyn std::error::Error>> {
+pub fn files(growth: &Growth) -> Result<Vec<(String, String)>, Box<dyn std::error::Error>> {
     let mut text = "# Strategies for timelines, as data grows\n\n\
         Written by `headwater bench strategies --growth --report FOLDER`; every figure is in `growth.json`. Each size is loaded anew. A page's \
         cost is time of the whole machine: a second by pages a second. Where a strategy is missing at a size, it would have had too many \
         messages at followers to keep.\n"
         .to_owned();
+    for (place, beyond) in growth.left_out.iter().enumerate() {
+        let head = if place == 0 { "\nLeft out:\n\n" } else { "" };
+        let Beyond {
+            axis,
+            at,
+            engine,
+            why,
+        } = beyond;
+        let _ = writeln!(
+            text,
+            "{head}- {} {} on {engine}: {why}",
+            thousands(*at),
+            axis.name()
+        );
+    }
+    let points = &growth.points;
     let mut files = Vec::new();
     for axis in Axis::ALL {
         let all = courses(points, axis);
@@ -368,10 +433,18 @@ mod tests {
             [10.0, 100.0, 1_000.0].map(|at| point(Axis::Follows, at, 1e6 / (20.0 + at / 10.0)));
         let messages = [1e4, 1e6].map(|at| point(Axis::Messages, at, 1e6 / at.log10()));
         let points: Vec<Point> = follows.into_iter().chain(messages).collect();
-        let files = files(&points).unwrap();
+        let left_out = vec![Beyond {
+            axis: Axis::Messages,
+            at: 1e8,
+            engine: "mysql",
+            why: "about 90 minutes more".to_owned(),
+        }];
+        let files = files(&Growth { points, left_out }).unwrap();
         let (_, text) = files.iter().find(|(name, _)| name == "growth.md").unwrap();
         assert!(text.contains("| 0.100 us an author |"), "{text}");
         assert!(text.contains("| 1.50 times |"), "{text}");
+        let left_out = "- 100,000,000 messages on mysql: about 90 minutes more";
+        assert!(text.contains(left_out), "{text}");
         assert!(text.contains("| pages/s | 10 | 100 | 1,000 |"), "{text}");
         for axis in ["follows", "messages"] {
             let name = format!("growth-{axis}-mariadb.svg");

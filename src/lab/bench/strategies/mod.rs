@@ -9,6 +9,7 @@ pub mod course;
 pub mod drawn;
 pub mod figures;
 pub mod flags;
+pub mod growing;
 pub mod growth;
 pub mod mailbox;
 pub mod named;
@@ -24,14 +25,13 @@ pub mod world;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 pub use flags::StrategiesFlags;
 
 use buckets::Buckets;
 use course::{Ask, Changes, Compared, Effort, Staleness, Team, median};
 use figures::{Engine, Figures, LeftOut, Measured, Post};
-use growth::{Axis, Point};
 use own::Own;
 use stored::Stored;
 use strategy::{Claim, Memory, Strategy};
@@ -98,6 +98,14 @@ pub enum Failure {
     /// Times cannot be added up.
     #[error("latencies cannot be added up")]
     Addition(#[from] hdrhistogram::errors::AdditionError),
+    /// The data themselves do not fit.
+    #[error("the messages would take about {:.0} GB of {:.0} GB that are free on the disk: fewer --messages, or TMPDIR on another disk", bytes / 1e9, free / 1e9)]
+    Full {
+        /// What they would take.
+        bytes: f64,
+        /// What is free.
+        free: f64,
+    },
     /// A thread ended early.
     #[error("a measuring thread ended early")]
     Thread,
@@ -158,17 +166,21 @@ fn strategies(kind: Kind) -> Vec<Box<dyn Strategy>> {
 /// When a part cannot be had or fails, and when a page was not the procedure's, once everything is printed.
 pub async fn run(flags: StrategiesFlags) -> Result<(), BenchError> {
     let (json, folder, run) = (flags.json.clone(), flags.report.clone(), flags.run);
-    if flags.growth {
-        let points =
-            interruptible(move |stop| grow(&flags, stop).map_err(BenchError::from)).await?;
-        print!("{}", growth::table(&points));
-        if let Some(path) = &json {
-            write_json(path, &points)?;
-        }
-        if let Some(folder) = &folder {
-            save(folder, growth::files(&points), "growth.json", &points)?;
-        }
-        return equal(points.iter().map(|point| &point.measured));
+    if !flags.growth.is_empty() {
+        let growth = interruptible(move |stop| {
+            growing::grow(&flags, stop, &|growth| {
+                if let Some(path) = &json {
+                    write_json(path, growth)?;
+                }
+                match &folder {
+                    Some(folder) => save(folder, growth::files(growth), "growth.json", growth),
+                    None => Ok(()),
+                }
+            })
+        })
+        .await?;
+        print!("{}", growth::table(&growth.points));
+        return equal(growth.points.iter().map(|point| &point.measured));
     }
     let figures =
         interruptible(move |stop| measure(&flags, stop).map_err(BenchError::from)).await?;
@@ -241,34 +253,6 @@ fn measure(flags: &StrategiesFlags, stop: &Stop) -> Result<Figures, Failure> {
     Ok(figures)
 }
 
-/// Measures along every axis; neither changes nor staleness, which do not depend on how much there is.
-fn grow(flags: &StrategiesFlags, stop: &Stop) -> Result<Vec<Point>, Failure> {
-    let effort = Effort {
-        changes: 0,
-        staleness: Duration::ZERO,
-        compared: 200,
-        readers: 200,
-        most_pushed: growth::MOST_PUSHED,
-        ..flags.effort()
-    };
-    let mut points = Vec::new();
-    for axis in Axis::ALL {
-        for (at, size) in axis.sizes(flags.quick) {
-            for kind in flags.kinds() {
-                eprintln!("{}: {at}", axis.name());
-                let (engine, measured) = on_engine(kind, Data::Made(size), flags, &effort, stop)?;
-                points.extend(measured.into_iter().map(|measured| Point {
-                    axis,
-                    at,
-                    engine: engine.clone(),
-                    measured,
-                }));
-            }
-        }
-    }
-    Ok(points)
-}
-
 /// What is known of a strategy by and by.
 struct Entry {
     strategy: Box<dyn Strategy>,
@@ -304,6 +288,7 @@ fn on_engine(
         base_bytes: base,
         followers_per_message: world.followers_per_message()?,
         follows_per_reader: world.follows_per_reader()?,
+        filled_s: world.filled.as_secs_f64(),
         left_out: Vec::new(),
     };
     let mut chosen = strategies(kind);
@@ -320,6 +305,7 @@ fn on_engine(
             return Err(Failure::Stopped);
         }
         let name = strategy.name();
+        eprintln!("{engine}: {name}: built");
         entries.push(build(&world, strategy, warmed).map_err(named(engine, name))?);
     }
     let readers = world.some_readers(effort.compared)?;
@@ -327,7 +313,7 @@ fn on_engine(
         "{engine}: the pages of {} readers asked of the procedure",
         readers.len()
     );
-    let (newest, deep) = course::asks(&world, &readers, effort.connections)?;
+    let (newest, deep) = course::asks(&world, &readers, effort)?;
     let mut procedures = team(&pull::PROCEDURE, &world, effort)?;
     let newest_truth = course::pages(&mut procedures, &newest)?;
     let deep_truth = course::pages(&mut procedures, &deep)?;

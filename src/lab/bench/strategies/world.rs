@@ -8,10 +8,10 @@ use indicatif::ProgressBar;
 use mysql_async::prelude::Queryable;
 use tokio::runtime::Handle;
 
-use super::Failure;
 use super::own::Own;
 use super::page::{Page, Row};
 use super::strategy::Memory;
+use super::{FILLED, Failure};
 use crate::config::ServiceFlags;
 use crate::lab::bench::child::Proxy;
 use crate::lab::bench::client::Client;
@@ -30,6 +30,10 @@ const OPTIONS: [&str; 2] = [
     "--innodb-buffer-pool-size=1G",
     "--innodb-flush-log-at-trx-commit=2",
 ];
+/// So many messages are made up; beyond that, they are repeated.
+const SENT: u64 = 1_000_000;
+/// What a message takes on disk with its index entry, about, in bytes; and what a follow takes.
+const ROW_BYTES: (f64, f64) = (230.0, 80.0);
 /// Headwater's memory is filled by calls, for so long at most.
 const WARMING: Duration = Duration::from_secs(120);
 
@@ -61,6 +65,8 @@ pub struct World {
     server: PrivateServer,
     /// What the server was filled with.
     pub size: Size,
+    /// Time that this took.
+    pub filled: Duration,
     /// Those of the messages to be written.
     pub ids: Ids,
 }
@@ -103,12 +109,19 @@ impl World {
             size.follows(),
             size.messages
         );
+        let free = free_bytes(&server)?;
+        let bytes = size.messages as f64 * ROW_BYTES.0 + size.follows() as f64 * ROW_BYTES.1;
+        if bytes > free * FILLED {
+            return Err(Failure::Full { bytes, free });
+        }
+        let begun = Instant::now();
         Handle::current().block_on(fill(&server, kind, data))?;
         Ok(World {
             headwater: None,
             redis,
             server,
             size,
+            filled: begun.elapsed(),
             ids: Ids(AtomicU64::new(size.messages + 1)),
         })
     }
@@ -344,12 +357,7 @@ impl World {
     /// # Errors
     /// When the system does not tell.
     pub fn free_bytes(&self) -> Result<f64, Failure> {
-        let path = self.server.data();
-        let disk = rustix::fs::statvfs(&path).map_err(|error| Failure::Write {
-            path,
-            source: error.into(),
-        })?;
-        Ok(disk.f_bavail as f64 * disk.f_frsize as f64)
+        free_bytes(&self.server)
     }
 
     /// What is in memory besides.
@@ -366,6 +374,15 @@ impl World {
             Memory::Redis(prefix) => self.redis_bytes(prefix),
         }
     }
+}
+
+fn free_bytes(server: &PrivateServer) -> Result<f64, Failure> {
+    let path = server.data();
+    let disk = rustix::fs::statvfs(&path).map_err(|error| Failure::Write {
+        path,
+        source: error.into(),
+    })?;
+    Ok(disk.f_bavail as f64 * disk.f_frsize as f64)
 }
 
 fn account(user: &str) -> Account {
@@ -389,11 +406,22 @@ async fn fill(server: &PrivateServer, kind: Kind, data: Data<'_>) -> Result<(), 
         bar.set_length(progress.of);
         bar.set_position(progress.rows);
     };
+    // The log has no use for it, and would be as long again.
+    conn.query_drop("SET SESSION sql_log_bin=0")
+        .await
+        .map_err(asked)?;
     load::create(&mut conn, DATABASE).await?;
     match data {
-        Data::Made(size) => load::fill(&mut conn, size, progress).await?,
+        Data::Made(size) => {
+            let sent = Size {
+                messages: size.messages.min(SENT),
+                ..size
+            };
+            load::fill(&mut conn, sent, progress).await?;
+            load::repeat(&mut conn, sent.messages, size.messages, progress).await?;
+        }
         Data::Own(own) => {
-            let of = own.size().follows() + own.size().messages;
+            let of = own.size().rows();
             load::rows(&mut conn, own.follows(), own.messages(), of, progress).await?;
         }
     }

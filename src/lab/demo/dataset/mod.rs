@@ -36,6 +36,12 @@ impl Size {
         seed: 2008,
     };
 
+    /// Rows of both tables.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.follows() + self.messages
+    }
+
     /// The number of pairs in the follow table. Exact unless `mean_follows` is near `users`.
     pub fn follows(&self) -> u64 {
         let most = f64::from(self.users.saturating_sub(1));

@@ -1,0 +1,138 @@
+//! Measures size after size along the axes of growth, as far as the disk and the time allow.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use super::flags::StrategiesFlags;
+use super::growth::{self, Beyond, Growth, Point, Step};
+use super::world::Data;
+use super::{Effort, Failure, on_engine};
+use crate::lab::bench::{BenchError, Stop};
+
+/// Readers whose pages are compared and measured at each size, if nothing else is said.
+const READERS: usize = 200;
+/// How much longer a greater size takes than its number of rows says: indexes outgrow the server's memory.
+const OUTGROWN: f64 = 1.3;
+
+/// What the greatest size so far along an axis has taken on a server.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    rows: u64,
+    /// To fill the tables, in seconds.
+    filled: f64,
+    /// For all that came behind.
+    measured: f64,
+}
+
+impl Pace {
+    /// What so many rows will take, in seconds, about.
+    fn expect(self, rows: u64) -> f64 {
+        self.filled * rows as f64 / self.rows.max(1) as f64 * OUTGROWN + self.measured
+    }
+}
+
+/// What failed, and why.
+fn chain(failure: &Failure) -> String {
+    let mut text = failure.to_string();
+    let mut source = std::error::Error::source(failure);
+    while let Some(why) = source {
+        let _ = write!(text, ": {why}");
+        source = why.source();
+    }
+    text
+}
+
+/// Measures along every axis that is asked for; neither changes nor staleness, which do not depend on how much there is. `save` has all
+/// that is known behind each size: a later one takes long.
+///
+/// # Errors
+/// When it is asked to stop, or what is known cannot be saved. A size that fails is left out, and named.
+pub fn grow(
+    flags: &StrategiesFlags,
+    stop: &Stop,
+    save: &dyn Fn(&Growth) -> Result<(), BenchError>,
+) -> Result<Growth, BenchError> {
+    let effort = Effort {
+        changes: 0,
+        staleness: Duration::ZERO,
+        compared: flags.readers.unwrap_or(READERS),
+        readers: flags.readers.unwrap_or(READERS),
+        deep: false,
+        most_pushed: growth::MOST_PUSHED,
+        ..flags.effort()
+    };
+    let until = Instant::now() + Duration::from_secs(60 * u64::from(flags.minutes));
+    let mut growth = Growth::default();
+    let mut paces: HashMap<(&'static str, &'static str), Pace> = HashMap::new();
+    for Step { axis, at, size } in growth::steps(&flags.growth, flags.quick) {
+        for kind in flags.kinds() {
+            let name = kind.name();
+            let pace = paces.entry((name, axis.name())).or_default();
+            let expected = Duration::from_secs_f64(pace.expect(size.rows()));
+            let left = until.saturating_duration_since(Instant::now());
+            let mut leave_out = |why: String| {
+                eprintln!("{}: {at} on {name}: left out: {why}", axis.name());
+                let engine = name;
+                growth.left_out.push(Beyond {
+                    axis,
+                    at,
+                    engine,
+                    why,
+                });
+            };
+            if expected > left {
+                let minutes = |time: Duration| time.as_secs().div_ceil(60);
+                leave_out(format!(
+                    "about {} minutes more, of {} that are left (`--minutes`)",
+                    minutes(expected),
+                    minutes(left)
+                ));
+                continue;
+            }
+            eprintln!("{}: {at}", axis.name());
+            let begun = Instant::now();
+            let (engine, measured) = match on_engine(kind, Data::Made(size), flags, &effort, stop) {
+                Ok(both) => both,
+                Err(stopped @ Failure::Stopped) => return Err(stopped.into()),
+                // The other sizes are of use without it.
+                Err(failure) => {
+                    leave_out(chain(&failure));
+                    continue;
+                }
+            };
+            *pace = Pace {
+                rows: size.rows(),
+                filled: engine.filled_s,
+                measured: begun.elapsed().as_secs_f64() - engine.filled_s,
+            };
+            growth
+                .points
+                .extend(measured.into_iter().map(|measured| Point {
+                    axis,
+                    at,
+                    engine: engine.clone(),
+                    measured,
+                }));
+            save(&growth)?;
+        }
+    }
+    save(&growth)?;
+    Ok(growth)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_come_is_told_by_what_was() {
+        let pace = Pace {
+            rows: 1_000,
+            filled: 10.0,
+            measured: 5.0,
+        };
+        assert!((pace.expect(10_000) - 135.0).abs() < 1e-9);
+        assert!(Pace::default().expect(100_000_000).abs() < 1e-9);
+    }
+}
