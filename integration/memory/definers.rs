@@ -316,18 +316,20 @@ fn steady_calls_have_the_procedure_run_about_once_a_ttl() {
             let proxy = start(&database, service, "[privileges]\nttl_s = 2\n");
             let mut clients = [(); 4].map(|()| proxy.login(&database.login()));
             let began = Instant::now();
-            let mut calls = 0;
-            while began.elapsed() < Duration::from_secs(4) {
+            let (mut calls, mut stalls) = (0, 0);
+            while began.elapsed() < Duration::from_secs(4) || calls <= 200 {
                 for client in &mut clients {
+                    let asked = Instant::now();
                     client.ok(CALLS[0]);
                     calls += 1;
+                    stalls += u64::from(asked.elapsed() > Duration::from_millis(100));
                 }
             }
             let counts = proxy.counts();
-            // Two or three in these 4 s, and one a session wherever the machine stood still for 1/4 s.
+            // One a ttl, and one a session where the machine stood still for 1/4 s: twice in 4 s, and wherever a call has shown it.
             let runs = counts.of("calls_run_for_rights");
-            assert!(runs >= 2, "{calls} {counts:?}");
-            assert!(runs * 10 < calls, "{calls} {counts:?}");
+            let most = began.elapsed().as_secs() / 2 + 9 + 4 * stalls;
+            assert!((2..=most).contains(&runs), "{calls} {counts:?}");
             assert_eq!(
                 counts.of("calls_owned"),
                 calls,
