@@ -12,6 +12,7 @@ mod kept_joined;
 mod kept_lists;
 mod kept_shadow;
 mod keys;
+mod lessons;
 mod linear;
 mod moved;
 mod named;

@@ -25,6 +25,7 @@ use crate::feed::shown::{shortened, shown};
 use crate::feed::words::Words;
 use crate::feed::{FeedDefinition, FeedId, Refused, Template};
 use crate::limits::Limits;
+use crate::session::narrowing::lessons::Lessons;
 use crate::session::narrowing::{Known, Why};
 use crate::sql::{contains, hex};
 pub use database::rows_of;
@@ -55,6 +56,7 @@ pub struct Feeds {
     /// Tables of their messages, by which a text is recognised.
     messages: RwLock<Vec<String>>,
     binlog: Arc<Binlog>,
+    lessons: Lessons,
     state: Mutex<State>,
     work: mpsc::Sender<Work>,
     /// True once the databases that hold feeds' messages were looked at.
@@ -153,6 +155,7 @@ impl Feeds {
             rows,
             messages: RwLock::new(messages),
             binlog,
+            lessons: Lessons::default(),
             state: Mutex::new(State {
                 feeds,
                 templates,
@@ -216,6 +219,12 @@ impl Feeds {
         let messages = messages.unwrap_or_else(PoisonError::into_inner);
         let mut tables = messages.iter();
         tables.any(|table| contains(text, table.as_bytes()))
+    }
+
+    /// Lessons that are on their way.
+    #[must_use]
+    pub fn lessons(&self) -> &Lessons {
+        &self.lessons
     }
 
     /// Forgets the templates, since no more of them come here: whoever still asks is told that they are new.

@@ -1,7 +1,7 @@
 //! A feed's statement: carries out what the decision needs, and tells the client what it comes to.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use headwater_rows::{Of, Page};
 
@@ -21,8 +21,12 @@ use crate::feed::template::Retired;
 use crate::feed::words::Words;
 use crate::feeds::Met;
 use crate::session::narrowing::Why;
+use crate::session::narrowing::lessons::Lessons;
 use crate::statement::Effects;
 use crate::wire::frame::HEADER_BYTES;
+
+/// How often it is looked whether another statement has taught what one waits for.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// The packet that waits.
 #[derive(Clone, Copy)]
@@ -73,6 +77,11 @@ impl Feeds for SharedFeeds<'_> {
 
     fn is_galera(&self) -> bool {
         self.shared.is_galera()
+    }
+
+    fn lessons(&self) -> Option<&Lessons> {
+        let feeds = self.shared.feeds.as_ref().filter(|_| self.came);
+        feeds.map(|feeds| feeds.lessons())
     }
 }
 
@@ -148,6 +157,13 @@ impl Session {
                 Need::Run(payload) => Input::Reply(self.run_in_place(&payload).await?),
                 Need::Prepare(prepare) => Input::Reply(self.prepare_own(&prepare).await?),
                 Need::Unchanged => Input::Unchanged(self.are_unchanged().await),
+                Need::Await(awaits) => {
+                    let feeds = self.shared.feeds.as_ref();
+                    while feeds.is_some_and(|it| awaits.is_on(it.lessons(), Instant::now())) {
+                        tokio::time::sleep(LOOK).await;
+                    }
+                    Input::Awaited
+                }
                 Need::Tell(told) => return self.tell(waits, told, &decision, begun),
                 Need::Relay(why) => {
                     let effects = match decision.is_plain() && waits.part.is_none() {

@@ -250,6 +250,7 @@ impl Session {
                 narrowing::Need::Prepare(_)
                 | narrowing::Need::Teach(_)
                 | narrowing::Need::Unchanged
+                | narrowing::Need::Await(_)
                 | narrowing::Need::Tell(_) => break Verdict::relayed(Why::Execution.explained()),
             };
         };

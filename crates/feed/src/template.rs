@@ -190,6 +190,15 @@ impl Template {
         }
     }
 
+    /// True where it was learned of so many authors what a narrowed statement needs, and where there is nothing to be learned any more.
+    #[must_use]
+    pub fn has_learned(&self, crowd: Crowd, under: Under) -> bool {
+        let learned = self.learned();
+        let variants = learned.variants.under(under);
+        learned.retired.is_some()
+            || variants.is_some_and(|variants| variants.of(crowd, None).is_some())
+    }
+
     /// What is known of columns under a plan of the server's.
     #[must_use]
     pub fn planned(&self, under: Under, plan: &Plan) -> Planned {

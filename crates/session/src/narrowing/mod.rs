@@ -11,8 +11,10 @@
 mod answered;
 mod execution;
 mod explained;
+mod heeded;
 mod kept;
 mod lesson;
+pub mod lessons;
 mod lists;
 mod named;
 mod proofs;
@@ -23,7 +25,7 @@ mod why;
 mod tests;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use headwater_feed::bind::{Asked, At, Statement};
 use headwater_feed::cost::Crowd;
@@ -42,9 +44,11 @@ use headwater_wire::resultset::Answer;
 
 pub use execution::Prepare;
 use execution::ToExecute;
+pub use heeded::{Feeds, Known, Policy};
 use kept::Keeping;
 pub use kept::PageWant;
 pub use lesson::Lesson;
+use lessons::{Awaits, Of};
 pub use lists::List;
 use named::Named;
 use proofs::Unproved;
@@ -73,6 +77,8 @@ pub enum Need {
     Prepare(Prepare),
     /// Say whether nothing has changed about the candidates since they were named: [`Input::Unchanged`].
     Unchanged,
+    /// Wait while this awaits something: [`Input::Awaited`].
+    Await(Awaits),
     /// The end: this reply is the statement's.
     Tell(Told),
     /// The end: the statement goes on as it is.
@@ -96,6 +102,8 @@ pub enum Input {
     Reply(Reply),
     /// See [`Need::Unchanged`].
     Unchanged(bool),
+    /// See [`Need::Await`].
+    Awaited,
 }
 
 /// Candidates that are wanted.
@@ -173,44 +181,6 @@ impl Told {
     }
 }
 
-/// What is known of a text's template.
-#[derive(Clone, Debug)]
-pub enum Known {
-    /// It is served.
-    Ready(Arc<Template>),
-    /// It is not, or not yet.
-    Not(Why),
-}
-
-/// What all sessions know of feeds.
-pub trait Feeds {
-    /// The template of a text, in a database.
-    fn template(&self, database: &[u8], words: &Words, text: &[u8]) -> Known;
-    /// The server is a node of a Galera cluster, as the service account has found.
-    fn is_galera(&self) -> bool {
-        false
-    }
-}
-
-/// Settings that a decision heeds.
-#[derive(Clone, Copy, Debug)]
-pub struct Policy {
-    /// False: everything is relayed (`accelerate`).
-    pub accelerate: bool,
-    /// Most authors that a statement may name (`limits.list_authors`).
-    pub list_authors: usize,
-    /// Most candidates (`limits.candidates`).
-    pub candidates: usize,
-    /// How long a right that was seen is taken to be there (`privileges.ttl_s`).
-    pub privileges_ttl: Duration,
-    /// Whatever it costs (`feeds.narrow`).
-    pub always: bool,
-    /// Columns are described exactly as directly, or the statement is relayed (`feeds.columns`).
-    pub exact: bool,
-    /// Rows are kept (`rows.memory_bytes`).
-    pub rows: bool,
-}
-
 /// More candidates are not listed, but all messages from the oldest one on: on MariaDB 600 took 4.4 ms as a list and 2.9 ms so.
 const LISTED: usize = 400;
 
@@ -253,6 +223,8 @@ enum Stage {
     Listing(Subject, Wishes, Found, Choice),
     /// The narrowed one runs.
     Running(Subject, Wishes, Candidates),
+    /// Another one of its kind is on its way, from which is learned what this one needs.
+    Awaiting(Subject, Wishes),
     /// It is asked whether anything has changed.
     Waiting(Subject, Wishes, Candidates, Told),
     Ended,
@@ -449,13 +421,22 @@ impl Stage {
                 world.explained(subject, wishes, found, choice, answers)
             }
             (Stage::Learning(subject, crowd, plan), Input::Reply(reply)) => {
-                world.learned(&subject, crowd, plan, reply)
+                let turn = world.learned(&subject, crowd, plan, reply);
+                if let Some(lessons) = world.known.lessons() {
+                    lessons.end(Of::new(&subject.template, crowd, world.under()));
+                }
+                turn
             }
             (Stage::Preparing(subject, wishes, candidates, plan), Input::Reply(reply)) => {
                 world.prepared(subject, wishes, candidates, plan, reply)
             }
             (Stage::Running(subject, wishes, candidates), Input::Reply(reply)) => {
                 world.ran(subject, wishes, candidates, reply)
+            }
+            (Stage::Awaiting(subject, wishes), Input::Awaited) => {
+                // The time is no cost of this way.
+                *world.begun = None;
+                Ok(wish(subject, wishes))
             }
             (Stage::Waiting(subject, wishes, candidates, told), Input::Unchanged(unchanged)) => {
                 world.waited(subject, wishes, &candidates, told, unchanged)
@@ -622,6 +603,15 @@ impl<K: Feeds> World<'_, K> {
     fn go_to_server(&mut self, subject: Subject, wishes: Wishes, found: Found) -> Turn {
         self.session.standing.is_heard(self.now);
         let crowd = Crowd::of(found.authors);
+        let of = Of::new(&subject.template, crowd, self.under());
+        if let Some(lessons) = self.known.lessons()
+            && !subject.template.has_learned(crowd, self.under())
+            && !lessons.begin(of, self.now)
+        {
+            let template = Arc::clone(&subject.template);
+            let awaits = Awaits { template, of };
+            return Ok((Stage::Awaiting(subject, wishes), Need::Await(awaits)));
+        }
         let choice = subject
             .template
             .choose(crowd, self.under(), self.policy.always);

@@ -10,6 +10,7 @@ mod executed;
 mod kept;
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use headwater_feed::authors::Follow;
 use headwater_feed::bind::Types;
@@ -23,6 +24,7 @@ use headwater_wire::frame;
 use headwater_wire::response::{ErrPacket, OkPacket};
 use headwater_wire::resultset::{told, told_with};
 
+use super::lessons::Lessons;
 use super::*;
 use crate::idle;
 use crate::probe::Settings;
@@ -97,11 +99,15 @@ fn template(text: &str) -> Arc<Template> {
     Arc::new(template.referring(Vec::new(), vec![PlaceId(70); lists]))
 }
 
-struct OneTemplate(super::Known);
+struct OneTemplate(super::Known, Lessons);
 
 impl Feeds for OneTemplate {
     fn template(&self, _: &[u8], _: &Words, _: &[u8]) -> super::Known {
         self.0.clone()
+    }
+
+    fn lessons(&self) -> Option<&Lessons> {
+        Some(&self.1)
     }
 }
 
@@ -134,14 +140,9 @@ impl Scene {
     fn proven(text: &str) -> Scene {
         let mut session = idle::session(true);
         session.standing = Standing::new(Some(b"tl".to_vec()));
-        session.standing.settings_proved(settings());
-        session.standing.observe(&OkPacket {
-            status: 2,
-            ..OkPacket::default()
-        });
-        Scene {
+        let mut scene = Scene {
             session,
-            known: OneTemplate(super::Known::Ready(template(text))),
+            known: OneTemplate(super::Known::Ready(template(text)), Lessons::default()),
             policy: Policy {
                 accelerate: true,
                 list_authors: 10,
@@ -154,7 +155,19 @@ impl Scene {
             now: Instant::now(),
             told: None,
             lesson: None,
-        }
+        };
+        scene.prove();
+        scene
+    }
+
+    /// All that has to be known of the session is proven, now.
+    fn prove(&mut self) {
+        let standing = &mut self.session.standing;
+        standing.settings_proved(settings());
+        standing.observe(&OkPacket {
+            status: 2,
+            ..OkPacket::default()
+        });
     }
 
     /// Has all but the first statement of its form asked with candidates.
@@ -235,6 +248,7 @@ fn said(need: &Need, text: &str) -> String {
             format!("page of {ids:?} {offset} {limit}")
         }
         Need::Unchanged => "unchanged?".into(),
+        Need::Await(_) => "wait".into(),
         Need::Tell(told) if told.kept => "tell what was kept".into(),
         Need::Tell(told) if told.narrowed => "tell".into(),
         Need::Tell(_) => "tell, as it is".into(),
@@ -652,6 +666,33 @@ fn a_session_that_steers_plans_is_the_servers_and_one_of_other_settings_learns_i
 }
 
 #[test]
+fn those_that_come_at_once_wait_for_what_the_first_teaches() {
+    let mut scene = Scene::proven(JOINED);
+    let candidates = || named(&[9, 8], false);
+    let last = |needs: Vec<String>| needs.last().unwrap().clone();
+    assert_eq!(last(scene.play(JOINED, vec![candidates()])), "run as it is");
+    // Another one in front of its answer: memory is asked anew behind each wait.
+    let needs = scene.play(JOINED, vec![candidates(), Input::Awaited, candidates()]);
+    let waits = needs.iter().filter(|need| *need == "wait");
+    assert_eq!((waits.count(), last(needs)), (2, "wait".into()));
+    // But not for ever, and no others with it.
+    scene.now += lessons::PATIENCE;
+    assert_eq!(last(scene.play(JOINED, vec![candidates()])), "run as it is");
+    // The next one waits twice as long.
+    scene.now += lessons::PATIENCE;
+    assert_eq!(last(scene.play(JOINED, vec![candidates()])), "wait");
+    // One that fails teaches nothing.
+    scene.now += lessons::PATIENCE;
+    let failed = vec![candidates(), ended(error(1205))];
+    assert_eq!(last(scene.play(JOINED, failed)), "tell, as it is");
+    scene.prove();
+    let taught = vec![candidates(), reply(0x4203, 2)];
+    assert_eq!(last(scene.play(JOINED, taught)), "tell, as it is");
+    let needs = scene.play(JOINED, vec![candidates()]);
+    assert!(last(needs).contains(" IN (9,8)"));
+}
+
+#[test]
 fn memory_that_lacks_something_leaves_it_to_the_server() {
     let mut scene = Scene::learned(JOINED);
     let needs = scene.play(JOINED, vec![Input::Candidates(Err(Why::NotInMemory))]);
@@ -706,7 +747,7 @@ fn a_timestamp_orders_only_where_no_hour_comes_twice() {
     let mut template = template(text);
     Arc::get_mut(&mut template).unwrap().types.key = Some(KeyType::Timestamp(0));
     let mut scene = Scene::proven(text);
-    scene.known = OneTemplate(super::Known::Ready(template));
+    scene.known = OneTemplate(super::Known::Ready(template), Lessons::default());
     assert_eq!(scene.play(text, vec![]), ["candidates [] [1] all 0 2"]);
     scene.session.standing.settings_proved(Settings {
         ahead: None,

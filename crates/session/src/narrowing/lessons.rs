@@ -1,0 +1,104 @@
+//! Lessons that are on their way: the first statement of its kind goes as it is, and those that come until its answer does wait for what is
+//! learned from that.
+//!
+//! A server that narrowed statements are enough for could not bear all of them as they are, and behind a restart of Headwater they come at
+//! once. A lesson that takes long does not hold up the others for good: one more of them goes as it is then, and another one after twice that time.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use headwater_feed::Template;
+use headwater_feed::cost::Crowd;
+use headwater_feed::variants::Under;
+
+/// So long others wait for a first lesson.
+pub const PATIENCE: Duration = Duration::from_secs(1);
+/// Where it takes longer, they wait twice as long for the next one, up to so long: those that are on their way slow each other down.
+const MOST_PATIENCE: Duration = Duration::from_secs(32);
+
+/// What is learned together: by template, about how many authors, and settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Of {
+    template: u64,
+    crowd: Crowd,
+    under: Under,
+}
+
+impl Of {
+    pub(super) fn new(template: &Template, crowd: Crowd, under: Under) -> Of {
+        Of {
+            template: template.kept.template,
+            crowd,
+            under,
+        }
+    }
+}
+
+/// The latest lesson of its kind.
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    of: Of,
+    at: Instant,
+    patience: Duration,
+}
+
+impl Begun {
+    fn is_on(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.at) < self.patience
+    }
+}
+
+/// Lessons of all sessions.
+#[derive(Debug, Default)]
+pub struct Lessons(Mutex<Vec<Begun>>);
+
+impl Lessons {
+    /// A statement is about to go as it is; false: another one has gone, and this one waits for it.
+    pub(super) fn begin(&self, of: Of, now: Instant) -> bool {
+        let mut lessons = self.lessons();
+        let before = lessons.iter().position(|it| it.of == of);
+        let before = before.map(|at| lessons.swap_remove(at));
+        let patience = match before {
+            Some(before) if before.is_on(now) => {
+                lessons.push(before);
+                return false;
+            }
+            Some(before) => (before.patience * 2).min(MOST_PATIENCE),
+            None => PATIENCE,
+        };
+        // Those whose clients have gone are of no use for good.
+        lessons.retain(|it| now.saturating_duration_since(it.at) < 2 * MOST_PATIENCE);
+        let at = now;
+        lessons.push(Begun { of, at, patience });
+        true
+    }
+
+    /// It is over, whatever has come of it.
+    pub(super) fn end(&self, of: Of) {
+        self.lessons().retain(|it| it.of != of);
+    }
+
+    fn is_on(&self, of: Of, now: Instant) -> bool {
+        let lessons = self.lessons();
+        lessons.iter().any(|it| it.of == of && it.is_on(now))
+    }
+
+    fn lessons(&self) -> MutexGuard<'_, Vec<Begun>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A statement that waits for a lesson.
+#[derive(Clone, Debug)]
+pub struct Awaits {
+    pub(super) template: Arc<Template>,
+    pub(super) of: Of,
+}
+
+impl Awaits {
+    /// True as long as it has to wait.
+    #[must_use]
+    pub fn is_on(&self, lessons: &Lessons, now: Instant) -> bool {
+        !self.template.has_learned(self.of.crowd, self.of.under) && lessons.is_on(self.of, now)
+    }
+}
