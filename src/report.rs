@@ -1,6 +1,18 @@
-//! Reports for people: plain text, a heading for each part.
+//! Reports for people: plain text, a heading for each part, and errors with their causes.
 
+use std::error::Error;
 use std::fmt::Write as _;
+
+/// What failed, and why: an error and those that led to it, with colons between.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let _ = write!(text, ": {error}");
+        cause = error.source();
+    }
+    text
+}
 
 /// What a report is written with.
 pub(crate) trait Report {

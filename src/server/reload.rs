@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 
-use super::ServeError;
 use super::background::{discover, look};
 use super::build::{Built, Lasting};
 use crate::config::{Changes, LogLevel, Settings};
 use crate::feeds;
+use crate::report::with_causes;
 use crate::session::current::Current;
 use crate::session::shared::Shared;
 
@@ -117,7 +117,7 @@ impl Reloads {
         for (current, lasting) in &self.sets {
             let before = current.shared();
             let made = lasting.build(&settings, Some((&before, &state.settings)));
-            built.push((before, made.map_err(|error| text(&error))?));
+            built.push((before, made.map_err(|error| with_causes(&error))?));
         }
         let same_definitions = settings.definitions == state.settings.definitions;
         let mut trusted_again = 0;
@@ -179,16 +179,6 @@ async fn renew(
 fn spawn_look(shared: Arc<Shared>, templates: Option<feeds::Inbox>) -> Option<AbortHandle> {
     let templates = templates?;
     Some(tokio::spawn(look(shared, templates)).abort_handle())
-}
-
-fn text(error: &ServeError) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
 }
 
 fn tell(reloaded: &Reloaded) {
