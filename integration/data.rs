@@ -54,6 +54,36 @@ fn a_loaded_data_set_answers_an_app_and_shows_its_procedures_to_the_service_acco
 }
 
 #[test]
+fn keys_that_are_built_behind_the_rows_are_those_of_the_schema() {
+    on_each_server(|server| {
+        let size = Size {
+            users: 50,
+            messages: 500,
+            mean_follows: 5.0,
+            seed: 1,
+        };
+        for (database, behind) in [("hw_keys", false), ("hw_keys_behind", true)] {
+            on_connection(server, async |conn| {
+                load::create(conn, database).await.unwrap();
+                if behind {
+                    load::drop_keys(conn).await.unwrap();
+                }
+                load::fill(conn, size, |_| {}).await.unwrap();
+                if behind {
+                    load::build_keys(conn).await.unwrap();
+                }
+            });
+        }
+        let mut root = WireClient::login(server.addr(), &Login::default());
+        for table in ["follower", "message"] {
+            let shown = ["hw_keys", "hw_keys_behind"]
+                .map(|database| root.rows(&format!("SHOW CREATE TABLE {database}.{table}")));
+            assert_eq!(shown[0], shown[1]);
+        }
+    });
+}
+
+#[test]
 fn the_demo_shows_a_timeline_stays_until_interrupted_and_leaves_nothing() {
     let mut demo = Command::new(env!("CARGO_BIN_EXE_headwater"))
         .args([
@@ -104,8 +134,20 @@ fn the_demo_shows_a_timeline_stays_until_interrupted_and_leaves_nothing() {
 }
 
 fn load_with_accounts(server: &Server, database: &str, size: Size) {
-    let addr = server.addr();
     let kind = server.kind();
+    on_connection(server, async |conn| {
+        let mut rows = 0;
+        load::load(conn, database, size, |progress| rows = progress.rows)
+            .await
+            .unwrap();
+        assert_eq!(rows, size.follows() + size.messages);
+        accounts::create(conn, kind, database).await.unwrap();
+    });
+}
+
+/// Does something as `root`.
+fn on_connection(server: &Server, does: impl AsyncFnOnce(&mut Conn)) {
+    let addr = server.addr();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -117,12 +159,7 @@ fn load_with_accounts(server: &Server, database: &str, size: Size) {
             .prefer_socket(false)
             .user(Some("root"));
         let mut conn = Conn::new(options).await.unwrap();
-        let mut rows = 0;
-        load::load(&mut conn, database, size, |progress| rows = progress.rows)
-            .await
-            .unwrap();
-        assert_eq!(rows, size.follows() + size.messages);
-        accounts::create(&mut conn, kind, database).await.unwrap();
+        does(&mut conn).await;
         conn.disconnect().await.unwrap();
     });
 }

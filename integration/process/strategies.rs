@@ -1,8 +1,11 @@
 //! Every strategy for timelines is measured on each server, and has the procedure's pages.
 
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
+use nix::sys::signal::{self, Signal};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 use headwater::lab::private_server::redis::RedisServer;
@@ -67,7 +70,7 @@ fn every_strategy_has_the_procedures_pages_and_says_how_stale_it_is() {
             let [it] = found.as_slice() else {
                 panic!("{name} on {engine}: {found:?}");
             };
-            looks_right(it);
+            looks_right(it, 1_000);
         }
     }
     let lateral = strategies.iter().filter(|it| it["name"] == "sql-lateral");
@@ -142,6 +145,58 @@ fn growth_is_measured_size_by_size() {
     assert!(page.contains("| pages/s | 10 | 40 | 160 |"), "{page}");
     assert!(page.contains("](growth-follows-mariadb.svg)"), "{page}");
     assert!(read("growth-follows-mariadb.svg").contains("headwater-kept"));
+
+    // What is there is kept, and what is not is measured.
+    let mut fewer = growth.clone();
+    let at = |point: &Value| point["at"].as_f64().unwrap();
+    let kept = fewer["points"].as_array_mut().unwrap();
+    kept.retain(|point| at(point) < 100.0);
+    std::fs::write(folder.path().join("growth.json"), fewer.to_string()).unwrap();
+    let output = bench.arg("--resume").output().unwrap();
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{complained}");
+    assert_eq!(complained.matches("measured before").count(), 2);
+    let again: Value = serde_json::from_str(&read("growth.json")).unwrap();
+    let again = again["points"].as_array().unwrap();
+    assert_eq!(again.len(), 3 * 3);
+    assert_eq!(&again[..6], fewer["points"].as_array().unwrap().as_slice());
+    assert!(again[6..].iter().all(|point| at(point) > 100.0));
+
+    std::fs::write(folder.path().join("growth.json"), "{}").unwrap();
+    let output = bench.output().unwrap();
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{complained}");
+    assert!(complained.contains("growth.json: remove it, or leave out --resume"));
+}
+
+/// To fill a server takes long: a signal ends it there as well, and nothing is left.
+#[test]
+fn a_signal_ends_it_while_a_server_is_filled() {
+    if if_here(RedisServer::start()).is_none() {
+        return;
+    }
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    bench.args(["bench", "strategies", "--only", "procedure"]);
+    bench.args(["--server", "mariadb", "--users", "50"]);
+    bench.args(["--messages", "10000000"]);
+    let mut bench = bench.stderr(Stdio::piped()).spawn().unwrap();
+    let mut complained = BufReader::new(bench.stderr.take().unwrap());
+    let mut line = String::new();
+    complained.read_line(&mut line).unwrap();
+    assert!(line.contains(" 10000000 messages"), "{line}");
+    let pid = bench.id();
+    signal::kill(Pid::from_raw(i32::try_from(pid).unwrap()), Signal::SIGTERM).unwrap();
+    let mut rest = String::new();
+    complained.read_to_string(&mut rest).unwrap();
+    assert!(!bench.wait().unwrap().success(), "{rest}");
+    assert!(rest.contains("stopped"), "{rest}");
+    assert!(!rest.contains("built"), "{rest}");
+    let left: Vec<_> = std::fs::read_dir(std::env::temp_dir())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with("headwater-") && name.contains(&format!("-{pid}-")))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 /// Follows and messages of one's own, from files.
@@ -187,7 +242,7 @@ fn ones_own_follows_and_messages_are_measured() {
     let strategies = figures["strategies"].as_array().unwrap();
     assert_eq!(strategies.len(), 4);
     for it in strategies {
-        looks_right(it);
+        looks_right(it, 10);
         // What reads have put there counts too.
         let remembers = it["name"] == "redis-on-read" || it["name"] == "headwater-kept";
         assert_eq!(it["memory_bytes"].as_u64().unwrap() > 0, remembers, "{it}");
@@ -204,7 +259,7 @@ fn ones_own_follows_and_messages_are_measured() {
 
 /// A strategy was measured, and keeps what it promises.
 #[track_caller]
-fn looks_right(it: &Value) {
+fn looks_right(it: &Value, most_followers: u64) {
     let number = |name: &str| it[name].as_f64().unwrap_or_else(|| panic!("{name}: {it}"));
     assert!(number("compared_pages") >= 30.0, "{it}");
     assert_eq!(it["compared_pages"], it["equal_pages"], "{it}");
@@ -212,6 +267,12 @@ fn looks_right(it: &Value) {
         assert!(number(name) > 0.0, "{name}: {it}");
     }
     assert!(number("stale_looked") > 0.0, "{it}");
+    // Among them one by the author whom most follow.
+    let posts = it["posts"].as_array().unwrap();
+    let followers = posts.iter().map(|post| post["followers"].as_u64().unwrap());
+    assert_eq!(followers.max(), Some(most_followers), "{it}");
+    let times = posts.iter().map(|post| post["ms"].as_f64().unwrap());
+    assert!(times.fold(f64::MAX, f64::min) > 0.0, "{it}");
     match it["claims"].as_str().unwrap() {
         // A cache shows what it had: this is a figure that can be other than 0.
         "stale" if it["name"] == "redis-window" => assert!(number("stale_share") > 0.5, "{it}"),

@@ -21,7 +21,7 @@ use crate::wire::response::{EOF, ERR, ErrPacket, OK};
 
 const BUFFER_BYTES: usize = 16 * 1024;
 /// Longer than the slowest statement of the bench should ever take.
-pub const TIMEOUT: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(600);
 /// The server knows the account and the password was right.
 const FAST_AUTH_OK: &[u8] = &[1, 3];
 /// The server wants the password itself.
@@ -42,9 +42,12 @@ pub struct Client {
 /// Why a statement has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The connection failed, or nothing came for a minute.
+    /// The connection failed.
     #[error("the connection failed")]
-    Io(#[from] io::Error),
+    Io(#[source] io::Error),
+    /// Nothing came.
+    #[error("no answer within {} s", TIMEOUT.as_secs())]
+    Silent,
     /// The server (or Headwater) refused.
     #[error("refused with error {0}")]
     Refused(ErrPacket),
@@ -63,6 +66,16 @@ pub enum ClientError {
     /// A thread of the bench ended early.
     #[error("a measuring thread ended early")]
     Thread,
+}
+
+impl From<io::Error> for ClientError {
+    fn from(error: io::Error) -> ClientError {
+        match error.kind() {
+            // The first of them is how a socket says that its time is over.
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ClientError::Silent,
+            _ => ClientError::Io(error),
+        }
+    }
 }
 
 impl Client {

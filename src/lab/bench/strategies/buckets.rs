@@ -112,6 +112,11 @@ impl Strategy for Buckets {
                 base.run(&Buckets::count(&readers))?;
             }
         }
+        if *self == Buckets::Size {
+            // Those who follow, and have nothing to read so far.
+            let beyond = format!(">{}", world.size.users);
+            base.run(&Buckets::count(&beyond))?;
+        }
         base.run(&format!("ANALYZE TABLE {table}"))
     }
 

@@ -16,12 +16,17 @@ use crate::lab::bench::measure::{Job, Lane, repeat, together};
 
 /// How long one strategy has its turn.
 pub const SLICE: Duration = Duration::from_millis(150);
+/// A connection that was idle for longer does something first that does not count.
+const PAUSE: Duration = Duration::from_secs(1);
 /// A deep page begins with the reader's message by this number.
 const DEEP: u64 = 200;
 /// Who waits for a page to get a message gives up after so long.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Followers of the authors whose messages are timed.
 const CLASSES: [u64; 3] = [10, 1_000, 100_000];
+/// Messages of one author are timed for so long, and so many of them at least.
+const POSTING: Duration = Duration::from_secs(8);
+const FEWEST_POSTS: usize = 3;
 const BODY: &str = "A message of the length that messages have, which is what the first measurements of timelines were made with: a hundred and forty bytes.";
 
 /// How much is done.
@@ -139,12 +144,13 @@ pub type Once<'a> = dyn Fn(&mut dyn Session, usize, &mut Page) -> Result<(), Fai
 /// One strategy's connections.
 pub type Team = Vec<Box<dyn Session>>;
 
-/// Has all strategies do something in turn, each on all of its connections; `once` is told of the place in its list.
+/// Has all strategies do something in turn, each on all of its connections; `once` is told of the place in its list. Where others took long,
+/// a connection does it once in front of its turn: that it was idle is the bench's own doing.
 ///
 /// # Errors
 /// When it fails, or the bench is asked to stop.
 pub fn rates(
-    teams: &mut [Team],
+    teams: &mut [&mut Team],
     rounds: u32,
     places: usize,
     stop: &Stop,
@@ -154,16 +160,21 @@ pub fn rates(
     for team in teams.iter() {
         lanes.push(Lane::several(team.len(), places)?);
     }
+    let mut ended: Vec<Instant> = vec![Instant::now(); lanes.len()];
     // Round 0 warms up and does not count.
     for round in 0..=rounds {
-        for (team, lanes) in teams.iter_mut().zip(&mut lanes) {
+        for ((team, lanes), ended) in teams.iter_mut().zip(&mut lanes).zip(&mut ended) {
             if stop.asked() {
                 return Err(Failure::Stopped);
             }
+            let has_waited = ended.elapsed() > PAUSE;
             let jobs = team.iter_mut().zip(lanes.iter_mut());
             let jobs = jobs.map(|(session, lane)| -> Job<'_, (), Failure> {
                 Box::new(move || {
                     let mut page = Page::default();
+                    if has_waited {
+                        once(session.as_mut(), 0, &mut page)?;
+                    }
                     repeat(SLICE, places, lane, stop, |place| {
                         page.rows.clear();
                         once(session.as_mut(), place, &mut page)
@@ -174,6 +185,7 @@ pub fn rates(
             if round == 0 {
                 lanes.iter_mut().for_each(Lane::forget);
             }
+            *ended = Instant::now();
         }
     }
     let rates = lanes.iter().map(|lanes| Ok(Figures::of(lanes)?));
@@ -222,6 +234,7 @@ pub fn posts(
     world: &World,
     session: &mut dyn Session,
     effort: &Effort,
+    stop: &Stop,
 ) -> Result<Vec<Post>, Failure> {
     let mut posts = Vec::new();
     if effort.changes == 0 {
@@ -235,13 +248,23 @@ pub fn posts(
     for about in CLASSES {
         authors.push((about, author_of(world, about)?));
     }
-    authors.push((most.map_or(0, |(_, followers)| followers), most));
+    if !authors.iter().any(|(_, author)| *author == most) {
+        authors.push((most.map_or(0, |(_, followers)| followers), most));
+    }
     for (about, author) in authors {
         let Some((author, followers)) = author else {
             continue;
         };
         let mut times = Vec::new();
-        for _ in 0..effort.changes {
+        let first = Instant::now();
+        for place in 0..effort.changes {
+            if stop.asked() {
+                return Err(Failure::Stopped);
+            }
+            // One that goes to many takes seconds.
+            if place >= FEWEST_POSTS && first.elapsed() > POSTING {
+                break;
+            }
             let begun = Instant::now();
             post(&world.ids, session, author)?;
             times.push(ms(begun.elapsed()));
@@ -274,9 +297,13 @@ pub struct Changes {
 /// # Errors
 /// When the server does not tell.
 pub fn some_follows(world: &World, most: usize) -> Result<Vec<(u64, u64)>, Failure> {
-    let mut follows = world
-        .connect()?
-        .pairs("SELECT user_id,follower_id FROM follower ORDER BY follower_id,user_id")?;
+    if most == 0 {
+        return Ok(Vec::new());
+    }
+    let mut follows = world.connect()?.pairs(&format!(
+        "SELECT user_id,follower_id FROM follower WHERE user_id<={} ORDER BY follower_id,user_id",
+        world.size.users
+    ))?;
     shuffle(&mut follows, world.size.seed);
     follows.truncate(most);
     Ok(follows)
@@ -345,14 +372,19 @@ pub struct Staleness {
     pub stale: Vec<f64>,
 }
 
-/// The authors with the most followers, each behind one who follows it.
+/// The users with the most followers, each behind one who follows it; none where nobody asks how stale pages are.
 ///
 /// # Errors
 /// When the server does not tell.
-pub fn followed(world: &World) -> Result<Vec<(u64, u64)>, Failure> {
-    Ok(world.connect()?.pairs(
-        "SELECT MIN(user_id),follower_id FROM follower GROUP BY follower_id ORDER BY COUNT(*) DESC LIMIT 500",
-    )?)
+pub fn followed(world: &World, effort: &Effort) -> Result<Vec<(u64, u64)>, Failure> {
+    if effort.staleness.is_zero() {
+        return Ok(Vec::new());
+    }
+    Ok(world.connect()?.pairs(&format!(
+        "SELECT MIN(user_id),follower_id FROM follower WHERE follower_id<={} \
+         GROUP BY follower_id ORDER BY COUNT(*) DESC LIMIT 500",
+        world.size.users
+    ))?)
 }
 
 /// Writes messages of `followed`, and looks at a follower's page on another connection right behind each, while somebody else writes as well, of

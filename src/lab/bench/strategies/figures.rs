@@ -1,8 +1,10 @@
 //! What is measured of each strategy.
 
-use serde::Serialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::strategy::Claim;
+use super::words;
 
 /// Everything, as it is written with `--json`.
 #[derive(Clone, Debug, Serialize)]
@@ -39,11 +41,25 @@ impl Figures {
     }
 }
 
+/// What a strategy or a server is called, or is said of it. An alias: serde would lend a reference from the text that is read.
+pub type Word = &'static str;
+
+/// What strategies and servers are called, and what is said of them, as it is in the code.
+///
+/// # Errors
+/// When this version has none that is called so.
+pub fn known<'de, D: Deserializer<'de>>(from: D) -> Result<&'static str, D::Error> {
+    let text = String::deserialize(from)?;
+    let known = words().into_iter().find(|word| *word == text);
+    known.ok_or_else(|| D::Error::custom(format!("this version has no {text:?}")))
+}
+
 /// A server, and what it was filled with.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Engine {
     /// `mariadb` or `mysql`.
-    pub engine: &'static str,
+    #[serde(deserialize_with = "known")]
+    pub engine: Word,
     /// Its version.
     pub version: String,
     /// Users.
@@ -58,6 +74,8 @@ pub struct Engine {
     pub followers_per_message: f64,
     /// Authors whom a reader follows, on average over those who follow anybody.
     pub follows_per_reader: f64,
+    /// Readers besides those users, who follow one author more: what a message costs that has many followers.
+    pub fans: u32,
     /// Time in which the tables were filled, in seconds.
     pub filled_s: f64,
     /// Strategies that were to be measured here, and would have taken too much room.
@@ -68,34 +86,42 @@ impl Engine {
     /// The server, and what it was filled with.
     #[must_use]
     pub fn said(&self) -> String {
+        let fans = match self.fans {
+            0 => String::new(),
+            many => format!(", and {many} readers who follow one author more"),
+        };
         format!(
-            "{} {}: {} users, {} follows, {} messages",
+            "{} {}: {} users, {} follows, {} messages{fans}",
             self.engine, self.version, self.users, self.follows, self.messages
         )
     }
 }
 
 /// A strategy that would take too much room.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// Its name.
-    pub name: &'static str,
+    #[serde(deserialize_with = "known")]
+    pub name: Word,
     /// What it would take on disk, about, in bytes.
     pub bytes: f64,
 }
 
 /// A strategy on a server.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measured {
     /// Its name.
-    pub name: &'static str,
+    #[serde(deserialize_with = "known")]
+    pub name: Word,
     /// What it does.
-    pub about: &'static str,
+    #[serde(deserialize_with = "known")]
+    pub about: Word,
     /// The server that has the messages: `mariadb` or `mysql`.
-    pub engine: &'static str,
+    #[serde(deserialize_with = "known")]
+    pub engine: Word,
     /// What it promises.
     pub claims: Claim,
-    /// Pages that were compared with the procedure's: newest ones, deep ones unless it is capped, and those behind a follow, an unfollow and a delete.
+    /// Pages that were compared with the procedure's: newest ones, and for those that are fresh and whole deep ones, and those behind a follow, an unfollow and a delete.
     pub compared_pages: u64,
     /// Those of them that were equal.
     pub equal_pages: u64,
@@ -138,7 +164,7 @@ pub struct Measured {
 }
 
 /// What a message by such an author costs.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Post {
     /// Followers that were wanted.
     pub about: u64,
@@ -161,6 +187,7 @@ impl Engine {
             base_bytes: 0,
             followers_per_message: 0.0,
             follows_per_reader: 0.0,
+            fans: 0,
             filled_s: 0.0,
             left_out: Vec::new(),
         }

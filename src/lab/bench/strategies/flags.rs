@@ -28,14 +28,17 @@ pub struct StrategiesFlags {
     pub run: Option<Run>,
     /// How reads, writes and room grow with follows, messages and users, or with those of them that are named; with --quick over small sizes
     ///
-    /// Follows from 10 to 5,000 a reader, messages from 10 thousand to 100 million, users from 10 thousand to a million, each size on data
+    /// Follows from 10 to 5,000 a reader, messages from 100 thousand to 100 million, users from 10 thousand to a million, each size on data
     /// of its own, the greatest last. A size is left out, and named, where it would not fit on the disk or into --minutes; so is a strategy
-    /// that would push more than 64 million messages. 100 million messages take about 25 GB.
+    /// that would push more than 72 million messages. 100 million messages take about 25 GB.
     #[arg(long, value_name = "AXES", num_args = 0..=1, require_equals = true, value_delimiter = ',', default_missing_value = "follows,messages,users", conflicts_with_all = ["users", "messages", "mean_follows"])]
     pub growth: Vec<Axis>,
     /// With --growth: a size that would probably end later than this is left out
     #[arg(long, value_name = "N", default_value_t = 60, requires = "growth", value_parser = clap::value_parser!(u16).range(1..))]
     pub minutes: u16,
+    /// With --growth and --report: keep what growth.json in that folder has, and measure what it lacks
+    #[arg(long, requires = "growth", requires = "report")]
+    pub resume: bool,
     /// Users of the data set; 10,000 if left out, 400 with --quick
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(50..=1_000_000))]
     pub users: Option<u32>,
@@ -105,6 +108,16 @@ impl StrategiesFlags {
             messages: self.messages.unwrap_or(messages),
             mean_follows: self.mean_follows,
             ..Size::CLASSIC
+        }
+    }
+
+    /// Readers more, all of whom follow one author more: for the articles' measurements none, who had none.
+    #[must_use]
+    pub fn fans(&self) -> u32 {
+        match (self.run, self.quick) {
+            (Some(_), _) => 0,
+            (None, true) => 1_000,
+            (None, false) => 100_000,
         }
     }
 

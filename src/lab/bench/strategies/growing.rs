@@ -1,14 +1,14 @@
 //! Measures size after size along the axes of growth, as far as the disk and the time allow.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use super::flags::StrategiesFlags;
 use super::growth::{self, Beyond, Growth, Point, Step};
 use super::world::Data;
-use super::{Effort, Failure, on_engine};
+use super::{Effort, Failure, GROWTH, on_engine};
 use crate::lab::bench::{BenchError, Stop};
+use crate::report::with_causes;
 
 /// Readers whose pages are compared and measured at each size, if nothing else is said.
 const READERS: usize = 200;
@@ -32,15 +32,10 @@ impl Pace {
     }
 }
 
-/// What failed, and why.
-fn chain(failure: &Failure) -> String {
-    let mut text = failure.to_string();
-    let mut source = std::error::Error::source(failure);
-    while let Some(why) = source {
-        let _ = write!(text, ": {why}");
-        source = why.source();
-    }
-    text
+/// In which time a server was filled for a size that was measured before.
+fn before(growth: &Growth, step: &Step, engine: &str) -> Option<f64> {
+    let mut points = growth.of(step, engine);
+    points.next().map(|point| point.engine.filled_s)
 }
 
 /// Measures along every axis that is asked for; neither changes nor staleness, which do not depend on how much there is. `save` has all
@@ -63,12 +58,29 @@ pub fn grow(
         ..flags.effort()
     };
     let until = Instant::now() + Duration::from_secs(60 * u64::from(flags.minutes));
-    let mut growth = Growth::default();
+    let mut growth = match flags.report.as_deref().filter(|_| flags.resume) {
+        Some(folder) => {
+            let path = folder.join(GROWTH);
+            let read = Growth::read(&path);
+            read.map_err(|source| Failure::Before { path, source })?
+        }
+        None => Growth::default(),
+    };
     let mut paces: HashMap<(&'static str, &'static str), Pace> = HashMap::new();
-    for Step { axis, at, size } in growth::steps(&flags.growth, flags.quick) {
+    for step in growth::steps(&flags.growth, flags.quick) {
+        let Step { axis, at, size } = step;
         for kind in flags.kinds() {
             let name = kind.name();
             let pace = paces.entry((name, axis.name())).or_default();
+            if let Some(filled_s) = before(&growth, &step, name) {
+                eprintln!("{}: {at} on {name}: measured before", axis.name());
+                *pace = Pace {
+                    rows: size.rows(),
+                    filled: filled_s,
+                    ..*pace
+                };
+                continue;
+            }
             let expected = Duration::from_secs_f64(pace.expect(size.rows()));
             let left = until.saturating_duration_since(Instant::now());
             let mut leave_out = |why: String| {
@@ -92,15 +104,16 @@ pub fn grow(
             }
             eprintln!("{}: {at}", axis.name());
             let begun = Instant::now();
-            let (engine, measured) = match on_engine(kind, Data::Made(size), flags, &effort, stop) {
-                Ok(both) => both,
-                Err(stopped @ Failure::Stopped) => return Err(stopped.into()),
-                // The other sizes are of use without it.
-                Err(failure) => {
-                    leave_out(chain(&failure));
-                    continue;
-                }
-            };
+            let (engine, measured) =
+                match on_engine(kind, Data::Made(size, 0), flags, &effort, stop) {
+                    Ok(both) => both,
+                    Err(stopped @ Failure::Stopped) => return Err(stopped.into()),
+                    // The other sizes are of use without it.
+                    Err(failure) => {
+                        leave_out(with_causes(&failure));
+                        continue;
+                    }
+                };
             *pace = Pace {
                 rows: size.rows(),
                 filled: engine.filled_s,

@@ -1,17 +1,19 @@
 //! How each strategy's reads, writes and room grow with follows, messages and users.
 
 use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
 
 use clap::ValueEnum;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::drawn;
-use super::figures::{Engine, Measured};
+use super::figures::{Engine, Measured, Word, known};
 use crate::lab::bench::table::thousands;
 use crate::lab::demo::dataset::Size;
 
 /// More rows of a mailbox are not made: disk and time would not do.
-pub const MOST_PUSHED: f64 = 64e6;
+pub const MOST_PUSHED: f64 = 72e6;
 
 /// Those that are measured, if none are named.
 pub const ONLY: [&str; 5] = [
@@ -23,7 +25,7 @@ pub const ONLY: [&str; 5] = [
 ];
 
 /// What grows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Axis {
     /// Authors that a reader follows.
@@ -80,26 +82,27 @@ impl Axis {
                     .collect()
             }
             Axis::Messages => {
-                let all: &[u64] = if quick {
-                    &[4_000, 16_000, 64_000]
+                // So many users that an author does not write a share of all messages that nobody has seen.
+                let (users, all): (_, &[u64]) = if quick {
+                    (400, &[4_000, 16_000, 64_000])
                 } else {
-                    &[10_000, 100_000, 1_000_000, 10_000_000, 100_000_000]
+                    (100_000, &[100_000, 1_000_000, 10_000_000, 100_000_000])
                 };
                 all.iter()
-                    .map(|messages| (*messages as f64, size(400, *messages, 42.9)))
+                    .map(|messages| (*messages as f64, size(users, *messages, 42.9)))
                     .collect()
             }
             Axis::Users => {
-                let all: &[u32] = if quick {
-                    &[200, 800, 3_200]
+                let (each, all): (_, &[u32]) = if quick {
+                    (10, &[200, 800, 3_200])
                 } else {
-                    &[10_000, 100_000, 1_000_000]
+                    (2, &[10_000, 100_000, 1_000_000])
                 };
                 all.iter()
                     .map(|users| {
                         (
                             f64::from(*users),
-                            size(*users, u64::from(*users) * 10, 42.9),
+                            size(*users, u64::from(*users) * each, 42.9),
                         )
                     })
                     .collect()
@@ -134,7 +137,7 @@ pub struct Step {
 }
 
 /// All that is known of growth.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Growth {
     /// What was measured.
     pub points: Vec<Point>,
@@ -142,21 +145,51 @@ pub struct Growth {
     pub left_out: Vec<Beyond>,
 }
 
+impl Growth {
+    /// What was measured there before; nothing where there is no such file. What was left out is not kept: it may do now.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or has something else.
+    pub fn read(path: &Path) -> io::Result<Growth> {
+        let text = match std::fs::read(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Growth::default()),
+            text => text?,
+        };
+        let before: Growth = serde_json::from_slice(&text)?;
+        Ok(Growth {
+            left_out: Vec::new(),
+            ..before
+        })
+    }
+
+    /// What was measured of a size on this server, where that was done.
+    pub fn of(&self, step: &Step, engine: &str) -> impl Iterator<Item = &Point> {
+        let Step { axis, at, size } = *step;
+        self.points.iter().filter(move |point| {
+            let filled = &point.engine;
+            (point.axis, filled.users, filled.messages) == (axis, size.users, size.messages)
+                && point.at.total_cmp(&at).is_eq()
+                && filled.engine == engine
+        })
+    }
+}
+
 /// A size that was left out.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Beyond {
     /// What would have grown.
     pub axis: Axis,
     /// To how much.
     pub at: f64,
     /// The server.
-    pub engine: &'static str,
+    #[serde(deserialize_with = "known")]
+    pub engine: Word,
     /// What it would have taken.
     pub why: String,
 }
 
 /// A strategy at one size.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Point {
     /// What grew.
     pub axis: Axis,
@@ -241,6 +274,12 @@ pub fn courses(points: &[Point], axis: Axis) -> Vec<Course<'_>> {
                 points: vec![point],
             }),
         }
+    }
+    for course in &mut courses {
+        // A smaller one may have been measured later.
+        course
+            .points
+            .sort_by(|one, other| one.at.total_cmp(&other.at));
     }
     courses
 }

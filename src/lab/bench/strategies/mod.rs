@@ -46,6 +46,9 @@ use crate::lab::private_server::{Kind, PrivateServerError};
 /// The share of the free disk that strategies may fill.
 const FILLED: f64 = 0.7;
 
+/// The file of a report that has all that is known of growth.
+const GROWTH: &str = "growth.json";
+
 /// Why there are no figures.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
@@ -106,6 +109,14 @@ pub enum Failure {
         /// What is free.
         free: f64,
     },
+    /// What was measured before is of no use.
+    #[error("cannot go on with {path}: remove it, or leave out --resume")]
+    Before {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// A thread ended early.
     #[error("a measuring thread ended early")]
     Thread,
@@ -134,6 +145,14 @@ impl From<BenchError> for Failure {
 fn names() -> Vec<&'static str> {
     let all = strategies(Kind::Mysql);
     all.iter().map(|strategy| strategy.name()).collect()
+}
+
+/// What strategies and servers are called, and what strategies do.
+fn words() -> Vec<&'static str> {
+    let all = strategies(Kind::Mysql);
+    let said = all.iter().flat_map(|it| [it.name(), it.about()]);
+    let servers = [Kind::Mariadb, Kind::Mysql].map(Kind::name);
+    said.chain(servers).collect()
 }
 
 /// All that this server can have, in the order of the report.
@@ -173,7 +192,7 @@ pub async fn run(flags: StrategiesFlags) -> Result<(), BenchError> {
                     write_json(path, growth)?;
                 }
                 match &folder {
-                    Some(folder) => save(folder, growth::files(growth), "growth.json", growth),
+                    Some(folder) => save(folder, growth::files(growth), GROWTH, growth),
                     None => Ok(()),
                 }
             })
@@ -244,7 +263,10 @@ fn measure(flags: &StrategiesFlags, stop: &Stop) -> Result<Figures, Failure> {
         (Some(follows), Some(messages)) => Some(Own::read(follows, messages)?),
         _ => None,
     };
-    let data = own.as_ref().map_or(Data::Made(flags.size()), Data::Own);
+    let data = match &own {
+        Some(own) => Data::Own(own),
+        None => Data::Made(flags.size(), flags.fans()),
+    };
     for kind in flags.kinds() {
         let (engine, measured) = on_engine(kind, data, flags, &effort, stop)?;
         figures.engines.push(engine);
@@ -275,7 +297,7 @@ fn on_engine(
     effort: &Effort,
     stop: &Stop,
 ) -> Result<(Engine, Vec<Measured>), Failure> {
-    let mut world = World::make(kind, data)?;
+    let mut world = World::make(kind, data, stop)?;
     let size = world.size;
     let engine = kind.name();
     let base = world.table_bytes(&["follower", "message"])?;
@@ -284,6 +306,7 @@ fn on_engine(
         version: world.version().to_owned(),
         users: size.users,
         follows: size.follows(),
+        fans: data.fans(),
         messages: size.messages,
         base_bytes: base,
         followers_per_message: world.followers_per_message()?,
@@ -295,8 +318,9 @@ fn on_engine(
     chosen.retain(|strategy| flags.wants(strategy.name()));
     leave_out(&mut chosen, &mut filled, world.free_bytes()?, effort);
     let accelerated = |it: &dyn Strategy| matches!(it.memory(), Memory::Headwater);
+    let readers = world.some_readers(effort.compared)?;
     let warmed = match chosen.iter().any(|it| accelerated(it.as_ref())) {
-        true => world.accelerate()?.as_secs_f64(),
+        true => world.accelerate(&readers)?.as_secs_f64(),
         false => 0.0,
     };
     let mut entries = Vec::new();
@@ -308,7 +332,6 @@ fn on_engine(
         eprintln!("{engine}: {name}: built");
         entries.push(build(&world, strategy, warmed).map_err(named(engine, name))?);
     }
-    let readers = world.some_readers(effort.compared)?;
     eprintln!(
         "{engine}: the pages of {} readers asked of the procedure",
         readers.len()
@@ -331,8 +354,8 @@ fn on_engine(
         };
         check(&newest, &newest_truth)
             .and_then(|()| match entry.strategy.claim() {
-                Claim::Capped => Ok(()),
-                _ => check(&deep, &deep_truth),
+                Claim::Fresh => check(&deep, &deep_truth),
+                Claim::Capped | Claim::Stale => Ok(()),
             })
             .map_err(named(engine, name))?;
         teams.push(team);
@@ -352,19 +375,20 @@ fn on_engine(
         let changes = course::changes(&world, strategy, &follows, &mut entry.compared);
         entry.changes = changes.map_err(named(engine, name))?;
     }
-    let (followed, authors) = (course::followed(&world)?, course::writers(&world)?);
+    let (followed, authors) = (course::followed(&world, effort)?, course::writers(&world)?);
     eprintln!("{engine}: messages written");
     let ids = &world.ids;
     let once = |session: &mut dyn strategy::Session, place: usize, _: &mut page::Page| {
         let author = authors.get(place).copied().unwrap_or_default();
         course::post(ids, session, author).map(drop)
     };
-    let writes = course::rates(&mut teams, effort.rounds, authors.len(), stop, &once)?;
+    let mut all: Vec<&mut Team> = teams.iter_mut().collect();
+    let writes = course::rates(&mut all, effort.rounds, authors.len(), stop, &once)?;
     for ((entry, team), rate) in entries.iter_mut().zip(&mut teams).zip(writes) {
         let (name, strategy) = (entry.strategy.name(), entry.strategy.as_ref());
         entry.writes = rate;
         if let Some(session) = team.first_mut() {
-            let posts = course::posts(&world, session.as_mut(), effort);
+            let posts = course::posts(&world, session.as_mut(), effort, stop);
             entry.posts = posts.map_err(named(engine, name))?;
         }
         let staleness = course::staleness(&world, strategy, effort, (&followed, &authors));
@@ -437,19 +461,37 @@ fn read(
     effort: &Effort,
     stop: &Stop,
 ) -> Result<(), Failure> {
-    for (asks, is_deep) in [(newest, false), (deep, true)] {
+    // What may be stale is a cache that reads fill, and whose time ends: it is filled right before, in turns with others of its kind alone.
+    for (asks, is_deep, may_be_stale) in [
+        (newest, false, false),
+        (deep, true, false),
+        (deep, true, true),
+        (newest, false, true),
+    ] {
         let asks = asks.get(..effort.readers).unwrap_or(asks);
-        if asks.is_empty() {
+        let of = |entry: &Entry| (entry.strategy.claim() == Claim::Stale) == may_be_stale;
+        let (mut own, mut own_teams): (Vec<_>, Vec<_>) = entries
+            .iter_mut()
+            .zip(teams.iter_mut())
+            .filter(|(entry, _)| of(entry))
+            .unzip();
+        if asks.is_empty() || own.is_empty() {
             continue;
         }
         let what = if is_deep { "deep" } else { "newest" };
-        eprintln!("{what} pages read, all strategies in turn");
+        let names: Vec<_> = own.iter().map(|entry| entry.strategy.name()).collect();
+        eprintln!("{what} pages read in turn: {}", names.join(", "));
+        if may_be_stale && !is_deep {
+            for team in &mut own_teams {
+                course::pages(team, asks)?;
+            }
+        }
         let once = |session: &mut dyn strategy::Session, place: usize, page: &mut page::Page| {
             let (reader, bound) = asks.get(place).copied().unwrap_or_default();
             session.page(reader, bound, page)
         };
-        let rates = course::rates(teams, effort.rounds, asks.len(), stop, &once)?;
-        for (entry, rate) in entries.iter_mut().zip(rates) {
+        let rates = course::rates(&mut own_teams, effort.rounds, asks.len(), stop, &once)?;
+        for (entry, rate) in own.iter_mut().zip(rates) {
             match is_deep {
                 true => entry.deep = rate,
                 false => entry.newest = rate,

@@ -113,7 +113,7 @@ fn markdown(figures: &Figures) -> String {
         "\nWritten by `headwater bench strategies --report FOLDER`; every figure is in `figures.json`. Each strategy has its real engine, all \
          have the same follows and messages, and take turns several times a second. {} connections; {} cores, shared by servers, \
          Headwater and clients, which are on one machine: apps reach servers and Headwater by TCP, Headwater the server by its socket. \
-         Caches that reads fill are measured as they run: a page whose time is over before its reader comes again is made anew. \
+         Caches that reads fill are read while they are full: a page that they lack takes as long as without them. \
          Your own follows and messages are measured with `--follows-from FILE --messages-from FILE` (`headwater bench strategies --help`).",
         figures.connections, figures.cores
     );

@@ -1,13 +1,13 @@
 //! What a strategy has to be able to do.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Failure;
 use super::page::Page;
 use super::world::World;
 
 /// What a strategy says of its pages, once a write was acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Claim {
     /// Each has all of it, however deep it is.

@@ -13,12 +13,13 @@ use super::page::{Page, Row};
 use super::strategy::Memory;
 use super::{FILLED, Failure};
 use crate::config::ServiceFlags;
+use crate::lab::bench::Stop;
 use crate::lab::bench::child::Proxy;
 use crate::lab::bench::client::Client;
 use crate::lab::bench::data::shuffle;
 use crate::lab::bench::login::Account;
 use crate::lab::bench::memory::resident_bytes;
-use crate::lab::demo::dataset::Size;
+use crate::lab::demo::dataset::{Dataset, Size};
 use crate::lab::demo::{accounts, load};
 use crate::lab::feed::{FEED, SettingsFile};
 use crate::lab::private_server::redis::RedisServer;
@@ -37,11 +38,19 @@ const ROW_BYTES: (f64, f64) = (230.0, 80.0);
 /// Headwater's memory is filled by calls, for so long at most.
 const WARMING: Duration = Duration::from_secs(120);
 
+/// The followers of the author in the middle, where more than that are added.
+const SOME_FANS: u32 = 1_000;
+/// From so many rows on, secondary keys are built behind them.
+const MANY_ROWS: u64 = 2_000_000;
+/// How often it is asked whether to stop.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// What the server is filled with.
 #[derive(Clone, Copy, Debug)]
 pub enum Data<'a> {
-    /// Made up: so much of it.
-    Made(Size),
+    /// Made up: so much of it, and so many readers more who follow nobody but one author more. Whoever has many followers has few of them
+    /// among users who are as alike as these.
+    Made(Size, u32),
     /// Somebody's own.
     Own(&'a Own),
 }
@@ -51,10 +60,29 @@ impl Data<'_> {
     #[must_use]
     pub fn size(self) -> Size {
         match self {
-            Data::Made(size) => size,
+            Data::Made(size, _) => size,
             Data::Own(own) => own.size(),
         }
     }
+
+    /// Readers more.
+    #[must_use]
+    pub fn fans(self) -> u32 {
+        match self {
+            Data::Made(_, fans) => fans,
+            Data::Own(_) => 0,
+        }
+    }
+}
+
+/// So many readers behind these users, all of whom follow one author, and the first thousand another one too.
+fn fans(users: u32, many: u32) -> impl Iterator<Item = (u32, u32)> {
+    let (some, all) = (users + 1, users + 2);
+    (0..many).flat_map(move |place| {
+        let reader = all + 1 + place;
+        let follows = (place < SOME_FANS && many > SOME_FANS).then_some((reader, some));
+        follows.into_iter().chain([(reader, all)])
+    })
 }
 
 /// All of it; gone when dropped.
@@ -97,7 +125,7 @@ impl World {
     ///
     /// # Errors
     /// When a part cannot be had, or a statement fails.
-    pub fn make(kind: Kind, data: Data<'_>) -> Result<World, Failure> {
+    pub fn make(kind: Kind, data: Data<'_>, stop: &Stop) -> Result<World, Failure> {
         let size = data.size();
         let redis = RedisServer::start()?;
         let server = PrivateServer::start(kind, &OPTIONS)?;
@@ -115,7 +143,13 @@ impl World {
             return Err(Failure::Full { bytes, free });
         }
         let begun = Instant::now();
-        Handle::current().block_on(fill(&server, kind, data))?;
+        Handle::current().block_on(async {
+            // Dropped, it loses its connection, and the server undoes the statement.
+            tokio::select! {
+                filled = fill(&server, kind, data) => filled,
+                () = asked(stop) => Err(Failure::Stopped),
+            }
+        })?;
         Ok(World {
             headwater: None,
             redis,
@@ -126,11 +160,11 @@ impl World {
         })
     }
 
-    /// Starts Headwater, and fills its memory with everybody's timeline.
+    /// Starts Headwater, and fills its memory with everybody's timeline, those of these readers first.
     ///
     /// # Errors
     /// When one does not come up, or a statement fails.
-    pub fn accelerate(&mut self) -> Result<Duration, Failure> {
+    pub fn accelerate(&mut self, first: &[u64]) -> Result<Duration, Failure> {
         let begun = Instant::now();
         let service = ServiceFlags {
             service_user: Some(accounts::SERVICE.to_owned()),
@@ -146,7 +180,7 @@ impl World {
         self.headwater = Some(proxy);
         let mut client = self.through_headwater()?;
         let until = Instant::now() + WARMING;
-        for reader in self.readers() {
+        for reader in first.iter().copied().chain(self.readers()) {
             client.run(&format!("CALL fetch_timeline_ids({reader})"))?;
             if Instant::now() > until {
                 break;
@@ -209,14 +243,15 @@ impl World {
         (0..users.div_ceil(many)).map(move |at| (at * many + 1, users.min((at + 1) * many)))
     }
 
-    /// Some who follow anybody.
+    /// Some users who follow anybody.
     ///
     /// # Errors
     /// When the server does not tell.
     pub fn some_readers(&self, most: usize) -> Result<Vec<u64>, Failure> {
-        let mut readers = self
-            .connect()?
-            .numbers("SELECT DISTINCT user_id FROM follower ORDER BY user_id")?;
+        let mut readers = self.connect()?.numbers(&format!(
+            "SELECT DISTINCT user_id FROM follower WHERE user_id<={} ORDER BY user_id",
+            self.size.users
+        ))?;
         shuffle(&mut readers, self.size.seed);
         readers.truncate(most);
         Ok(readers)
@@ -241,7 +276,10 @@ impl World {
     /// # Errors
     /// When the server does not tell.
     pub fn follows_per_reader(&self) -> Result<f64, Failure> {
-        let readers = self.one("SELECT COUNT(DISTINCT user_id) FROM follower")?;
+        let readers = self.one(&format!(
+            "SELECT COUNT(DISTINCT user_id) FROM follower WHERE user_id<={}",
+            self.size.users
+        ))?;
         Ok(self.size.follows() as f64 / readers.max(1.0))
     }
 
@@ -393,6 +431,13 @@ fn account(user: &str) -> Account {
     }
 }
 
+/// Returns once it is asked to stop.
+async fn asked(stop: &Stop) {
+    while !stop.asked() {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
 async fn fill(server: &PrivateServer, kind: Kind, data: Data<'_>) -> Result<(), Failure> {
     let options = mysql_async::OptsBuilder::default()
         .ip_or_hostname(server.addr().ip().to_string())
@@ -411,19 +456,30 @@ async fn fill(server: &PrivateServer, kind: Kind, data: Data<'_>) -> Result<(), 
         .await
         .map_err(asked)?;
     load::create(&mut conn, DATABASE).await?;
+    let many = data.size().rows() > MANY_ROWS;
+    if many {
+        load::drop_keys(&mut conn).await?;
+    }
     match data {
-        Data::Made(size) => {
+        Data::Made(size, more) => {
             let sent = Size {
                 messages: size.messages.min(SENT),
                 ..size
             };
-            load::fill(&mut conn, sent, progress).await?;
+            let dataset = Dataset::new(sent);
+            let follows = dataset.follows().map(|it| (it.reader, it.author));
+            let follows = follows.chain(fans(size.users, more));
+            let of = sent.rows();
+            load::rows(&mut conn, follows, dataset.messages(), of, progress).await?;
             load::repeat(&mut conn, sent.messages, size.messages, progress).await?;
         }
         Data::Own(own) => {
             let of = own.size().rows();
             load::rows(&mut conn, own.follows(), own.messages(), of, progress).await?;
         }
+    }
+    if many {
+        load::build_keys(&mut conn).await?;
     }
     bar.finish_and_clear();
     accounts::create(&mut conn, kind, DATABASE).await?;
