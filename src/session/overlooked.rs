@@ -5,6 +5,7 @@
 //! the server, and is told a page that was found to be the server's.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use headwater_rows::template::Frame;
 
@@ -54,7 +55,9 @@ impl Session {
     ) -> Result<Option<Paged>, Ended> {
         let of = Of::Feed(want);
         let made = self.make(of).await;
-        let payload = match alone && self.looks_over(made.as_ref()) {
+        let takes = want.want.template.times().map(|(directly, _)| directly);
+        let takes = takes.map(|micros| Duration::from_secs_f64(micros / 1e6));
+        let payload = match alone && self.looks_over(made.as_ref(), takes) {
             true => {
                 let packet = self.client_in.get(HEADER_BYTES..length);
                 let commands = self.machine.commands().zip(packet);
@@ -75,7 +78,7 @@ impl Session {
     ) -> Result<Option<Made>, Ended> {
         let of = Of::Tail(own, memory);
         let made = self.make(of).await;
-        let statement = match self.looks_over(made.as_ref()) {
+        let statement = match self.looks_over(made.as_ref(), None) {
             true => self.statement_of(own, length, tail),
             false => None,
         };
@@ -83,10 +86,10 @@ impl Session {
         self.look_over(of, made, payload).await
     }
 
-    /// True if this page is one to compare.
-    fn looks_over(&self, made: Option<&Made>) -> bool {
+    /// True if this page is one to compare, for whose statement the server takes so long.
+    fn looks_over(&self, made: Option<&Made>, takes: Option<Duration>) -> bool {
         let shadow = self.shared.shadow.as_ref();
-        made.is_some() && shadow.is_some_and(|shadow| shadow.chooses())
+        made.is_some() && shadow.is_some_and(|shadow| shadow.chooses_page(takes))
     }
 
     async fn make(&mut self, of: Of<'_>) -> Option<Made> {
@@ -110,6 +113,7 @@ impl Session {
         let Some(payload) = payload else {
             return Ok(made);
         };
+        let begun = Instant::now();
         let mut last = None;
         for _ in 0..TRIES {
             let mut reply = self.run_in_place(payload).await?;
@@ -126,10 +130,11 @@ impl Session {
                     continue;
                 }
             };
-            self.looked_over(went);
+            self.looked_over(went, begun);
             return Ok(made);
         }
         if let Some(difference) = last {
+            self.looked_over(Went::Different, begun);
             self.report_page(&difference);
         }
         Ok(None)
@@ -158,15 +163,14 @@ impl Session {
         shadow.is_some_and(|shadow| shadow.distrusts_rows())
     }
 
-    fn looked_over(&self, went: Went) {
+    fn looked_over(&self, went: Went, begun: Instant) {
         if let Some(shadow) = &self.shared.shadow {
-            shadow.page_compared(went);
+            shadow.page_compared(went, begun.elapsed());
         }
     }
 
     /// A page was wrong: no rows are kept from now on.
     fn report_page(&self, difference: &Difference) {
-        self.looked_over(Went::Different);
         if let Some(rows) = self.shared.binlog.as_ref().and_then(|binlog| binlog.rows()) {
             rows.clear();
         }

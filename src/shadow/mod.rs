@@ -6,12 +6,13 @@
 //! freshness behind that. Where there was one, a new pair is taken. A difference without one is a fault of
 //! Headwater, or a change that no log tells of: it is logged with both answers, and the definition is relayed from then on.
 
+mod pace;
 pub(crate) mod real;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::mpsc;
 
@@ -21,6 +22,7 @@ use crate::catalogue::MOST_DEFINITIONS;
 use crate::session::counts::COMPARED;
 use crate::source::lookup::Found;
 use crate::timeline::definition::{Definition, DefinitionId, Form};
+use pace::Pace;
 
 /// Comparisons that wait; calls beyond them are not compared.
 const WAITING: usize = 1_000;
@@ -41,6 +43,7 @@ pub struct Shadow {
     distrusted: Vec<AtomicBool>,
     /// A page of kept rows was wrong.
     distrusts_rows: AtomicBool,
+    pace: Pace,
     counts: Counts,
     /// Written with a difference, and read by those who watch.
     last: Mutex<Option<Difference>>,
@@ -135,6 +138,7 @@ impl Shadow {
                 .map(|_| AtomicBool::new(false))
                 .collect(),
             distrusts_rows: AtomicBool::new(false),
+            pace: Pace::default(),
             counts: Counts::default(),
             last: Mutex::default(),
         };
@@ -220,8 +224,16 @@ impl Shadow {
         flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
-    /// A page of kept rows was compared with the server's reply.
-    pub fn page_compared(&self, went: Went) {
+    /// True if the page of kept rows that was made now is one to compare; `takes`: how long the server takes for its statement, as far as
+    /// is known. Where nobody asked for that, nobody waits for it long.
+    #[must_use]
+    pub fn chooses_page(&self, takes: Option<Duration>) -> bool {
+        self.chooses() && (!self.is_unasked() || self.pace.allows(takes, Instant::now()))
+    }
+
+    /// A page of kept rows was compared with the server's reply, which took so long.
+    pub fn page_compared(&self, went: Went, took: Duration) {
+        self.pace.took(took, Instant::now());
         if went == Went::Different {
             self.distrusts_rows.store(true, Ordering::Relaxed);
         }
