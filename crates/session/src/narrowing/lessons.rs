@@ -16,6 +16,9 @@ pub const PATIENCE: Duration = Duration::from_secs(1);
 /// Where it takes longer, they wait twice as long for the next one, up to so long: those that are on their way slow each other down.
 const MOST_PATIENCE: Duration = Duration::from_secs(32);
 
+/// Behind one that taught nothing, nobody waits for so long.
+const FREE: Duration = Duration::from_secs(60);
+
 /// What is learned together: by template, about how many authors, and settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Of {
@@ -40,11 +43,17 @@ struct Begun {
     of: Of,
     at: Instant,
     patience: Duration,
+    /// It is over, and has taught nothing: a statement that always fails is not to be asked one by one.
+    is_vain: bool,
 }
 
 impl Begun {
     fn is_on(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.at) < self.patience
+        !self.is_vain && now.saturating_duration_since(self.at) < self.patience
+    }
+
+    fn is_free(&self, now: Instant) -> bool {
+        self.is_vain && now.saturating_duration_since(self.at) < FREE
     }
 }
 
@@ -59,23 +68,37 @@ impl Lessons {
         let before = lessons.iter().position(|it| it.of == of);
         let before = before.map(|at| lessons.swap_remove(at));
         let patience = match before {
-            Some(before) if before.is_on(now) => {
+            Some(before) if before.is_on(now) || before.is_free(now) => {
                 lessons.push(before);
-                return false;
+                return before.is_vain;
             }
+            Some(before) if before.is_vain => PATIENCE,
             Some(before) => (before.patience * 2).min(MOST_PATIENCE),
             None => PATIENCE,
         };
         // Those whose clients have gone are of no use for good.
         lessons.retain(|it| now.saturating_duration_since(it.at) < 2 * MOST_PATIENCE);
-        let at = now;
-        lessons.push(Begun { of, at, patience });
+        lessons.push(Begun {
+            of,
+            at: now,
+            patience,
+            is_vain: false,
+        });
         true
     }
 
-    /// It is over, whatever has come of it.
-    pub(super) fn end(&self, of: Of) {
-        self.lessons().retain(|it| it.of != of);
+    /// It is over, and has taught what others wait for or not.
+    pub(super) fn end(&self, of: Of, has_taught: bool, now: Instant) {
+        let mut lessons = self.lessons();
+        lessons.retain(|it| it.of != of);
+        if !has_taught {
+            lessons.push(Begun {
+                of,
+                at: now,
+                patience: PATIENCE,
+                is_vain: true,
+            });
+        }
     }
 
     fn is_on(&self, of: Of, now: Instant) -> bool {

@@ -423,7 +423,9 @@ impl Stage {
             (Stage::Learning(subject, crowd, plan), Input::Reply(reply)) => {
                 let turn = world.learned(&subject, crowd, plan, reply);
                 if let Some(lessons) = world.known.lessons() {
-                    lessons.end(Of::new(&subject.template, crowd, world.under()));
+                    let (template, under) = (&subject.template, world.under());
+                    let has_taught = template.has_learned(crowd, under);
+                    lessons.end(Of::new(template, crowd, under), has_taught, world.now);
                 }
                 turn
             }
@@ -604,7 +606,9 @@ impl<K: Feeds> World<'_, K> {
         self.session.standing.is_heard(self.now);
         let crowd = Crowd::of(found.authors);
         let of = Of::new(&subject.template, crowd, self.under());
+        // What goes on as it is, and is learned from by the way, may teach nothing: nobody waits for that.
         if let Some(lessons) = self.known.lessons()
+            && !self.keeps_columns()
             && !subject.template.has_learned(crowd, self.under())
             && !lessons.begin(of, self.now)
         {

@@ -681,11 +681,14 @@ fn those_that_come_at_once_wait_for_what_the_first_teaches() {
     // The next one waits twice as long.
     scene.now += lessons::PATIENCE;
     assert_eq!(last(scene.play(JOINED, vec![candidates()])), "wait");
-    // One that fails teaches nothing.
+    // One that fails teaches nothing: nobody waits for the next ones, which may fail as well.
     scene.now += lessons::PATIENCE;
     let failed = vec![candidates(), ended(error(1205))];
     assert_eq!(last(scene.play(JOINED, failed)), "tell, as it is");
     scene.prove();
+    for _ in 0..3 {
+        assert_eq!(last(scene.play(JOINED, vec![candidates()])), "run as it is");
+    }
     let taught = vec![candidates(), reply(0x4203, 2)];
     assert_eq!(last(scene.play(JOINED, taught)), "tell, as it is");
     let needs = scene.play(JOINED, vec![candidates()]);
