@@ -55,8 +55,10 @@ impl Session {
     ) -> Result<Option<Paged>, Ended> {
         let of = Of::Feed(want);
         let made = self.make(of).await;
-        let takes = want.want.template.times().map(|(directly, _)| directly);
-        let takes = takes.map(|micros| Duration::from_secs_f64(micros / 1e6));
+        let takes = || {
+            let (directly, _) = want.want.template.times()?;
+            Some(Duration::from_secs_f64(directly / 1e6))
+        };
         let payload = match alone && self.looks_over(made.as_ref(), takes) {
             true => {
                 let packet = self.client_in.get(HEADER_BYTES..length);
@@ -78,7 +80,7 @@ impl Session {
     ) -> Result<Option<Made>, Ended> {
         let of = Of::Tail(own, memory);
         let made = self.make(of).await;
-        let statement = match self.looks_over(made.as_ref(), None) {
+        let statement = match self.looks_over(made.as_ref(), || None) {
             true => self.statement_of(own, length, tail),
             false => None,
         };
@@ -87,7 +89,7 @@ impl Session {
     }
 
     /// True if this page is one to compare, for whose statement the server takes so long.
-    fn looks_over(&self, made: Option<&Made>, takes: Option<Duration>) -> bool {
+    fn looks_over(&self, made: Option<&Made>, takes: impl FnOnce() -> Option<Duration>) -> bool {
         let shadow = self.shared.shadow.as_ref();
         made.is_some() && shadow.is_some_and(|shadow| shadow.chooses_page(takes))
     }

@@ -227,8 +227,8 @@ impl Shadow {
     /// True if the page of kept rows that was made now is one to compare; `takes`: how long the server takes for its statement, as far as
     /// is known. Where nobody asked for that, nobody waits for it long.
     #[must_use]
-    pub fn chooses_page(&self, takes: Option<Duration>) -> bool {
-        self.chooses() && (!self.is_unasked() || self.pace.allows(takes, Instant::now()))
+    pub fn chooses_page(&self, takes: impl FnOnce() -> Option<Duration>) -> bool {
+        self.chooses() && (!self.is_unasked() || self.pace.allows(takes(), Instant::now()))
     }
 
     /// A page of kept rows was compared with the server's reply, which took so long.

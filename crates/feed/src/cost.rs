@@ -63,11 +63,10 @@ pub struct Costs {
     narrowed: Mean,
     /// The way that is taken; the narrowed one at first.
     takes_direct: bool,
-    /// So many statements are still to be sent the other way, to be measured: one behind the answer to another, since nobody knows
-    /// how long it takes by now.
-    trial: u32,
-    /// What those took that came back: the other way's mean from now on, once they are enough.
+    /// Statements are sent the other way, to be measured. What those took that came back: that way's mean from now on, once they are enough.
     trying: Option<Mean>,
+    /// One of them is on its way. The next one is sent behind its answer, since nobody knows how long that takes by now.
+    is_tried: bool,
     /// Statements since it was tried last.
     since: u32,
     /// The ways were compared.
@@ -101,13 +100,12 @@ impl Costs {
         }
         let may_try = self.trying.is_none() || self.since >= LOST;
         if may_try && self.is_due() {
-            self.trial = ENOUGH;
             self.since = 0;
             self.trying = Some(Mean::default());
+            self.is_tried = false;
         }
-        let back = self.trying.as_ref().map_or(0, |trying| trying.count);
-        let tries = self.trial > 0 && self.trial + back == ENOUGH;
-        self.trial -= u32::from(tries);
+        let tries = self.trying.is_some() && !self.is_tried;
+        self.is_tried |= tries;
         match (self.takes_direct, tries) {
             (false, false) | (true, true) => Course::Narrowed,
             (false, true) => Course::Measured,
@@ -144,7 +142,10 @@ impl Costs {
     pub fn took(&mut self, way: Way, microseconds: f64) {
         let is_other = (way == Way::Narrowed) == self.takes_direct;
         match (&mut self.trying, way) {
-            (Some(trying), _) if is_other => trying.add(microseconds),
+            (Some(trying), _) if is_other => {
+                trying.add(microseconds);
+                self.is_tried = false;
+            }
             (_, Way::Direct) => self.direct.add(microseconds),
             (_, Way::Narrowed) => self.narrowed.add(microseconds),
         }

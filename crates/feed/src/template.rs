@@ -69,6 +69,14 @@ struct Learned {
     misfits: u32,
 }
 
+impl Learned {
+    /// How columns are described for so many authors under these settings.
+    fn knows(&self, crowd: Crowd, under: Under) -> bool {
+        let variants = self.variants.under(under);
+        variants.is_some_and(|variants| variants.of(crowd, None).is_some())
+    }
+}
+
 /// Why a template is not narrowed any more, though its text could be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Retired {
@@ -173,8 +181,7 @@ impl Template {
         if let Some(retired) = learned.retired {
             return Choice::Retired(retired);
         }
-        let variants = learned.variants.under(under);
-        let known = variants.is_some_and(|variants| variants.of(crowd, None).is_some());
+        let known = learned.knows(crowd, under);
         let Some(costs) = learned.costs.get_mut(crowd.number()) else {
             return Choice::Direct;
         };
@@ -194,9 +201,7 @@ impl Template {
     #[must_use]
     pub fn has_learned(&self, crowd: Crowd, under: Under) -> bool {
         let learned = self.learned();
-        let variants = learned.variants.under(under);
-        learned.retired.is_some()
-            || variants.is_some_and(|variants| variants.of(crowd, None).is_some())
+        learned.retired.is_some() || learned.knows(crowd, under)
     }
 
     /// What is known of columns under a plan of the server's.

@@ -15,7 +15,6 @@ use headwater_feed::variants::Under;
 pub const PATIENCE: Duration = Duration::from_secs(1);
 /// Where it takes longer, they wait twice as long for the next one, up to so long: those that are on their way slow each other down.
 const MOST_PATIENCE: Duration = Duration::from_secs(32);
-
 /// Behind one that taught nothing, nobody waits for so long.
 const FREE: Duration = Duration::from_secs(60);
 
@@ -42,18 +41,15 @@ impl Of {
 struct Begun {
     of: Of,
     at: Instant,
-    patience: Duration,
+    /// So long it counts.
+    lasts: Duration,
     /// It is over, and has taught nothing: a statement that always fails is not to be asked one by one.
     is_vain: bool,
 }
 
 impl Begun {
-    fn is_on(&self, now: Instant) -> bool {
-        !self.is_vain && now.saturating_duration_since(self.at) < self.patience
-    }
-
-    fn is_free(&self, now: Instant) -> bool {
-        self.is_vain && now.saturating_duration_since(self.at) < FREE
+    fn counts(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.at) < self.lasts
     }
 }
 
@@ -65,23 +61,18 @@ impl Lessons {
     /// A statement is about to go as it is; false: another one has gone, and this one waits for it.
     pub(super) fn begin(&self, of: Of, now: Instant) -> bool {
         let mut lessons = self.lessons();
-        let before = lessons.iter().position(|it| it.of == of);
-        let before = before.map(|at| lessons.swap_remove(at));
-        let patience = match before {
-            Some(before) if before.is_on(now) || before.is_free(now) => {
-                lessons.push(before);
-                return before.is_vain;
-            }
-            Some(before) if before.is_vain => PATIENCE,
-            Some(before) => (before.patience * 2).min(MOST_PATIENCE),
-            None => PATIENCE,
+        let lasts = match lessons.iter().find(|it| it.of == of) {
+            Some(before) if before.counts(now) => return before.is_vain,
+            Some(before) if !before.is_vain => (before.lasts * 2).min(MOST_PATIENCE),
+            _ => PATIENCE,
         };
         // Those whose clients have gone are of no use for good.
-        lessons.retain(|it| now.saturating_duration_since(it.at) < 2 * MOST_PATIENCE);
+        let is_old = |it: &Begun| now.saturating_duration_since(it.at) >= 2 * MOST_PATIENCE;
+        lessons.retain(|it| it.of != of && !is_old(it));
         lessons.push(Begun {
             of,
             at: now,
-            patience,
+            lasts,
             is_vain: false,
         });
         true
@@ -95,15 +86,15 @@ impl Lessons {
             lessons.push(Begun {
                 of,
                 at: now,
-                patience: PATIENCE,
+                lasts: FREE,
                 is_vain: true,
             });
         }
     }
 
     fn is_on(&self, of: Of, now: Instant) -> bool {
-        let lessons = self.lessons();
-        lessons.iter().any(|it| it.of == of && it.is_on(now))
+        let is_own = |it: &Begun| it.of == of && !it.is_vain && it.counts(now);
+        self.lessons().iter().any(is_own)
     }
 
     fn lessons(&self) -> MutexGuard<'_, Vec<Begun>> {
