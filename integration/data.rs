@@ -10,7 +10,7 @@ use mysql_async::{Conn, OptsBuilder};
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
-use crate::kit::servers::{Server, on_each_server};
+use crate::kit::servers::{Server, leaves_nothing, on_each_server};
 use crate::kit::wire_client::{Login, WireClient};
 
 const TAIL: &str = "SELECT message.id, user_id, body FROM message \
@@ -125,12 +125,7 @@ fn the_demo_shows_a_timeline_stays_until_interrupted_and_leaves_nothing() {
     let status = demo.wait().unwrap();
     output.read_to_string(&mut shown).unwrap();
     assert!(status.success(), "{status}:\n{shown}");
-    let left: Vec<_> = std::fs::read_dir(std::env::temp_dir())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.starts_with("headwater-") && name.contains(&format!("-{pid}-")))
-        .collect();
-    assert!(left.is_empty(), "{left:?}");
+    leaves_nothing(pid);
 }
 
 fn load_with_accounts(server: &Server, database: &str, size: Size) {

@@ -119,6 +119,17 @@ fn quiet_mysql() -> Option<&'static Server> {
         .as_ref()
 }
 
+/// This process, which has ended, has removed the folders of the servers that it started.
+#[track_caller]
+pub(crate) fn leaves_nothing(pid: u32) {
+    let left: Vec<_> = std::fs::read_dir(std::env::temp_dir())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with("headwater-") && name.contains(&format!("-{pid}-")))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
 /// Tells a story on both quiet servers, one after the other.
 #[track_caller]
 pub(crate) fn on_each_quiet_server(story: impl Fn(&'static Server)) {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use headwater::lab::private_server::redis::RedisServer;
 
-use crate::kit::servers::{if_here, mysql};
+use crate::kit::servers::{if_here, leaves_nothing, mysql};
 
 /// Those that each server has.
 const NAMES: [&str; 15] = [
@@ -51,12 +51,7 @@ fn every_strategy_has_the_procedures_pages_and_says_how_stale_it_is() {
     bench.arg("--json").arg(&json).arg("--report").arg(&report);
     // Another bench, whose settings may be in the environment, has nothing to say here.
     bench.env("HEADWATER_UPSTREAM", "nowhere:1");
-    let output = bench.output().unwrap();
-    let (told, complained) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
-    assert!(output.status.success(), "{told}\n{complained}");
+    let (told, _) = succeeds(&mut bench);
     let figures: Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
     let strategies = figures["strategies"].as_array().unwrap();
     let engines = figures["engines"].as_array().unwrap();
@@ -90,10 +85,7 @@ fn what_an_article_told_is_measured_again() {
     bench.args(["--connections", "1", "--seconds", "0.15"]);
     let folder = tempfile::tempdir().unwrap();
     bench.arg("--report").arg(folder.path());
-    let output = bench.output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    let complained = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}\n{complained}");
+    let (told, _) = succeeds(&mut bench);
     let then = "then 11.84 ms push, 30.6 ms pull (2.6x); now ";
     assert!(told.contains(then), "{told}");
     for (name, count) in [
@@ -123,10 +115,7 @@ fn growth_is_measured_size_by_size() {
     bench.args(["--server", "mariadb", "--readers", "20"]);
     bench.args(["--connections", "2", "--seconds", "0.15"]);
     bench.arg("--report").arg(folder.path());
-    let output = bench.output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    let complained = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}\n{complained}");
+    let (told, _) = succeeds(&mut bench);
     assert_eq!(told.matches(" us an author |").count(), 3, "{told}");
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     let growth: Value = serde_json::from_str(&read("growth.json")).unwrap();
@@ -152,9 +141,7 @@ fn growth_is_measured_size_by_size() {
     let kept = fewer["points"].as_array_mut().unwrap();
     kept.retain(|point| at(point) < 100.0);
     std::fs::write(folder.path().join("growth.json"), fewer.to_string()).unwrap();
-    let output = bench.arg("--resume").output().unwrap();
-    let complained = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{complained}");
+    let (_, complained) = succeeds(bench.arg("--resume"));
     assert_eq!(complained.matches("measured before").count(), 2);
     let again: Value = serde_json::from_str(&read("growth.json")).unwrap();
     let again = again["points"].as_array().unwrap();
@@ -191,12 +178,7 @@ fn a_signal_ends_it_while_a_server_is_filled() {
     assert!(!bench.wait().unwrap().success(), "{rest}");
     assert!(rest.contains("stopped"), "{rest}");
     assert!(!rest.contains("built"), "{rest}");
-    let left: Vec<_> = std::fs::read_dir(std::env::temp_dir())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.starts_with("headwater-") && name.contains(&format!("-{pid}-")))
-        .collect();
-    assert!(left.is_empty(), "{left:?}");
+    leaves_nothing(pid);
 }
 
 /// Follows and messages of one's own, from files.
@@ -255,6 +237,16 @@ fn ones_own_follows_and_messages_are_measured() {
         complained.contains("line 1: a message's id (a number"),
         "{complained}"
     );
+}
+
+/// What a bench that ends well tells, and what it says on the way.
+#[track_caller]
+fn succeeds(bench: &mut Command) -> (String, String) {
+    let output = bench.output().unwrap();
+    let [told, complained] =
+        [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+    assert!(output.status.success(), "{told}\n{complained}");
+    (told, complained)
 }
 
 /// A strategy was measured, and keeps what it promises.

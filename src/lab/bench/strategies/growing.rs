@@ -32,12 +32,6 @@ impl Pace {
     }
 }
 
-/// In which time a server was filled for a size that was measured before.
-fn before(growth: &Growth, step: &Step, engine: &str) -> Option<f64> {
-    let mut points = growth.of(step, engine);
-    points.next().map(|point| point.engine.filled_s)
-}
-
 /// Measures along every axis that is asked for; neither changes nor staleness, which do not depend on how much there is. `save` has all
 /// that is known behind each size: a later one takes long.
 ///
@@ -72,11 +66,11 @@ pub fn grow(
         for kind in flags.kinds() {
             let name = kind.name();
             let pace = paces.entry((name, axis.name())).or_default();
-            if let Some(filled_s) = before(&growth, &step, name) {
+            if let Some(filled) = growth.filled_s(&step, name) {
                 eprintln!("{}: {at} on {name}: measured before", axis.name());
                 *pace = Pace {
                     rows: size.rows(),
-                    filled: filled_s,
+                    filled,
                     ..*pace
                 };
                 continue;

@@ -162,15 +162,18 @@ impl Growth {
         })
     }
 
-    /// What was measured of a size on this server, where that was done.
-    pub fn of(&self, step: &Step, engine: &str) -> impl Iterator<Item = &Point> {
+    /// In which time this server was filled for a size, in seconds, where that was measured.
+    #[must_use]
+    pub fn filled_s(&self, step: &Step, engine: &str) -> Option<f64> {
         let Step { axis, at, size } = *step;
-        self.points.iter().filter(move |point| {
+        let mut points = self.points.iter();
+        let point = points.find(|point| {
             let filled = &point.engine;
             (point.axis, filled.users, filled.messages) == (axis, size.users, size.messages)
                 && point.at.total_cmp(&at).is_eq()
                 && filled.engine == engine
-        })
+        });
+        point.map(|point| point.engine.filled_s)
     }
 }
 

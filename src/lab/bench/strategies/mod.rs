@@ -329,7 +329,7 @@ fn on_engine(
             return Err(Failure::Stopped);
         }
         let name = strategy.name();
-        eprintln!("{engine}: {name}: built");
+        eprintln!("{engine}: {name}: being built");
         entries.push(build(&world, strategy, warmed).map_err(named(engine, name))?);
     }
     eprintln!(

@@ -1,6 +1,6 @@
 //! What the strategies share: a server with messages and follows, a Redis, and Headwater in front of the server.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -180,7 +180,9 @@ impl World {
         self.headwater = Some(proxy);
         let mut client = self.through_headwater()?;
         let until = Instant::now() + WARMING;
-        for reader in first.iter().copied().chain(self.readers()) {
+        let asked: HashSet<u64> = first.iter().copied().collect();
+        let others = self.readers().filter(|reader| !asked.contains(reader));
+        for reader in first.iter().copied().chain(others) {
             client.run(&format!("CALL fetch_timeline_ids({reader})"))?;
             if Instant::now() > until {
                 break;
