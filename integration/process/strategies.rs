@@ -156,29 +156,41 @@ fn growth_is_measured_size_by_size() {
     assert!(complained.contains("growth.json: remove it, or leave out --resume"));
 }
 
-/// To fill a server takes long: a signal ends it there as well, and nothing is left.
+/// To fill a server takes long, and so does a strategy's table: a signal ends it there as well, and nothing is left.
 #[test]
-fn a_signal_ends_it_while_a_server_is_filled() {
+fn a_signal_ends_it_while_something_is_filled() {
     if if_here(RedisServer::start()).is_none() {
         return;
     }
+    let server = ["procedure", "50", "10000000"];
+    let rest = signalled(server, " 10000000 messages");
+    assert!(!rest.contains("built"), "{rest}");
+    let table = ["push-mailbox", "10000", "100000"];
+    let rest = signalled(table, "push-mailbox: being built");
+    assert!(!rest.contains("asked of the procedure"), "{rest}");
+}
+
+/// Has one strategy, with users and messages, be signalled as soon as it tells this; what it tells behind that.
+fn signalled([strategy, users, messages]: [&str; 3], begun: &str) -> String {
     let mut bench = Command::new(env!("CARGO_BIN_EXE_headwater"));
-    bench.args(["bench", "strategies", "--only", "procedure"]);
-    bench.args(["--server", "mariadb", "--users", "50"]);
-    bench.args(["--messages", "10000000"]);
+    bench.args(["bench", "strategies", "--only", strategy]);
+    bench.args(["--server", "mariadb", "--users", users]);
+    bench.args(["--messages", messages]);
     let mut bench = bench.stderr(Stdio::piped()).spawn().unwrap();
     let mut complained = BufReader::new(bench.stderr.take().unwrap());
     let mut line = String::new();
-    complained.read_line(&mut line).unwrap();
-    assert!(line.contains(" 10000000 messages"), "{line}");
+    while !line.contains(begun) {
+        line.clear();
+        assert!(complained.read_line(&mut line).unwrap() > 0, "no {begun}");
+    }
     let pid = bench.id();
     signal::kill(Pid::from_raw(i32::try_from(pid).unwrap()), Signal::SIGTERM).unwrap();
     let mut rest = String::new();
     complained.read_to_string(&mut rest).unwrap();
     assert!(!bench.wait().unwrap().success(), "{rest}");
     assert!(rest.contains("stopped"), "{rest}");
-    assert!(!rest.contains("built"), "{rest}");
     leaves_nothing(pid);
+    rest
 }
 
 /// Follows and messages of one's own, from files.

@@ -6,6 +6,7 @@
 pub mod base;
 pub mod buckets;
 pub mod course;
+pub mod cut;
 pub mod drawn;
 pub mod figures;
 pub mod flags;

@@ -8,6 +8,7 @@ use indicatif::ProgressBar;
 use mysql_async::prelude::Queryable;
 use tokio::runtime::Handle;
 
+use super::cut::Cut;
 use super::own::Own;
 use super::page::{Page, Row};
 use super::strategy::Memory;
@@ -42,8 +43,6 @@ const WARMING: Duration = Duration::from_secs(120);
 const SOME_FANS: u32 = 1_000;
 /// From so many rows on, secondary keys are built behind them.
 const MANY_ROWS: u64 = 2_000_000;
-/// How often it is asked whether to stop.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// What the server is filled with.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +87,8 @@ fn fans(users: u32, many: u32) -> impl Iterator<Item = (u32, u32)> {
 /// All of it; gone when dropped.
 #[derive(Debug)]
 pub struct World {
+    // Dropped in front of the servers.
+    _cut: Cut,
     headwater: Option<Proxy>,
     redis: RedisServer,
     server: PrivateServer,
@@ -143,14 +144,11 @@ impl World {
             return Err(Failure::Full { bytes, free });
         }
         let begun = Instant::now();
-        Handle::current().block_on(async {
-            // Dropped, it loses its connection, and the server undoes the statement.
-            tokio::select! {
-                filled = fill(&server, kind, data) => filled,
-                () = asked(stop) => Err(Failure::Stopped),
-            }
-        })?;
+        let processes = server.pid().into_iter().chain([redis.pid()]);
+        let cut = Cut::off(&processes.collect::<Vec<_>>(), stop);
+        Handle::current().block_on(fill(&server, kind, data))?;
         Ok(World {
+            _cut: cut,
             headwater: None,
             redis,
             server,
@@ -245,7 +243,7 @@ impl World {
         (0..users.div_ceil(many)).map(move |at| (at * many + 1, users.min((at + 1) * many)))
     }
 
-    /// Some users who follow anybody.
+    /// Some users: those who follow anybody in front of those who follow nobody.
     ///
     /// # Errors
     /// When the server does not tell.
@@ -254,7 +252,9 @@ impl World {
             "SELECT DISTINCT user_id FROM follower WHERE user_id<={} ORDER BY user_id",
             self.size.users
         ))?;
+        let following: HashSet<u64> = readers.iter().copied().collect();
         shuffle(&mut readers, self.size.seed);
+        readers.extend(self.readers().filter(|user| !following.contains(user)));
         readers.truncate(most);
         Ok(readers)
     }
@@ -430,13 +430,6 @@ fn account(user: &str) -> Account {
         user: user.to_owned(),
         password: String::new(),
         database: DATABASE.to_owned(),
-    }
-}
-
-/// Returns once it is asked to stop.
-async fn asked(stop: &Stop) {
-    while !stop.asked() {
-        tokio::time::sleep(LOOK).await;
     }
 }
 
