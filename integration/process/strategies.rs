@@ -162,20 +162,29 @@ fn a_signal_ends_it_while_something_is_filled() {
     if if_here(RedisServer::start()).is_none() {
         return;
     }
-    let server = ["procedure", "50", "10000000"];
-    let rest = signalled(server, " 10000000 messages");
+    let mut server = on_mariadb("procedure");
+    server.args(["--users", "50", "--messages", "10000000"]);
+    let rest = signalled(&mut server, " 10000000 messages");
     assert!(!rest.contains("built"), "{rest}");
-    let table = ["push-mailbox", "10000", "100000"];
-    let rest = signalled(table, "push-mailbox: being built");
+    let mut table = on_mariadb("push-mailbox");
+    table.args(["--users", "10000", "--messages", "100000"]);
+    let rest = signalled(&mut table, "push-mailbox: being built");
     assert!(!rest.contains("asked of the procedure"), "{rest}");
+    let mut growth = on_mariadb("procedure");
+    growth.arg("--growth=messages");
+    let rest = signalled(&mut growth, " 100000 messages");
+    assert!(!rest.contains("left out"), "{rest}");
 }
 
-/// Has one strategy, with users and messages, be signalled as soon as it tells this; what it tells behind that.
-fn signalled([strategy, users, messages]: [&str; 3], begun: &str) -> String {
+fn on_mariadb(strategy: &str) -> Command {
     let mut bench = Command::new(env!("CARGO_BIN_EXE_headwater"));
     bench.args(["bench", "strategies", "--only", strategy]);
-    bench.args(["--server", "mariadb", "--users", users]);
-    bench.args(["--messages", messages]);
+    bench.args(["--server", "mariadb"]);
+    bench
+}
+
+/// Signals it as soon as it tells this; what it tells behind that.
+fn signalled(bench: &mut Command, begun: &str) -> String {
     let mut bench = bench.stderr(Stdio::piped()).spawn().unwrap();
     let mut complained = BufReader::new(bench.stderr.take().unwrap());
     let mut line = String::new();

@@ -101,7 +101,8 @@ pub fn grow(
             let (engine, measured) =
                 match on_engine(kind, Data::Made(size, 0), flags, &effort, stop) {
                     Ok(both) => both,
-                    Err(stopped @ Failure::Stopped) => return Err(stopped.into()),
+                    // It failed as its servers were killed.
+                    Err(_) if stop.asked() => return Err(Failure::Stopped.into()),
                     // The other sizes are of use without it.
                     Err(failure) => {
                         leave_out(with_causes(&failure));
