@@ -18,8 +18,8 @@ fn ready_is_whether_a_client_can_log_in() {
             admin.wait_for("/ready", 200, "ready\n");
             assert_eq!(admin.get("/live").body, "live\n");
             // No room for another one.
-            let mut first = proxy.login(&Login::default());
-            let second = proxy.login(&Login::default());
+            let mut first = proxy.enter(&Login::default());
+            let second = proxy.enter(&Login::default());
             admin.wait_for(
                 "/ready",
                 503,

@@ -29,14 +29,8 @@ fn too_few_files_are_said_at_the_start_and_to_whom_there_is_no_room_for() {
         assert!(log.contains(part), "no {part} in:\n{log}");
     }
     let enter = || WireClient::try_login(proxy.addr(), &Login::default()).unwrap();
-    let mut guests = Vec::new();
-    // The look whether it listens may still hold a place.
-    while guests.len() < room {
-        match enter() {
-            Ok(guest) => guests.push(guest),
-            Err(_) => thread::sleep(Duration::from_millis(5)),
-        }
-    }
+    let guest = |_| proxy.enter(&Login::default());
+    let mut guests: Vec<WireClient> = (0..room).map(guest).collect();
     let error = enter().unwrap_err();
     assert_eq!(error.code, 1040, "{error:?}");
     assert!(
@@ -54,35 +48,14 @@ fn too_few_files_are_said_at_the_start_and_to_whom_there_is_no_room_for() {
 fn one_session_too_many_is_refused_by_name_and_a_place_is_given_back() {
     let proxy = Proxy::configured(mariadb().addr(), "[limits]\nsessions = 3", &[]);
     let enter = || WireClient::try_login(proxy.addr(), &Login::default()).unwrap();
-    // The look whether it listens may still hold a place.
-    while enter().is_err() {
-        thread::sleep(Duration::from_millis(5));
-    }
-    let mut guests = Vec::new();
-    while guests.len() < 3 {
-        match enter() {
-            Ok(guest) => guests.push(guest),
-            Err(_) => thread::sleep(Duration::from_millis(5)),
-        }
-    }
+    let guest = |_| proxy.enter(&Login::default());
+    let mut guests: Vec<WireClient> = (0..3).map(guest).collect();
     let error = enter().unwrap_err();
     assert_eq!((error.code, error.sqlstate.as_str()), (1040, ""));
     assert!(error.message.contains("limits.sessions = 3"), "{error:?}");
     assert_eq!(guests[0].column("SELECT 1"), ["1"]);
     guests.pop();
     while enter().is_err() {
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Tries until somebody is let in: who left a moment ago may still be counted.
-fn in_time(proxy: &Proxy, login: &Login) -> WireClient {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    loop {
-        match WireClient::try_login(proxy.addr(), login).unwrap() {
-            Ok(guest) => return guest,
-            Err(error) => assert!(Instant::now() < deadline, "{error:?}"),
-        }
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -95,7 +68,7 @@ fn an_account_has_so_many_sessions_and_others_are_not_disturbed() {
         let database = Database::empty(server, "per_account");
         let other = database.account("SELECT", "secret");
         let root = Login::default();
-        let guests = [in_time(&proxy, &root), in_time(&proxy, &root)];
+        let guests = [proxy.enter(&root), proxy.enter(&root)];
         for _ in 0..3 {
             let error = WireClient::try_login(proxy.addr(), &root).unwrap();
             let error = error.unwrap_err();
@@ -114,10 +87,10 @@ fn an_account_has_so_many_sessions_and_others_are_not_disturbed() {
             let error = WireClient::try_login(proxy.addr(), &wrong).unwrap();
             assert_eq!(error.unwrap_err().code, 1045);
         }
-        let mut others = [in_time(&proxy, &other), in_time(&proxy, &other)];
+        let mut others = [proxy.enter(&other), proxy.enter(&other)];
         assert_eq!(others[1].column("SELECT 1"), ["1"]);
         drop(guests);
-        let mut again = in_time(&proxy, &root);
+        let mut again = proxy.enter(&root);
         assert_eq!(again.column("SELECT 1"), ["1"]);
     });
 }
@@ -128,7 +101,7 @@ fn an_address_has_so_many_sessions() {
         let settings = "[limits]\nsessions_per_address = 2";
         let proxy = Proxy::configured(server.addr(), settings, &[]);
         let root = Login::default();
-        let mut guests = vec![in_time(&proxy, &root), in_time(&proxy, &root)];
+        let mut guests = vec![proxy.enter(&root), proxy.enter(&root)];
         let error = WireClient::try_login(proxy.addr(), &root).unwrap();
         let error = error.unwrap_err();
         assert_eq!((error.code, error.sqlstate.as_str()), (1040, ""));
@@ -136,7 +109,7 @@ fn an_address_has_so_many_sessions() {
             assert!(error.message.contains(part), "{error:?}");
         }
         guests.pop();
-        in_time(&proxy, &root);
+        proxy.enter(&root);
     });
 }
 
@@ -145,7 +118,7 @@ fn who_does_not_log_in_is_let_go_and_who_has_is_not() {
     on_each_server(|server| {
         let settings = "[limits]\nlogin_ms = 3000";
         let proxy = Proxy::configured(server.addr(), settings, &[]);
-        let mut guest = in_time(&proxy, &Login::default());
+        let mut guest = proxy.enter(&Login::default());
         let mut silent = TcpStream::connect(proxy.addr()).unwrap();
         silent
             .set_read_timeout(Some(Duration::from_secs(60)))

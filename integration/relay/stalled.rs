@@ -18,24 +18,11 @@ const MUCH: &str = "SELECT SHA2(RAND(), 512), SHA2(RAND(), 512), SHA2(RAND(), 51
 
 /// Asks for more than it will read.
 fn stalled(proxy: &Proxy, login: &Login) -> WireClient {
-    let mut client = entered(proxy, login);
+    let mut client = proxy.enter(login);
     client.ok("SET SESSION net_write_timeout = 1");
     let query = client.query_payload(MUCH.as_bytes(), &[]);
     client.send(&query).unwrap();
     client
-}
-
-/// Who left before may still have a place.
-#[track_caller]
-fn entered(proxy: &Proxy, login: &Login) -> WireClient {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    loop {
-        if let Ok(client) = WireClient::try_login(proxy.addr(), login).unwrap() {
-            return client;
-        }
-        assert!(Instant::now() < deadline, "no place is given back");
-        thread::sleep(Duration::from_millis(50));
-    }
 }
 
 /// Waits until the server has nobody left but the one who asks.
@@ -71,7 +58,7 @@ fn places_of_clients_that_never_read_are_given_back() {
             let proxy = Proxy::configured(server.addr(), SETTINGS, &[]);
             let kept: Vec<WireClient> = logins().map(|login| stalled(&proxy, &login)).into();
             alone(server);
-            entered(&proxy, &Login::default());
+            proxy.enter(&Login::default());
             let deadline = Instant::now() + Duration::from_secs(60);
             while proxy.counts().of("clients_stalled") < 3 {
                 assert!(Instant::now() < deadline, "{}", proxy.log());
@@ -114,7 +101,7 @@ fn ends_behind(rows: u8) -> bool {
     });
     let settings = "[limits]\nlast_words_ms = 2000\n";
     let proxy = Proxy::configured(peer.addr(), settings, &[]);
-    let mut client = entered(&proxy, &Login::default());
+    let mut client = proxy.enter(&Login::default());
     client.send(b"\x03SELECT a").unwrap();
     let deadline = Instant::now() + Duration::from_secs(8);
     while Instant::now() < deadline {
@@ -140,7 +127,7 @@ fn a_client_that_reads_in_time_gets_all_that_its_server_had_sent() {
             eprintln!("{} bytes, then {read:?}", rest.len());
             assert!(rest.len() > 1 << 20, "{} bytes", rest.len());
             // Who reads again before its time is over is not ended.
-            let mut slow = entered(&proxy, &Login::default());
+            let mut slow = proxy.enter(&Login::default());
             let query = slow.query_payload(b"SELECT REPEAT('x', 12000000)", &[]);
             slow.send(&query).unwrap();
             thread::sleep(Duration::from_secs(4));
@@ -150,7 +137,7 @@ fn a_client_that_reads_in_time_gets_all_that_its_server_had_sent() {
             let _kept: Vec<WireClient> = logins().map(|login| stalled(&proxy, &login)).into();
             server.kill();
             server.restart().unwrap();
-            entered(&proxy, &Login::default());
+            proxy.enter(&Login::default());
         },
     );
 }
