@@ -5,6 +5,7 @@
 //! it trades durability for speed and must never hold data that anybody needs.
 
 mod folder;
+mod ports;
 mod programs;
 pub mod redis;
 mod template;
@@ -13,7 +14,7 @@ mod watchdog;
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread;
@@ -23,6 +24,7 @@ use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
 use self::folder::Folder;
+pub use self::ports::free_port;
 use self::programs::Programs;
 use self::watchdog::Watchdog;
 
@@ -31,11 +33,6 @@ const START_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long a server may take to stop after SIGTERM before it gets SIGKILL.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Ports below the range from which outgoing connections draw theirs (32768 and up on Linux), so
-/// that a restart finds its port still free.
-const FIRST_PORT: u16 = 20_000;
-const PORTS: u16 = 12_000;
-
 /// Which product a private server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -323,30 +320,6 @@ fn greets(addr: SocketAddr) -> bool {
         Ok(header_and_version)
     };
     matches!(read_first_bytes(), Ok([_, _, _, 0, 10]))
-}
-
-/// A port of this machine that nobody listens on now, and that nothing else will take soon: below
-/// those that the system deals out by itself, and not given out by this process before. Starts at
-/// a place that depends on the process, so that several side by side seldom look at the same one.
-///
-/// # Errors
-/// When none of the 12,000 ports from 20,000 on can be listened on.
-pub fn free_port() -> io::Result<u16> {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-
-    let start = std::process::id().wrapping_mul(31);
-    let mut last = io::Error::from(io::ErrorKind::AddrInUse);
-    for _ in 0..PORTS {
-        let step = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
-        let offset = u16::try_from(step % u32::from(PORTS)).unwrap_or_default();
-        let port = FIRST_PORT + offset;
-        match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
-            Ok(_) => return Ok(port),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
 }
 
 fn send_signal(child: &Child, signal: Signal) {

@@ -1,0 +1,106 @@
+//! Ports for servers of our own, that nothing else takes soon.
+
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::{Mutex, PoisonError};
+
+/// Ports below the range from which outgoing connections draw theirs (32768 and up on Linux), so that a restart finds its port still free.
+const FIRST: u16 = 20_000;
+/// They are shared out in blocks: processes side by side have different ones.
+const BLOCKS: u16 = 60;
+/// Ports of a block. The first one is its mark: the block is of the process that listens there.
+const BLOCK: u16 = 200;
+
+/// A port of this machine that nobody listens on now, that nothing else will take soon, and that was not given out by this process before, unless
+/// that was thousands of ports ago.
+///
+/// # Errors
+/// When none of the 12,000 ports from 20,000 on can be listened on.
+pub fn free_port() -> io::Result<u16> {
+    static PORTS: Mutex<Ports> = Mutex::new(Ports::NONE);
+    let mut ports = PORTS.lock().unwrap_or_else(PoisonError::into_inner);
+    ports.next(std::process::id())
+}
+
+/// The blocks of a process.
+struct Ports {
+    /// Their marks: the system takes them back when the process ends, however it does.
+    marks: Vec<(u16, TcpListener)>,
+    /// The one in use, by its place among the marks, and the last port of it that was given out.
+    at: (usize, u16),
+}
+
+impl Ports {
+    const NONE: Ports = Ports {
+        marks: Vec::new(),
+        at: (0, BLOCK - 1),
+    };
+
+    /// The next one. A number of the process says where it looks for blocks first.
+    fn next(&mut self, process: u32) -> io::Result<u16> {
+        let mut last = io::Error::from(io::ErrorKind::AddrInUse);
+        // At most every port once, those that are only to be had from other processes included.
+        for _ in 0..u32::from(BLOCKS) * u32::from(BLOCK) {
+            let (block, port) = &mut self.at;
+            *port += 1;
+            if *port >= BLOCK {
+                *port = 1;
+                *block = match claim(process) {
+                    Ok(mark) => {
+                        self.marks.push(mark);
+                        self.marks.len() - 1
+                    }
+                    // All are taken: those of its own once more.
+                    Err(_) if !self.marks.is_empty() => (*block + 1) % self.marks.len(),
+                    Err(error) => return Err(error),
+                };
+            }
+            let port = self.marks.get(*block).map_or(0, |mark| mark.0) + *port;
+            match listen(port) {
+                Ok(_) => return Ok(port),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+}
+
+/// A block that is nobody's: its first port, and its mark.
+fn claim(process: u32) -> io::Result<(u16, TcpListener)> {
+    let mut last = io::Error::from(io::ErrorKind::AddrInUse);
+    let start = u16::try_from(process % u32::from(BLOCKS)).unwrap_or_default();
+    for step in 0..BLOCKS {
+        let first = FIRST + (start + step) % BLOCKS * BLOCK;
+        match listen(first) {
+            Ok(mark) => return Ok((first, mark)),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn listen(port: u16) -> io::Result<TcpListener> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn processes_side_by_side_have_different_ports_and_none_is_had_twice() {
+        let mut both = [Ports::NONE, Ports::NONE];
+        let mut had = HashSet::new();
+        for _ in 0..u32::from(BLOCK) * 2 {
+            // They begin to look at the same place.
+            for ports in &mut both {
+                let port = ports.next(7).unwrap();
+                assert!((FIRST..FIRST + BLOCKS * BLOCK).contains(&port), "{port}");
+                assert!(had.insert(port), "{port} was given out before");
+            }
+        }
+    }
+}
