@@ -156,6 +156,45 @@ fn growth_is_measured_size_by_size() {
     assert!(complained.contains("growth.json: remove it, or leave out --resume"));
 }
 
+/// Whether a page costs more where there are more messages is told by pages that are read in turn, whatever the machine does meanwhile.
+#[test]
+fn pages_of_headwater_are_read_in_turn_with_those_of_the_smallest_size() {
+    if if_here(RedisServer::start()).is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    bench.args(["bench", "strategies", "--growth=messages", "--quick"]);
+    bench.args(["--only", "sql-list,headwater-kept"]);
+    bench.args(["--server", "mariadb", "--readers", "20"]);
+    bench.args(["--connections", "2", "--seconds", "0.15"]);
+    bench.args(["--buffer-pool", "2"]);
+    bench.arg("--report").arg(folder.path());
+    let (told, _) = succeeds(&mut bench);
+    assert_eq!(told.matches(" times, in turn |").count(), 1, "{told}");
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    let growth: Value = serde_json::from_str(&read("growth.json")).unwrap();
+    let points = growth["points"].as_array().unwrap();
+    assert_eq!(points.len(), 3 * 2, "{growth}");
+    for point in points {
+        assert_eq!(point["engine"]["buffer_pool_gb"], 2, "{point}");
+        let it = &point["measured"];
+        let beside = it.get("beside");
+        assert_eq!(beside.is_some(), it["name"] == "headwater-kept", "{point}");
+        let Some(beside) = beside else { continue };
+        for figure in [
+            "pages_per_s",
+            "page_p50_us",
+            "smallest_pages_per_s",
+            "smallest_page_p50_us",
+        ] {
+            assert!(beside[figure].as_f64() > Some(0.0), "{figure}: {beside}");
+        }
+    }
+    let page = read("growth.md");
+    assert_eq!(page.matches("headwater-kept, read in turn").count(), 1);
+}
+
 /// To fill a server takes long, and so does a strategy's table: a signal ends it there as well, and nothing is left.
 #[test]
 fn a_signal_ends_it_while_something_is_filled() {

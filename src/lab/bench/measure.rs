@@ -35,15 +35,26 @@ impl Lane {
     /// Never with the bounds of this module.
     pub fn several(connections: usize, works: usize) -> Result<Vec<Lane>, BenchError> {
         (0..connections)
-            .map(|lane| {
-                Ok(Lane {
-                    next: lane * works / connections.max(1),
-                    answers: 0,
-                    busy: Duration::ZERO,
-                    latencies: Histogram::new_with_max(LONGEST_US, 3)?,
-                })
-            })
+            .map(|lane| Lane::at(lane * works / connections.max(1)))
             .collect()
+    }
+
+    /// With nothing counted.
+    fn at(next: usize) -> Result<Lane, BenchError> {
+        Ok(Lane {
+            next,
+            answers: 0,
+            busy: Duration::ZERO,
+            latencies: Histogram::new_with_max(LONGEST_US, 3)?,
+        })
+    }
+
+    /// At the same place in the list, for what does not count.
+    ///
+    /// # Errors
+    /// Never with the bounds of this module.
+    pub fn uncounted(&self) -> Result<Lane, BenchError> {
+        Lane::at(self.next)
     }
 
     /// The next place in a list of so many.

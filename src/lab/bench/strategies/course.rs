@@ -16,8 +16,9 @@ use crate::lab::bench::measure::{Job, Lane, repeat, together};
 
 /// How long one strategy has its turn.
 pub const SLICE: Duration = Duration::from_millis(150);
-/// A connection that was idle for longer does something first that does not count.
+/// Who had to wait for longer warms up: for this part of the time that it waited, and for a turn at most.
 const PAUSE: Duration = Duration::from_secs(1);
+const WARMS: u32 = 50;
 /// A deep page begins with the reader's message by this number.
 const DEEP: u64 = 200;
 /// Who waits for a page to get a message gives up after so long.
@@ -144,41 +145,51 @@ pub type Once<'a> = dyn Fn(&mut dyn Session, usize, &mut Page) -> Result<(), Fai
 /// One strategy's connections.
 pub type Team = Vec<Box<dyn Session>>;
 
-/// Has all strategies do something in turn, each on all of its connections; `once` is told of the place in its list. Where others took long,
-/// a connection does it once in front of its turn: that it was idle is the bench's own doing.
+/// Connections that have their turn together, and what each of them does then.
+pub struct Side<'a> {
+    /// They.
+    pub team: &'a mut Team,
+    /// Is told of the place in its list.
+    pub once: &'a Once<'a>,
+}
+
+/// Has all sides do something in turn, each on all of its connections. Where others took long, a side does it for a while in front of its turn,
+/// which does not count: that it was idle is the bench's own doing, and processors, the system and the server have forgotten it meanwhile.
 ///
 /// # Errors
 /// When it fails, or the bench is asked to stop.
 pub fn rates(
-    teams: &mut [&mut Team],
+    sides: &mut [Side<'_>],
     rounds: u32,
     places: usize,
     stop: &Stop,
-    once: &Once<'_>,
 ) -> Result<Vec<Figures>, Failure> {
     let mut lanes = Vec::new();
-    for team in teams.iter() {
-        lanes.push(Lane::several(team.len(), places)?);
+    for side in sides.iter() {
+        lanes.push(Lane::several(side.team.len(), places)?);
     }
     let mut ended: Vec<Instant> = vec![Instant::now(); lanes.len()];
     // Round 0 warms up and does not count.
     for round in 0..=rounds {
-        for ((team, lanes), ended) in teams.iter_mut().zip(&mut lanes).zip(&mut ended) {
+        for ((side, lanes), ended) in sides.iter_mut().zip(&mut lanes).zip(&mut ended) {
             if stop.asked() {
                 return Err(Failure::Stopped);
             }
-            let has_waited = ended.elapsed() > PAUSE;
-            let jobs = team.iter_mut().zip(lanes.iter_mut());
+            let waited = ended.elapsed();
+            let warms = (waited > PAUSE).then(|| (waited / WARMS).min(SLICE));
+            let once = side.once;
+            let jobs = side.team.iter_mut().zip(lanes.iter_mut());
             let jobs = jobs.map(|(session, lane)| -> Job<'_, (), Failure> {
                 Box::new(move || {
                     let mut page = Page::default();
-                    if has_waited {
-                        once(session.as_mut(), 0, &mut page)?;
-                    }
-                    repeat(SLICE, places, lane, stop, |place| {
+                    let mut once = |place| {
                         page.rows.clear();
                         once(session.as_mut(), place, &mut page)
-                    })
+                    };
+                    if let Some(length) = warms {
+                        repeat(length, places, &mut lane.uncounted()?, stop, &mut once)?;
+                    }
+                    repeat(SLICE, places, lane, stop, once)
                 })
             });
             together(jobs.collect())?;

@@ -76,6 +76,9 @@ pub struct Engine {
     pub follows_per_reader: f64,
     /// Readers besides those users, who follow one author more: what a message costs that has many followers.
     pub fans: u32,
+    /// Memory for pages of its tables, in gigabytes.
+    #[serde(default = "one")]
+    pub buffer_pool_gb: u16,
     /// Time in which the tables were filled, in seconds.
     pub filled_s: f64,
     /// Strategies that were to be measured here, and would have taken too much room.
@@ -91,10 +94,15 @@ impl Engine {
             many => format!(", and {many} readers who follow one author more"),
         };
         format!(
-            "{} {}: {} users, {} follows, {} messages{fans}",
-            self.engine, self.version, self.users, self.follows, self.messages
+            "{} {} with {} GB for pages of its tables: {} users, {} follows, {} messages{fans}",
+            self.engine, self.version, self.buffer_pool_gb, self.users, self.follows, self.messages
         )
     }
+}
+
+/// What it was before it could be said.
+fn one() -> u16 {
+    1
 }
 
 /// A strategy that would take too much room.
@@ -131,6 +139,9 @@ pub struct Measured {
     pub page_p50_us: f64,
     /// And 99 of 100.
     pub page_p99_us: f64,
+    /// Newest pages read in turn with those at the smallest size, where data grow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Beside>,
     /// Deep pages read a second: at and below the reader's 200th message.
     pub deep_pages_per_s: f64,
     /// Messages written a second, by authors as they have written before.
@@ -163,6 +174,27 @@ pub struct Measured {
     pub stale_max_ms: f64,
 }
 
+/// Newest pages at one size and at the smallest one, read in turn: whatever the machine does meanwhile meets both.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Beside {
+    /// Pages read a second.
+    pub pages_per_s: f64,
+    /// Half of them came within this time, in microseconds.
+    pub page_p50_us: f64,
+    /// Pages of the smallest size read a second.
+    pub smallest_pages_per_s: f64,
+    /// Half of those came within this time, in microseconds.
+    pub smallest_page_p50_us: f64,
+}
+
+impl Beside {
+    /// What a page costs, as a multiple of one at the smallest size.
+    #[must_use]
+    pub fn times(&self) -> f64 {
+        self.smallest_pages_per_s / self.pages_per_s
+    }
+}
+
 /// What a message by such an author costs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Post {
@@ -188,6 +220,7 @@ impl Engine {
             followers_per_message: 0.0,
             follows_per_reader: 0.0,
             fans: 0,
+            buffer_pool_gb: 1,
             filled_s: 0.0,
             left_out: Vec::new(),
         }
@@ -208,6 +241,7 @@ impl Measured {
             pages_per_s: 0.0,
             page_p50_us: 0.0,
             page_p99_us: 0.0,
+            beside: None,
             deep_pages_per_s: 0.0,
             messages_per_s: 0.0,
             posts: Vec::new(),

@@ -30,7 +30,8 @@ pub struct StrategiesFlags {
     ///
     /// Follows from 10 to 5,000 a reader, messages from 100 thousand to 100 million, users from 10 thousand to a million, each size on data
     /// of its own, the greatest last. A size is left out, and named, where it would not fit on the disk or into --minutes; so is a strategy
-    /// that would push more than 72 million messages. 100 million messages take about 25 GB.
+    /// that would push more than 72 million messages. 100 million messages take about 25 GB. By messages and by users, pages of Headwater are
+    /// also read in turn with those of the smallest size, on servers of its own.
     #[arg(long, value_name = "AXES", num_args = 0..=1, require_equals = true, value_delimiter = ',', default_missing_value = "follows,messages,users", conflicts_with_all = ["users", "messages", "mean_follows"])]
     pub growth: Vec<Axis>,
     /// With --growth: a size that would probably end later than this is left out
@@ -67,6 +68,9 @@ pub struct StrategiesFlags {
     /// Connections that read, and that write
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub connections: u16,
+    /// Memory for the pages of each server's tables (innodb_buffer_pool_size), in gigabytes
+    #[arg(long, value_name = "GB", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    pub buffer_pool: u16,
     /// The servers that have the messages, with a comma between
     #[arg(
         long,

@@ -98,8 +98,9 @@ pub fn grow(
             }
             eprintln!("{}: {at}", axis.name());
             let begun = Instant::now();
+            let smallest = axis.smallest(flags.quick);
             let (engine, measured) =
-                match on_engine(kind, Data::Made(size, 0), flags, &effort, stop) {
+                match on_engine(kind, Data::Made(size, 0), smallest, flags, &effort, stop) {
                     Ok(both) => both,
                     // It failed as its servers were killed.
                     Err(_) if stop.asked() => return Err(Failure::Stopped.into()),

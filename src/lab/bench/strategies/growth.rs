@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::drawn;
-use super::figures::{Engine, Measured, Word, known};
+use super::figures::{Beside, Engine, Measured, Word, known};
 use crate::lab::bench::table::thousands;
 use crate::lab::demo::dataset::Size;
 
@@ -107,6 +107,15 @@ impl Axis {
                     })
                     .collect()
             }
+        }
+    }
+
+    /// The smallest size along it, where a page is to cost the same at each: every author followed costs something.
+    #[must_use]
+    pub fn smallest(self, quick: bool) -> Option<Size> {
+        match self {
+            Axis::Follows => None,
+            Axis::Messages | Axis::Users => self.sizes(quick).first().map(|(_, size)| *size),
         }
     }
 }
@@ -327,17 +336,21 @@ pub fn table(points: &[Point]) -> String {
     text
 }
 
-/// What an author more costs on a page; or what a page costs at the greatest size, as a multiple of the smallest.
+/// What an author more costs on a page; or what a page costs at the greatest size, as a multiple of the smallest: read in turn with it where
+/// that was done.
 fn priced(axis: Axis, course: &Course<'_>) -> String {
     if axis == Axis::Follows {
         return line(&course.prices())
             .map_or_else(|| "-".to_owned(), |us| format!("{us:.3} us an author"));
     }
     match course.points.as_slice() {
-        [first, .., last] => {
-            let times = price(&last.measured) / price(&first.measured);
-            format!("{times:.2} times")
-        }
+        [first, .., last] => match last.measured.beside {
+            Some(beside) => format!("{:.2} times, in turn", beside.times()),
+            None => format!(
+                "{:.2} times",
+                price(&last.measured) / price(&first.measured)
+            ),
+        },
         _ => "-".to_owned(),
     }
 }
@@ -349,8 +362,9 @@ fn priced(axis: Axis, course: &Course<'_>) -> String {
 pub fn files(growth: &Growth) -> Result<Vec<(String, String)>, Box<dyn std::error::Error>> {
     let mut text = "# Strategies for timelines, as data grows\n\n\
         Written by `headwater bench strategies --growth --report FOLDER`; every figure is in `growth.json`. Each size is loaded anew. A page's \
-        cost is time of the whole machine: a second by pages a second. Where a strategy is missing at a size, it would have had too many \
-        messages at followers to keep.\n"
+        cost is time of the whole machine: a second by pages a second. Sizes are measured one after the other, and machines are not as fast \
+        all the time: so by messages and by users pages of Headwater are also read in turn with those of the smallest size, on servers of its \
+        own; those of that size with themselves as well, which tells by how much such a multiple errs. Where a strategy is missing at a size, it would have had too many messages at followers to keep.\n"
         .to_owned();
     for (place, beyond) in growth.left_out.iter().enumerate() {
         let head = if place == 0 { "\nLeft out:\n\n" } else { "" };
@@ -398,11 +412,42 @@ pub fn files(growth: &Growth) -> Result<Vec<(String, String)>, Box<dyn std::erro
             for (what, figure) in FIGURES {
                 sizes(&own, what, figure, &mut text);
             }
+            beside(&own, &mut text);
         }
     }
     let _ = writeln!(text, "\n## Slopes\n{}", table(points));
     files.push(("growth.md".to_owned(), text));
     Ok(files)
+}
+
+/// What a page costs at each size, as a multiple of one at the smallest size that it was read in turn with.
+fn beside(all: &[&Course<'_>], text: &mut String) {
+    for course in all {
+        let points = course.points.iter();
+        let both = points.filter_map(|point| Some((point.at, point.measured.beside?)));
+        for (place, (at, beside)) in both.enumerate() {
+            if place == 0 {
+                let _ = writeln!(
+                    text,
+                    "\n| {}, read in turn | pages/s | of the smallest size | a page costs | p50, us | of the smallest size |\n|--:|--:|--:|--:|--:|--:|",
+                    course.name
+                );
+            }
+            let Beside {
+                pages_per_s,
+                page_p50_us,
+                smallest_pages_per_s,
+                smallest_page_p50_us,
+            } = beside;
+            let [own, least] = [pages_per_s, smallest_pages_per_s].map(thousands);
+            let _ = writeln!(
+                text,
+                "| {} | {own} | {least} | {:.2} times | {page_p50_us:.0} | {smallest_page_p50_us:.0} |",
+                thousands(at),
+                beside.times()
+            );
+        }
+    }
 }
 
 /// A figure of each strategy at each size.
@@ -474,7 +519,15 @@ mod tests {
         let follows =
             [10.0, 100.0, 1_000.0].map(|at| point(Axis::Follows, at, 1e6 / (20.0 + at / 10.0)));
         let messages = [1e4, 1e6].map(|at| point(Axis::Messages, at, 1e6 / at.log10()));
-        let points: Vec<Point> = follows.into_iter().chain(messages).collect();
+        // The machine was twice as fast when the greater one was measured.
+        let mut users = [1e4, 1e5].map(|at| point(Axis::Users, at, at));
+        users[1].measured.beside = Some(Beside {
+            pages_per_s: 20_000.0,
+            page_p50_us: 250.0,
+            smallest_pages_per_s: 22_000.0,
+            smallest_page_p50_us: 230.0,
+        });
+        let points: Vec<Point> = follows.into_iter().chain(messages).chain(users).collect();
         let left_out = vec![Beyond {
             axis: Axis::Messages,
             at: 1e8,
@@ -485,10 +538,13 @@ mod tests {
         let (_, text) = files.iter().find(|(name, _)| name == "growth.md").unwrap();
         assert!(text.contains("| 0.100 us an author |"), "{text}");
         assert!(text.contains("| 1.50 times |"), "{text}");
+        assert!(text.contains("| 1.10 times, in turn |"), "{text}");
+        let beside = "| 100,000 | 20,000 | 22,000 | 1.10 times | 250 | 230 |";
+        assert!(text.contains(beside), "{text}");
         let left_out = "- 100,000,000 messages on mysql: about 90 minutes more";
         assert!(text.contains(left_out), "{text}");
         assert!(text.contains("| pages/s | 10 | 100 | 1,000 |"), "{text}");
-        for axis in ["follows", "messages"] {
+        for axis in ["follows", "messages", "users"] {
             let name = format!("growth-{axis}-mariadb.svg");
             assert!(text.contains(&format!("]({name})")), "{text}");
             assert!(
@@ -497,6 +553,6 @@ mod tests {
                     .any(|(file, svg)| *file == name && svg.contains("kept"))
             );
         }
-        assert_eq!(files.len(), 3);
+        assert_eq!(files.len(), 4);
     }
 }

@@ -4,6 +4,7 @@
 //! told of writes; [`course`] compares its pages with the procedure's and measures; [`report`] shows the [`figures`].
 
 pub mod base;
+pub mod beside;
 pub mod buckets;
 pub mod course;
 pub mod cut;
@@ -31,8 +32,8 @@ use std::time::Instant;
 pub use flags::StrategiesFlags;
 
 use buckets::Buckets;
-use course::{Ask, Changes, Compared, Effort, Staleness, Team, median};
-use figures::{Engine, Figures, LeftOut, Measured, Post};
+use course::{Ask, Changes, Compared, Effort, Side, Staleness, Team, median};
+use figures::{Beside, Engine, Figures, LeftOut, Measured, Post};
 use own::Own;
 use stored::Stored;
 use strategy::{Claim, Memory, Strategy};
@@ -41,6 +42,7 @@ use world::{Data, World};
 use super::client::ClientError;
 use super::figures::Figures as Rates;
 use super::{BenchError, Stop, child, interruptible, write, write_json};
+use crate::lab::demo::dataset::Size;
 use crate::lab::demo::load::LoadError;
 use crate::lab::private_server::{Kind, PrivateServerError};
 
@@ -269,7 +271,7 @@ fn measure(flags: &StrategiesFlags, stop: &Stop) -> Result<Figures, Failure> {
         None => Data::Made(flags.size(), flags.fans()),
     };
     for kind in flags.kinds() {
-        let (engine, measured) = on_engine(kind, data, flags, &effort, stop)?;
+        let (engine, measured) = on_engine(kind, data, None, flags, &effort, stop)?;
         figures.engines.push(engine);
         figures.strategies.extend(measured);
     }
@@ -284,6 +286,7 @@ struct Entry {
     memory_bytes: u64,
     compared: Compared,
     newest: Rates,
+    beside: Option<Beside>,
     deep: Rates,
     writes: Rates,
     posts: Vec<Post>,
@@ -294,11 +297,12 @@ struct Entry {
 fn on_engine(
     kind: Kind,
     data: Data<'_>,
+    smallest: Option<Size>,
     flags: &StrategiesFlags,
     effort: &Effort,
     stop: &Stop,
 ) -> Result<(Engine, Vec<Measured>), Failure> {
-    let mut world = World::make(kind, data, stop)?;
+    let mut world = World::make(kind, data, flags.buffer_pool, stop)?;
     let size = world.size;
     let engine = kind.name();
     let base = world.table_bytes(&["follower", "message"])?;
@@ -308,6 +312,7 @@ fn on_engine(
         users: size.users,
         follows: size.follows(),
         fans: data.fans(),
+        buffer_pool_gb: flags.buffer_pool,
         messages: size.messages,
         base_bytes: base,
         followers_per_message: world.followers_per_message()?,
@@ -362,6 +367,14 @@ fn on_engine(
         teams.push(team);
     }
     read(&mut entries, &mut teams, (&newest, &deep), effort, stop)?;
+    if let Some(smallest) = smallest {
+        let of_headwater = entries.iter_mut().zip(&mut teams);
+        let of_headwater = of_headwater.filter(|(entry, _)| accelerated(entry.strategy.as_ref()));
+        let mut both: Vec<_> = of_headwater
+            .map(|(entry, team)| (entry.strategy.as_ref(), team, &mut entry.beside))
+            .collect();
+        beside::measure(kind, smallest, &newest, &mut both, flags, effort, stop)?;
+    }
     // Behind the reads: caches are filled by them.
     for entry in &mut entries {
         entry.memory_bytes = world.memory_bytes(entry.strategy.memory())?;
@@ -383,8 +396,9 @@ fn on_engine(
         let author = authors.get(place).copied().unwrap_or_default();
         course::post(ids, session, author).map(drop)
     };
-    let mut all: Vec<&mut Team> = teams.iter_mut().collect();
-    let writes = course::rates(&mut all, effort.rounds, authors.len(), stop, &once)?;
+    let sides = teams.iter_mut().map(|team| Side { team, once: &once });
+    let mut sides: Vec<_> = sides.collect();
+    let writes = course::rates(&mut sides, effort.rounds, authors.len(), stop)?;
     for ((entry, team), rate) in entries.iter_mut().zip(&mut teams).zip(writes) {
         let (name, strategy) = (entry.strategy.name(), entry.strategy.as_ref());
         entry.writes = rate;
@@ -447,6 +461,7 @@ fn build(world: &World, strategy: Box<dyn Strategy>, warmed: f64) -> Result<Entr
         build_s,
         compared: Compared::default(),
         newest: Rates::default(),
+        beside: None,
         deep: Rates::default(),
         writes: Rates::default(),
         posts: Vec::new(),
@@ -491,7 +506,9 @@ fn read(
             let (reader, bound) = asks.get(place).copied().unwrap_or_default();
             session.page(reader, bound, page)
         };
-        let rates = course::rates(&mut own_teams, effort.rounds, asks.len(), stop, &once)?;
+        let sides = own_teams.into_iter().map(|team| Side { team, once: &once });
+        let mut sides: Vec<_> = sides.collect();
+        let rates = course::rates(&mut sides, effort.rounds, asks.len(), stop)?;
         for (entry, rate) in own.iter_mut().zip(rates) {
             match is_deep {
                 true => entry.deep = rate,
@@ -516,6 +533,7 @@ impl Entry {
             pages_per_s: self.newest.rate,
             page_p50_us: self.newest.p50_us as f64,
             page_p99_us: self.newest.p99_us as f64,
+            beside: self.beside,
             deep_pages_per_s: self.deep.rate,
             messages_per_s: self.writes.rate,
             posts: self.posts,

@@ -27,11 +27,7 @@ use crate::lab::private_server::redis::RedisServer;
 use crate::lab::private_server::{Kind, PrivateServer};
 
 const DATABASE: &str = "strategies";
-/// What they keep is to be in the server's memory, as far as it fits.
-const OPTIONS: [&str; 2] = [
-    "--innodb-buffer-pool-size=1G",
-    "--innodb-flush-log-at-trx-commit=2",
-];
+const OPTIONS: [&str; 1] = ["--innodb-flush-log-at-trx-commit=2"];
 /// So many messages are made up; beyond that, they are repeated.
 const SENT: u64 = 1_000_000;
 /// What a message takes on disk with its index entry, about, in bytes; and what a follow takes.
@@ -122,14 +118,20 @@ pub struct Rows {
 }
 
 impl World {
-    /// Starts and fills everything.
+    /// Starts and fills everything. The server keeps so many gigabytes of its tables in memory.
     ///
     /// # Errors
     /// When a part cannot be had, or a statement fails.
-    pub fn make(kind: Kind, data: Data<'_>, stop: &Stop) -> Result<World, Failure> {
+    pub fn make(
+        kind: Kind,
+        data: Data<'_>,
+        buffer_pool: u16,
+        stop: &Stop,
+    ) -> Result<World, Failure> {
         let size = data.size();
         let redis = RedisServer::start()?;
-        let server = PrivateServer::start(kind, &OPTIONS)?;
+        let pool = format!("--innodb-buffer-pool-size={buffer_pool}G");
+        let server = PrivateServer::start(kind, &[&OPTIONS[..], &[&pool]].concat())?;
         eprintln!(
             "{} {}: {} users, {} follows, {} messages",
             kind.name(),
