@@ -40,6 +40,17 @@ pub(super) fn classic(cluster: &Cluster, made_on: usize, there_on: usize) -> Log
          AND ROUTINE_NAME IN ('fetch_timeline_ids', 'fetch_timeline_ids2', 'build_max_ids_of_followers')"
     );
     cluster.wait_within(BACKLOG, there_on, "what was made elsewhere", || {
+        // A busy machine has kept it silent for so long that the others gave it up.
+        if matches!(
+            cluster.state(there_on).as_deref(),
+            Some("ERROR" | "OFFLINE")
+        ) {
+            eprintln!(
+                "member {there_on} was lost, and joins again:\n{}",
+                cluster.log(there_on)
+            );
+            cluster.rejoin(there_on);
+        }
         root.column(&made) == ["3"]
     });
     login

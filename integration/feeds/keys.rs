@@ -112,7 +112,7 @@ impl Key {
         } = self;
         root.ok("SET sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00'");
         root.ok(&format!(
-            "ALTER TABLE statuses ADD COLUMN {name} {sql}, ADD INDEX feed (profile_id, {name}), STATS_AUTO_RECALC = 0"
+            "ALTER TABLE statuses ADD COLUMN {name} {sql}, ADD INDEX feed (profile_id, {name})"
         ));
         root.ok(&format!("UPDATE statuses SET {name} = {value}"));
         root.query("ANALYZE TABLE statuses");

@@ -1,5 +1,7 @@
 //! Tables, columns, changes and character sets that are not as in most apps: answers are the same directly and through Headwater.
 
+use std::time::{Duration, Instant};
+
 use super::app::{App, FEED, SMALL};
 use super::kept::same_rows;
 use super::narrowed::{equal, narrowed_where, same};
@@ -255,6 +257,7 @@ fn columns_of_every_kind_are_compared_as_directly() {
             .map(|(name, _, value)| format!("{name} = {value}"))
             .collect();
         root.ok(&format!("UPDATE statuses SET {}", values.join(", ")));
+        root.query("ANALYZE TABLE statuses");
         let mut twin = Twin::new(server, &proxy, &database.login());
         equal(&proxy, &mut twin, LISTED);
         for condition in CONDITIONS {
@@ -263,12 +266,34 @@ fn columns_of_every_kind_are_compared_as_directly() {
                 let statement = format!(
                     "SELECT {columns} FROM statuses WHERE profile_id IN (1, 2, 3, 5) AND ({condition}) ORDER BY id DESC LIMIT 4"
                 );
-                same(&mut twin, &statement, 5);
+                until_it_is_looked_at(&proxy, &mut twin, &statement);
+                same(&mut twin, &statement, 4);
             }
         }
         let narrowed = narrowed_of(&proxy);
-        assert!(narrowed > 60, "{:?}", proxy.counts());
+        assert!(narrowed > 100, "{:?}", proxy.counts());
     });
+}
+
+/// Asks on both sides, where answers have to be equal, until Headwater has made up its mind about the feed and the form: a busy machine takes
+/// its time.
+#[track_caller]
+fn until_it_is_looked_at(proxy: &Proxy, twin: &mut Twin, statement: &str) {
+    let undecided = |proxy: &Proxy| {
+        let counts = proxy.counts();
+        counts.of("feeds_relayed[new_template]") + counts.of("feeds_relayed[feed_unchecked]")
+    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut before = undecided(proxy);
+    loop {
+        same(twin, statement, 1);
+        let after = undecided(proxy);
+        if after == before {
+            return;
+        }
+        assert!(Instant::now() < deadline, "never looked at: {statement}");
+        before = after;
+    }
 }
 
 fn narrowed_of(proxy: &Proxy) -> u64 {
@@ -305,9 +330,9 @@ fn ids_at_the_ends_of_their_types_are_answered_as_directly() {
             root.ok("CREATE TABLE numbers (n INT NOT NULL PRIMARY KEY)");
             let numbers: Vec<_> = (0..200).map(|n| format!("({n})")).collect();
             root.ok(&format!("INSERT INTO numbers VALUES {}", numbers.join(",")));
-            root.ok(&format!("CREATE TABLE statuses (id {id} NOT NULL PRIMARY KEY, profile_id {user}, KEY (profile_id))"));
+            root.ok(&format!("CREATE TABLE statuses (id {id} NOT NULL PRIMARY KEY, profile_id {user}, KEY (profile_id)) STATS_AUTO_RECALC = 0"));
             root.ok(&format!(
-                "CREATE TABLE followers (profile_id {user} NOT NULL, following_id {user} NOT NULL, PRIMARY KEY (profile_id, following_id))"
+                "CREATE TABLE followers (profile_id {user} NOT NULL, following_id {user} NOT NULL, PRIMARY KEY (profile_id, following_id)) STATS_AUTO_RECALC = 0"
             ));
             root.ok(&format!(
                 "INSERT IGNORE INTO statuses SELECT {ids}, {users} FROM numbers"
@@ -316,6 +341,7 @@ fn ids_at_the_ends_of_their_types_are_answered_as_directly() {
                 "INSERT IGNORE INTO followers SELECT {users}, {} FROM numbers",
                 users.replace('n', "(n + 1)")
             ));
+            root.query("ANALYZE TABLE statuses, followers");
             let proxy = Proxy::configured(server.addr(), &[PATIENT, FEED].concat(), ROOT_SERVICE);
             proxy.wait_for_log(&format!("feed home in database {}: ", database.name()));
             let mut twin = Twin::new(server, &proxy, &database.login());
@@ -350,6 +376,7 @@ fn ids_at_the_ends_of_their_types_are_answered_as_directly() {
                             "SELECT s.id, s.profile_id FROM statuses s WHERE s.profile_id IN ({reader}, 3) {bound} ORDER BY s.id DESC LIMIT 6"
                         ),
                     ] {
+                        until_it_is_looked_at(&proxy, &mut twin, &statement);
                         same(&mut twin, &statement, 3);
                     }
                 }

@@ -79,7 +79,7 @@ impl Fleet {
     /// A session on each of the three, in their order.
     #[track_caller]
     pub(super) fn sessions(&self) -> [WireClient; 3] {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(120);
         let mut found = [const { None }; 3];
         while found.iter().any(Option::is_none) {
             assert!(

@@ -12,11 +12,15 @@ use crate::kit::replica::{another, follow, from_now_on};
 use crate::kit::semi_sync::{wait_for_nobody, word};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::WireClient;
-use crate::memory::linear;
+use crate::memory::linear::{WRITERS, check_beside};
+use crate::memory::world::World;
 use crate::memory::{CLASSIC, prepare};
 
 /// How long a commit waits for a replica that has stopped.
 const PATIENCE: Duration = Duration::from_millis(150);
+
+/// Writers rest up to so long, or a replica on a busy machine never comes to where they are, and acknowledges nothing.
+const REST: Duration = Duration::from_millis(4);
 
 /// A replica that acknowledges what it receives.
 fn acknowledging(source: &PrivateServer) -> PrivateServer {
@@ -76,10 +80,16 @@ fn no_answer_is_stale_or_ahead_while_a_replica_acknowledges_now_and_then() {
                 let stop = AtomicBool::new(false);
                 let times = AtomicU64::new(0);
                 let begun = Instant::now();
+                let world = World::new(WRITERS).resting(REST);
+                let write = |world: &World, number| {
+                    world.write(number, source.addr(), &login).unwrap();
+                };
                 let checked = thread::scope(|scope| {
                     scope.spawn(|| times.store(on_and_off(&replica, &stop), Ordering::Relaxed));
-                    let check =
-                        || linear::check(source.addr(), &login, CLASSIC, 1_500, ROOT_SERVICE);
+                    let check = || {
+                        let server = source.addr();
+                        check_beside(&world, server, &login, CLASSIC, 1_500, ROOT_SERVICE, write)
+                    };
                     let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check));
                     stop.store(true, Ordering::Relaxed);
                     checked
