@@ -24,15 +24,16 @@ demo: servers
 	$(CARGO) run --locked --release -- demo
 
 # Not nextest: the stories share their servers, so they run in one process. Those of clusters take turns and mostly wait, so they are told
-# beside all others, one after the other, in a process of their own; what they say comes last.
+# beside all others, one after the other, in a process of their own. What failed is said once more at the end, where it is looked for.
 test: servers balancer redis drivers operators packager
 	$(CARGO) test --locked --no-run
-	@said="$${CARGO_TARGET_DIR:-target}/clusters.log"; \
-	$(CARGO) test --locked --test integration -- --test-threads 1 clusters:: >"$$said" 2>&1 & beside=$$!; \
-	$(CARGO) test --locked -- --skip clusters::; others=$$?; \
+	@said="$${CARGO_TARGET_DIR:-target}"; \
+	$(CARGO) test --locked --test integration -- --test-threads 1 clusters:: >"$$said/clusters.log" 2>&1 & beside=$$!; \
+	{ $(CARGO) test --locked -- --skip clusters:: 2>&1; echo $$? >"$$said/others.rc"; } | tee "$$said/others.log"; \
 	wait $$beside; clusters=$$?; \
-	cat "$$said"; \
-	test $$others -eq 0 && test $$clusters -eq 0
+	cat "$$said/clusters.log"; \
+	grep -hE -A 4 "^thread '.* panicked at" "$$said/others.log" "$$said/clusters.log" | cut -c 1-400; \
+	test "$$(cat "$$said/others.rc")" -eq 0 && test $$clusters -eq 0
 	@setup/servers.sh --list | sed 's/^/every story passed on: /'
 	@echo "drivers of the stories:" $$(setup/drivers.sh --list)
 
