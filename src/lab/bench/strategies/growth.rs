@@ -429,7 +429,7 @@ fn beside(all: &[&Course<'_>], text: &mut String) {
             if place == 0 {
                 let _ = writeln!(
                     text,
-                    "\n| {}, read in turn | pages/s | of the smallest size | a page costs | p50, us | of the smallest size |\n|--:|--:|--:|--:|--:|--:|",
+                    "\n| {}, read in turn | pages/s | smallest size: pages/s | a page costs | p50, us | smallest size: p50, us |\n|--:|--:|--:|--:|--:|--:|",
                     course.name
                 );
             }
