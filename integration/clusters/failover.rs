@@ -21,6 +21,8 @@ use crate::kit::wire_client::{Login, WireClient};
 
 const GOES_ON: &str = "memory goes on with the log of this server";
 const ANEW: &str = "memory is filled anew beside this server";
+/// A replica that has applied nothing for so long has no more to apply.
+const STUCK: Duration = Duration::from_secs(10);
 /// Behind a promotion.
 const OWNED_WITHIN: Duration = Duration::from_secs(20);
 const REMEMBERED_WITHIN: Duration = Duration::from_secs(40);
@@ -138,26 +140,29 @@ impl<'a> Pair<'a> {
         Instant::now()
     }
 
-    /// Until it has applied all that it has received.
+    /// Until it has applied all that it has received, or, where it has received a part of a transaction only, nothing is applied any more.
+    /// What its thread is said to do is not enough: a busy machine may not have woken it yet.
     #[track_caller]
     fn wait_for_replica(&self, root: &mut WireClient) {
+        let status = match self.replica.kind() {
+            Kind::Mariadb => "SHOW SLAVE STATUS",
+            Kind::Mysql => "SHOW REPLICA STATUS",
+        };
         let deadline = Instant::now() + Duration::from_secs(90);
-        let mut before = String::new();
+        let (mut before, mut since) = (None, Instant::now());
         loop {
-            let now = match self.replica.kind() {
-                Kind::Mariadb => root.column("SELECT @@gtid_slave_pos"),
-                Kind::Mysql => root.column("SELECT @@gtid_executed"),
-            };
-            let state = root.rows("SHOW PROCESSLIST");
-            let is_idle = state.iter().any(|row| {
-                let says = row[6].as_deref().unwrap_or_default();
-                says.contains("has read all relay log")
-            });
-            if is_idle && now[0] == before {
+            let now = root.rows(status).remove(0);
+            // The source's file and position, as they were read and as they are applied.
+            let [read, applied] = [[5, 6], [9, 21]].map(|at| at.map(|at: usize| now[at].clone()));
+            if read == applied {
                 return;
             }
-            assert!(Instant::now() < deadline, "{state:?}");
-            before.clone_from(&now[0]);
+            if before.as_ref() != Some(&applied) {
+                (before, since) = (Some(applied), Instant::now());
+            } else if since.elapsed() > STUCK {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{now:?}");
             thread::sleep(Duration::from_millis(20));
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::served::PATIENT;
+use crate::kit::database::Database;
 use crate::kit::random::Random;
 use crate::kit::wire_client::WireClient;
 
@@ -45,6 +46,13 @@ author = \"following_id\"
 /// Settings with that feed.
 pub(super) fn settings() -> String {
     [PATIENT, FEED].concat()
+}
+
+/// The same, served in this database alone: in every other one as well, it would lose its memory by what other stories alter and drop there.
+pub(super) fn settings_in(database: &Database) -> String {
+    let name = "name = \"home\"";
+    let only = format!("{name}\ndatabase = \"{}\"", database.name());
+    settings().replace(name, &only)
 }
 
 impl App {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::app::{App, FEED, SMALL};
+use super::app::{App, FEED, SMALL, settings_in};
 use super::kept::same_rows;
 use super::narrowed::{equal, narrowed_where, same};
 use super::rules::app;
@@ -271,7 +271,7 @@ fn columns_of_every_kind_are_compared_as_directly() {
             }
         }
         let narrowed = narrowed_of(&proxy);
-        assert!(narrowed > 100, "{:?}", proxy.counts());
+        assert!(narrowed > 100, "{:?}\n{}", proxy.counts(), proxy.log());
     });
 }
 
@@ -342,7 +342,7 @@ fn ids_at_the_ends_of_their_types_are_answered_as_directly() {
                 users.replace('n', "(n + 1)")
             ));
             root.query("ANALYZE TABLE statuses, followers");
-            let proxy = Proxy::configured(server.addr(), &[PATIENT, FEED].concat(), ROOT_SERVICE);
+            let proxy = Proxy::configured(server.addr(), &settings_in(&database), ROOT_SERVICE);
             proxy.wait_for_log(&format!("feed home in database {}: ", database.name()));
             let mut twin = Twin::new(server, &proxy, &database.login());
             if is_held {
@@ -383,7 +383,8 @@ fn ids_at_the_ends_of_their_types_are_answered_as_directly() {
             }
             let narrowed = narrowed_of(&proxy);
             println!("{id}, {user}: {:?}", proxy.counts());
-            assert_eq!(narrowed > 20, is_held, "{:?}", proxy.counts());
+            let counts = proxy.counts();
+            assert_eq!(narrowed > 20, is_held, "{counts:?}\n{}", proxy.log());
         }
     });
 }

@@ -1,6 +1,6 @@
 //! What a narrowed statement must not do, one rule each.
 
-use super::app::{SMALL, settings};
+use super::app::{SMALL, settings_in};
 use super::narrowed::{narrowed, narrowed_where, same};
 use super::served::served;
 use crate::kit::database::Database;
@@ -24,7 +24,7 @@ pub(super) const BEHIND: [&str; 5] = [
 pub(super) fn app(server: &'static Server, story: &str) -> (Database, Proxy) {
     let database = Database::empty(server, story);
     SMALL.make(&mut database.connect(), &mut Random(5));
-    let proxy = served(server, &database, "home", &settings());
+    let proxy = served(server, &database, "home", &settings_in(&database));
     (database, proxy)
 }
 
