@@ -130,9 +130,10 @@ impl Session for Boxes {
 
     fn post(&mut self, id: u64, author: u64, body: &str) -> Result<(), Failure> {
         self.base.post(id, author, body)?;
+        // Of the author, and so once: an IN has MySQL look for each follower.
         let small = match self.kind.hybrid {
-            true => " AND follower_id NOT IN (SELECT user_id FROM big)",
-            false => "",
+            true => format!(" AND NOT EXISTS (SELECT 1 FROM big WHERE user_id={author})"),
+            false => String::new(),
         };
         self.base.run(&format!(
             "INSERT INTO {} (user_id,message_id) SELECT user_id,{id} FROM follower WHERE follower_id={author}{small}",
