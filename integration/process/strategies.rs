@@ -86,7 +86,7 @@ fn what_an_article_told_is_measured_again() {
     let folder = tempfile::tempdir().unwrap();
     bench.arg("--report").arg(folder.path());
     let (told, _) = succeeds(&mut bench);
-    let then = "then 11.84 ms push, 30.6 ms pull (2.6x); now ";
+    let then = "then 11.84 ms push, 30.6 ms pull (pull 2.6x); now ";
     assert!(told.contains(then), "{told}");
     for (name, count) in [
         ("sql-join", 1),
@@ -97,7 +97,7 @@ fn what_an_article_told_is_measured_again() {
         assert_eq!(told.matches(name).count(), count, "{name}: {told}");
     }
     let page = std::fs::read_to_string(folder.path().join("rails.md")).unwrap();
-    let row = "| time for a page | 11.84 ms | 30.6 ms | 2.6 | ";
+    let row = "| time for a page | 11.84 ms | 30.6 ms | pull 2.6 | ";
     assert!(page.contains(row), "{page}");
     assert!(folder.path().join("rails.json").exists());
 }

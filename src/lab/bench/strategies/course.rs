@@ -22,7 +22,7 @@ const WARMS: u32 = 50;
 /// A deep page begins with the reader's message by this number.
 const DEEP: u64 = 200;
 /// Who waits for a page to get a message gives up after so long.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub const PATIENCE: Duration = Duration::from_secs(5);
 /// Followers of the authors whose messages are timed.
 const CLASSES: [u64; 3] = [10, 1_000, 100_000];
 /// Messages of one author are timed for so long, and so many of them at least.

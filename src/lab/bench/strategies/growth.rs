@@ -314,9 +314,14 @@ pub fn table(points: &[Point]) -> String {
         }
         let _ = writeln!(
             text,
-            "\n{}: exponent of growth (0 is flat, 1 grows as much, -1 falls as much), and what it makes of a page\n\n\
+            "\n{}: exponent of growth (0 is flat, 1 grows as much, -1 falls as much), and what it makes of a page{}\n\n\
              | server | strategy | pages/s | messages/s | MB | a page |\n|---|---|--:|--:|--:|--:|",
             axis.name(),
+            match axis {
+                Axis::Follows => " (the slope of a straight line through what pages cost)",
+                Axis::Messages | Axis::Users =>
+                    " (at the greatest size, as a multiple of the smallest)",
+            }
         );
         for course in courses {
             let exponents = FIGURES.map(|(_, figure)| {
@@ -363,9 +368,19 @@ pub fn files(growth: &Growth) -> Result<Vec<(String, String)>, Box<dyn std::erro
     let mut text = "# Strategies for timelines, as data grows\n\n\
         Written by `headwater bench strategies --growth --report FOLDER`; every figure is in `growth.json`. Each size is loaded anew. A page's \
         cost is time of the whole machine: a second by pages a second. Sizes are measured one after the other, and machines are not as fast \
-        all the time: so by messages and by users pages of Headwater are also read in turn with those of the smallest size, on servers of its \
-        own; those of that size with themselves as well, which tells by how much such a multiple errs. Where a strategy is missing at a size, it would have had too many messages at followers to keep.\n"
+        all the time."
         .to_owned();
+    let in_turn = |point: &Point| point.measured.beside.is_some();
+    text.push_str(match growth.points.iter().any(in_turn) {
+        true => {
+            " So by messages and by users pages of Headwater are also read in turn with those of the smallest size, on servers of its own; those \
+             of that size with themselves as well, which tells by how much such a multiple errs."
+        }
+        false => " So a difference between sizes may be the machine's.",
+    });
+    text.push_str(
+        " Where a strategy is missing at a size, it would have had too many messages at followers to keep.\n",
+    );
     for (place, beyond) in growth.left_out.iter().enumerate() {
         let head = if place == 0 { "\nLeft out:\n\n" } else { "" };
         let Beyond {
@@ -388,7 +403,7 @@ pub fn files(growth: &Growth) -> Result<Vec<(String, String)>, Box<dyn std::erro
         if all.is_empty() {
             continue;
         }
-        let _ = writeln!(text, "\n## By {}", axis.name());
+        let _ = writeln!(text, "\n## By {}\n\n{}", axis.name(), held(axis, &all));
         let mut engines: Vec<&'static str> = all.iter().map(|it| it.engine.engine).collect();
         engines.sort_unstable();
         engines.dedup();
@@ -418,6 +433,29 @@ pub fn files(growth: &Growth) -> Result<Vec<(String, String)>, Box<dyn std::erro
     let _ = writeln!(text, "\n## Slopes\n{}", table(points));
     files.push(("growth.md".to_owned(), text));
     Ok(files)
+}
+
+/// What is the same at all sizes of an axis.
+fn held(axis: Axis, all: &[Course<'_>]) -> String {
+    let Some(engine) = all.first().map(|it| it.engine) else {
+        return String::new();
+    };
+    let users = f64::from(engine.users);
+    let follows = format!("{:.1} follows a user", engine.follows as f64 / users);
+    let messages = engine.messages as f64;
+    let data = match axis {
+        Axis::Follows => format!(
+            "{} users, {} messages",
+            thousands(users),
+            thousands(messages)
+        ),
+        Axis::Messages => format!("{} users, {follows}", thousands(users)),
+        Axis::Users => format!("{follows}, {:.1} messages a user", messages / users),
+    };
+    format!(
+        "At all sizes: {data}; servers have {} GB for pages of their tables.",
+        engine.buffer_pool_gb
+    )
 }
 
 /// What a page costs at each size, as a multiple of one at the smallest size that it was read in turn with.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::course::PATIENCE;
 use super::drawn;
 use super::figures::{Engine, Figures, LeftOut, Measured};
 use super::rule::{self, Rule};
@@ -11,8 +12,11 @@ use crate::lab::bench::table::thousands;
 /// What each column of the table is.
 const COLUMNS: &str = "\
 pages/s: newest pages read; deep/s: pages from the reader's 200th message on; messages/s: messages written, by authors as they have written \
-before; MB: messages and follows, the strategy's own tables, and what it keeps in memory behind the reads; stale: share of pages that lacked a message whose \
-write had been acknowledged, and half of them for so long (looked at for 5 s at most); equal: pages equal to the procedure's, of those compared.";
+before; MB: messages and follows, the strategy's own tables, and what it keeps in memory behind the reads; stale: share of the \
+pages looked at right behind an acknowledged write that lacked it, and the median time until they had it (looked at for 5 s at most); equal: pages equal to the procedure's, of those compared.";
+
+/// Pull, by apps that are connected to the server itself.
+const DIRECT: [&str; 4] = ["sql-join", "sql-list", "sql-lateral", "procedure"];
 
 /// Everything as a table for the terminal.
 #[must_use]
@@ -101,18 +105,32 @@ fn deep(it: &Measured) -> String {
 
 fn stale(it: &Measured) -> String {
     match it.stale_share > 0.0 {
-        true => format!("{:.1}%, {:.1} ms", it.stale_share * 100.0, it.stale_p50_ms),
+        true => {
+            let share = it.stale_share * 100.0;
+            let time = match it.stale_p50_ms < PATIENCE.as_secs_f64() * 1_000.0 {
+                true => format!("{:.1} ms", it.stale_p50_ms),
+                false => format!("over {} s", PATIENCE.as_secs()),
+            };
+            format!("{share:.0}% of {}, {time}", it.stale_looked)
+        }
         false => "0".to_owned(),
     }
 }
 
 fn markdown(figures: &Figures) -> String {
-    let mut text = "# Strategies for timelines, side by side\n".to_owned();
+    let mut text = "# Strategies for timelines, side by side".to_owned();
+    if let Some(data) = figures.engines.first() {
+        let [users, messages] = [f64::from(data.users), data.messages as f64].map(thousands);
+        let _ = write!(text, ": {users} users, {messages} messages");
+    }
+    text.push('\n');
     let _ = writeln!(
         text,
         "\nWritten by `headwater bench strategies --report FOLDER`; every figure is in `figures.json`. Each strategy has its real engine, all \
          have the same follows and messages, and take turns several times a second. {} connections; {} cores, shared by servers, \
          Headwater and clients, which are on one machine: apps reach servers and Headwater by TCP, Headwater the server by its socket. \
+         Servers write their binary log, and leave it to the system when commits reach the disk (`innodb_flush_log_at_trx_commit = 2`, \
+         `sync_binlog = 0`). Tables that are greater than a server's memory for their pages are read from the system's cache or the disk. \
          Caches that reads fill are read while they are full: a page that they lack takes as long as without them. \
          Your own follows and messages are measured with `--follows-from FILE --messages-from FILE` (`headwater bench strategies --help`).",
         figures.connections, figures.cores
@@ -168,8 +186,9 @@ fn rates(figures: &Figures, engine: &Engine, text: &mut String) {
 fn costs(figures: &Figures, engine: &Engine, text: &mut String) {
     let _ = writeln!(
         text,
-        "\nMedian times in milliseconds; a message by how many followers its author has; built from messages and follows, in seconds.\n\n\
-         | strategy | message | follow | unfollow | page behind it | delete | built, s |\n|---|---|--:|--:|--:|--:|--:|"
+        "\nMedian times in milliseconds; a message by how many followers its author has; *page then* is the reader's first page behind an \
+         unfollow; built from messages and follows, in seconds.\n\n\
+         | strategy | message | follow | unfollow | page then | delete | built, s |\n|---|---|--:|--:|--:|--:|--:|"
     );
     for it in of(figures, engine) {
         let posts: Vec<String> = it
@@ -197,8 +216,10 @@ fn ratios(figures: &Figures, engine: &Engine, text: &mut String) {
     let _ = writeln!(
         text,
         "\n![Lines: pages and messages a second by how many pages are read for each message](ratio-{}.svg)\n\n\
+         Pages and messages a second, reckoned from the two rates above; *fresh and whole* are those that are never stale and end nowhere.{}\n\n\
          | pages read for each message | fastest | fastest whose pages are fresh and whole |\n|--:|---|---|",
-        engine.engine
+        engine.engine,
+        noise(&all)
     );
     for ratio in rule::RATIOS {
         let (any, fresh) = rule::best(ratio, &all);
@@ -212,6 +233,21 @@ fn ratios(figures: &Figures, engine: &Engine, text: &mut String) {
     let _ = writeln!(text, "\n{}", edges(&all, engine));
 }
 
+/// By how much the rates of those differ that write a message by the same statement to the server itself.
+fn noise(all: &[&Measured]) -> String {
+    let alike = all.iter().filter(|it| DIRECT.contains(&it.name));
+    let rates: Vec<f64> = alike.map(|it| it.messages_per_s).collect();
+    let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = rates.iter().copied().fold(0.0, f64::max);
+    if rates.len() < 2 || least <= 0.0 {
+        return String::new();
+    }
+    format!(
+        " Pull without Headwater writes messages by one statement whatever the strategy, at rates that differ by {:.0} %: so much is noise.",
+        (most / least - 1.0) * 100.0
+    )
+}
+
 /// What Feeding Frenzy's rule says of this data.
 fn edges(all: &[&Measured], engine: &Engine) -> String {
     let named = |name: &str| all.iter().find(|it| it.name == name).copied();
@@ -219,8 +255,9 @@ fn edges(all: &[&Measured], engine: &Engine) -> String {
         return String::new();
     };
     let mut text = format!(
-        "Push or pull, for each edge of the graph (Feeding Frenzy, SIGMOD 2010), on this data: a message has {:.1} followers, a reader \
-         follows {:.1} authors.\n",
+        "Push or pull, for each edge of the graph, which is a reader who follows an author (Feeding Frenzy, SIGMOD 2010). A push costs what a \
+         mailbox adds to the time of a message, by its followers; a pull what it adds to the time of a page, by the authors followed. On this \
+         data a message has {:.1} followers (the mean of messages, not of authors), a reader follows {:.1} authors.\n",
         engine.followers_per_message, engine.follows_per_reader
     );
     for name in ["procedure", "sql-list", "headwater-call", "headwater-kept"] {
