@@ -129,13 +129,15 @@ impl<'a> Pair<'a> {
     /// The replica has all that it was sent, follows nobody, and takes writes. Returns when it did.
     fn promote(&self) -> Instant {
         let mut root = WireClient::connect(self.replica.addr());
-        let (stop, reset) = match self.replica.kind() {
-            Kind::Mariadb => ("STOP SLAVE", "RESET SLAVE ALL"),
-            Kind::Mysql => ("STOP REPLICA", "RESET REPLICA ALL"),
+        let word = match self.replica.kind() {
+            Kind::Mariadb => "SLAVE",
+            Kind::Mysql => "REPLICA",
         };
+        // First: who writes past read_only is acknowledged nothing any more that would not be applied.
+        root.ok(&format!("STOP {word} IO_THREAD"));
         self.wait_for_replica(&mut root);
-        root.ok(stop);
-        root.ok(reset);
+        root.ok(&format!("STOP {word}"));
+        root.ok(&format!("RESET {word} ALL"));
         root.ok("SET GLOBAL read_only = 0");
         Instant::now()
     }
@@ -144,14 +146,10 @@ impl<'a> Pair<'a> {
     /// What its thread is said to do is not enough: a busy machine may not have woken it yet.
     #[track_caller]
     fn wait_for_replica(&self, root: &mut WireClient) {
-        let status = match self.replica.kind() {
-            Kind::Mariadb => "SHOW SLAVE STATUS",
-            Kind::Mysql => "SHOW REPLICA STATUS",
-        };
         let deadline = Instant::now() + Duration::from_secs(90);
         let (mut before, mut since) = (None, Instant::now());
         loop {
-            let now = root.rows(status).remove(0);
+            let now = root.rows("SHOW REPLICA STATUS").remove(0);
             // The source's file and position, as they were read and as they are applied.
             let [read, applied] = [[5, 6], [9, 21]].map(|at| at.map(|at: usize| now[at].clone()));
             if read == applied {
