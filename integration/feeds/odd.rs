@@ -381,9 +381,9 @@ fn ids_at_the_ends_of_their_types_are_answered_as_directly() {
                     }
                 }
             }
-            let narrowed = narrowed_of(&proxy);
-            println!("{id}, {user}: {:?}", proxy.counts());
             let counts = proxy.counts();
+            println!("{id}, {user}: {counts:?}");
+            let narrowed = counts.feeds_answered();
             assert_eq!(narrowed > 20, is_held, "{counts:?}\n{}", proxy.log());
         }
     });

@@ -111,7 +111,7 @@ fn stale(it: &Measured) -> String {
                 true => format!("{:.1} ms", it.stale_p50_ms),
                 false => format!("over {} s", PATIENCE.as_secs()),
             };
-            format!("{share:.0}% of {}, {time}", it.stale_looked)
+            format!("{share:.1}% of {}, {time}", it.stale_looked)
         }
         false => "0".to_owned(),
     }
