@@ -1,7 +1,9 @@
 //! Answers from memory: never stale, never ahead, whatever happens to the server and its log.
 
 mod contradictions;
+mod crash;
 mod definers;
+mod drift;
 mod failover;
 mod faults;
 mod filling;
@@ -12,6 +14,7 @@ mod kept_tails;
 pub(crate) mod linear;
 mod long_events;
 mod rights;
+mod scene;
 mod service;
 mod shadow;
 mod snapshot;

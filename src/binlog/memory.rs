@@ -1,7 +1,8 @@
 //! A place's index, whatever its pages are ordered by: ids, or ids behind keys.
 
 use crate::index::{
-    AuthorAsk, Change, Index, Item, Keyed, Missing, Newest, Page, Position, Range, Ticket,
+    AuthorAsk, Change, Comparison, Index, Item, Keyed, Missing, Newest, Page, Position, Range,
+    Ticket,
 };
 use crate::source::backlog::Want;
 
@@ -69,6 +70,10 @@ impl Memory {
         of_each!(self, index => index.resume(position));
     }
 
+    pub(super) fn resume_unconfirmed(&mut self, position: Position) {
+        of_each!(self, index => index.resume_unconfirmed(position));
+    }
+
     pub(super) fn begin_anew(&mut self) {
         of_each!(self, index => index.begin_anew());
     }
@@ -85,8 +90,13 @@ impl Memory {
         of_each!(self, index => index.begin_reader(reader))
     }
 
-    pub(super) fn loaded_reader(&mut self, ticket: Ticket, authors: Vec<u64>, end: Position) {
-        of_each!(self, index => index.loaded_reader(ticket, authors, end));
+    pub(super) fn loaded_reader(
+        &mut self,
+        ticket: Ticket,
+        authors: Vec<u64>,
+        end: Position,
+    ) -> Comparison {
+        of_each!(self, index => index.loaded_reader(ticket, authors, end))
     }
 
     pub(super) fn give_up(&mut self, ticket: Ticket) {
@@ -206,9 +216,10 @@ impl Memory {
         ids: Vec<u64>,
         down_to: Option<u64>,
         end: Position,
-    ) {
-        if let Memory::Ids(index) = self {
-            index.loaded_author(ticket, ids, down_to, end);
+    ) -> Comparison {
+        match self {
+            Memory::Ids(index) => index.loaded_author(ticket, ids, down_to, end),
+            Memory::Keyed(_) => Comparison::None,
         }
     }
 
@@ -219,9 +230,10 @@ impl Memory {
         items: Vec<Keyed>,
         down_to: Option<Keyed>,
         end: Position,
-    ) {
-        if let Memory::Keyed(index) = self {
-            index.loaded_author(ticket, items, down_to, end);
+    ) -> Comparison {
+        match self {
+            Memory::Keyed(index) => index.loaded_author(ticket, items, down_to, end),
+            Memory::Ids(_) => Comparison::None,
         }
     }
 }

@@ -8,6 +8,7 @@
 
 mod ask;
 mod cascades;
+mod comparisons;
 mod control;
 mod error;
 mod feed;
@@ -42,6 +43,7 @@ use headwater_rows::Rows;
 use tokio::sync::{Notify, Semaphore, mpsc};
 
 use ask::Asker;
+use comparisons::Comparisons;
 use error::BinlogError;
 pub use error::{REASONS, STARTING};
 pub use feed::{Candidates, Named, Wish};
@@ -55,7 +57,7 @@ use self::obstacles::ServerFacts;
 use self::probe::Resting;
 use self::resume::Remains;
 use crate::account::Account;
-use crate::index::{Page, PlaceId};
+use crate::index::{Change, Page, PlaceId, Position};
 use crate::latency::Histogram;
 use crate::log::evidence::Key;
 pub use crate::log::following::Mark;
@@ -113,6 +115,8 @@ pub struct Binlog {
     prints: Mutex<HashMap<PlaceId, String>>,
     /// Streams that memory went on with.
     resumed: AtomicU64,
+    /// How what was filled beside another server, or another run of this one, compares with the rows that are there now.
+    comparisons: Comparisons,
     /// Logs of other servers that this one's memory is shared with.
     others: AtomicUsize,
     /// Bytes of memory for all timelines.
@@ -230,6 +234,7 @@ impl Binlog {
             resting: Mutex::new(Resting::default()),
             prints: Mutex::default(),
             resumed: AtomicU64::new(0),
+            comparisons: Comparisons::default(),
             others: AtomicUsize::new(0),
             most: AtomicUsize::new(limits.index_bytes),
             closed: AtomicBool::new(false),
@@ -694,6 +699,19 @@ impl Binlog {
         state.note_waiting(Instant::now());
     }
 
+    /// Applies a transaction to what is not confirmed yet.
+    fn apply_unconfirmed(&self, changes: &[(PlaceId, Change)], end: Position) {
+        for place in self.places() {
+            let own = changes
+                .iter()
+                .filter(|(number, _)| *number == place.number());
+            let own: Vec<Change> = own.map(|(_, change)| *change).collect();
+            if !own.is_empty() {
+                place.index_mut().apply(&own, end);
+            }
+        }
+    }
+
     /// Moves every index up to where all is applied.
     fn catch_up(&self, state: &mut State) {
         if let Some(floor) = state.following.floor() {
@@ -743,6 +761,12 @@ impl Binlog {
     #[must_use]
     pub fn resumed(&self) -> u64 {
         self.resumed.load(Ordering::Relaxed)
+    }
+
+    /// How many entries of another server's memory were compared with the rows that are there now and equal, and how many were not.
+    #[must_use]
+    pub fn confirmed(&self) -> [u64; 2] {
+        self.comparisons.counts()
     }
 
     fn is_mariadb(&self) -> bool {

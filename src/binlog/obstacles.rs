@@ -29,8 +29,8 @@ pub(super) struct ServerFacts {
     pub(super) version: String,
     /// When it was started, as it says, by whole seconds; and how many connections there had been by then.
     started: Option<(Instant, u64)>,
-    /// Whatever was in its log is there still when it has crashed.
-    pub(super) durable: bool,
+    /// What every start draws anew: the end of what UUID() tells, without the time.
+    run: String,
     /// Its transactions have global ids.
     pub(super) gtids: bool,
     /// The group that it is a member of, as its transactions are numbered.
@@ -67,11 +67,12 @@ impl ServerFacts {
             apart <= UPTIME_STEP && before <= behind
         };
         self.identity == later.identity
+            && self.run == later.run
             && self.resets == later.resets
             && self.started.zip(later.started).is_some_and(is_same)
     }
 
-    /// True where it has been up for all the time since then: no crash has taken rows from it that its log still has.
+    /// True where it has been up for all the time since then.
     pub(super) fn was_up_since(&self, then: Instant) -> bool {
         self.started
             .is_some_and(|(started, _)| started + UPTIME_STEP <= then)
@@ -173,8 +174,6 @@ pub(super) async fn survey(conn: &mut Conn) -> Result<(ServerFacts, Vec<Obstacle
             "log_slave_updates",
             "log_replica_updates",
             "gtid_mode",
-            "sync_binlog",
-            "innodb_flush_log_at_trx_commit",
             "group_replication_group_name",
             GALERA,
             GALERA_TRANSFER,
@@ -219,9 +218,7 @@ pub(super) async fn survey(conn: &mut Conn) -> Result<(ServerFacts, Vec<Obstacle
                 let started = Instant::now().checked_sub(Duration::from_secs(uptime))?;
                 Some((started, connections))
             }),
-        durable: ["sync_binlog", "innodb_flush_log_at_trx_commit"]
-            .iter()
-            .all(|name| value_of(name) == Some("1")),
+        run: first_text(conn, "SELECT SUBSTRING(UUID(), 20)").await?,
         gtids: if mariadb {
             // Else each node of a Galera cluster numbers by itself.
             !galera || value_of("wsrep_gtid_mode").is_some_and(|mode| matches!(mode, "ON" | "1"))

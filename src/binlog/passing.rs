@@ -64,6 +64,11 @@ impl Passing {
         seek.ends().map(|()| true)
     }
 
+    /// True of a transaction that ends there, if it was in the log before the stream began: nothing in memory is confirmed yet.
+    pub(super) fn is_before(&self, end: Position) -> bool {
+        self.seek.as_ref().is_some_and(|(_, goal)| end <= *goal)
+    }
+
     /// True while something may have to be passed over.
     pub(super) fn goes_on(&self) -> bool {
         self.seek.is_some()

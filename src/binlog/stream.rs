@@ -226,8 +226,13 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
             match heard {
                 Heard::Transaction(end, changes, edits) => {
                     binlog.forget(&edits);
-                    state.following.push(end, changes, &edits);
-                    state.note_waiting(now);
+                    if passing.is_before(end) {
+                        state.following.catch_up(end, &edits);
+                        binlog.apply_unconfirmed(&changes, end);
+                    } else {
+                        state.following.push(end, changes, &edits);
+                        state.note_waiting(now);
+                    }
                     if state.following.waiting() > most {
                         return Err(Lost::TooLarge(most).into());
                     }
@@ -237,7 +242,10 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
             }
             if passing.arrives(end)? {
                 state.seeking = false;
-                tracing::info!("memory goes on with the log of this server");
+                binlog.catch_up(&mut state);
+                tracing::info!(
+                    "memory goes on with the log of this server: what is asked for is compared with its rows first"
+                );
             }
         }
         binlog.progress.notify_waiters();
@@ -311,11 +319,15 @@ fn begin(binlog: &Binlog, server: ServerFacts, begins: Start) -> (Generation, Ar
         caseless: server.caseless,
     };
     let keeps_rows = warm.is_some_and(|warm| warm.keeps_rows);
-    state.seeking = warm.is_some_and(|warm| warm.seek.is_some());
+    // Where the log of another run ended.
+    let unconfirmed = warm.and_then(|warm| Some(warm.seek.as_ref()?.1));
+    state.seeking = unconfirmed.is_some();
     let generation = match begins.warm {
         Some(Warm { places, trail, .. }) => {
             binlog.resumed.fetch_add(1, Ordering::Relaxed);
-            state.following.resume(start, routes, &places, trail)
+            let told_from = unconfirmed.unwrap_or(start);
+            let places = (&*places, told_from);
+            state.following.resume(start, routes, places, trail)
         }
         None => {
             state.since = Instant::now();
@@ -330,18 +342,22 @@ fn begin(binlog: &Binlog, server: ServerFacts, begins: Start) -> (Generation, Ar
     state.noted.hears(Instant::now());
     state.server = Some(Arc::new(server));
     if let Some(rows) = &binlog.rows {
-        match keeps_rows {
-            true => unkept.iter().for_each(|place| rows.forget_all(*place)),
-            false => rows.clear(),
+        match (keeps_rows, unconfirmed) {
+            (true, None) => {}
+            (true, Some(_)) => rows.unconfirm(),
+            (false, _) => rows.clear(),
         }
+        unkept.iter().for_each(|place| rows.forget_all(*place));
     }
     for place in &places {
         let number = place.number();
-        if goes_on.contains(&number) {
-            place.index_mut().resume(start);
-        } else {
-            place.index_mut().begin_anew();
+        let mut index = place.index_mut();
+        match (goes_on.contains(&number), unconfirmed) {
+            (true, None) => index.resume(start),
+            (true, Some(_)) => index.resume_unconfirmed(start),
+            (false, _) => index.begin_anew(),
         }
+        drop(index);
         if !goes_on.contains(&number) || !place.preloaded.load(Ordering::Relaxed) {
             binlog.load(Load::Schema(number));
         }

@@ -90,6 +90,13 @@ pub const CONTRADICTIONS: Counter = counter(
      example). Each emptied memory; the log has the row",
 );
 
+/// Counted as [`UNREADABLE`].
+pub const DIFFERENT_ROWS: Counter = counter(
+    "memory_different",
+    "entries of memory (follow lists, authors' newest messages, rows) that another server, or the same one after a restart, had other rows \
+     for, under the same log. None was used; the log has the first",
+);
+
 /// How comparisons went (`shadow.rate`): the same, another one, none.
 pub const COMPARED: [Counter; 3] = [
     counter(

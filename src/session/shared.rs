@@ -180,6 +180,7 @@ impl Shared {
             for (counter, count) in [
                 (counts::UNREADABLE, binlog.unreadable()),
                 (counts::CONTRADICTIONS, binlog.contradictions()),
+                (counts::DIFFERENT_ROWS, binlog.confirmed()[1]),
             ] {
                 if count > 0 {
                     line = format!("{line} {}={count}", counter.name);

@@ -232,18 +232,19 @@ impl Following {
         self.generation
     }
 
-    /// A stream goes on where memory is of: these places' rows are told from its first position on.
+    /// A stream goes on where memory is of: these places' rows are told from `told_from` on, which is its first position, or where the
+    /// log ended when it was asked for ([`Self::catch_up`]).
     pub fn resume(
         &mut self,
         start: Position,
         routes: Routes,
-        places: &[PlaceId],
+        (places, told_from): (&[PlaceId], Position),
         trail: Trail,
     ) -> Generation {
         let generation = self.begin(start, routes);
         for place in places {
             if let Some(base) = self.bases.get_mut(place.0) {
-                *base = Some(start);
+                *base = Some(told_from);
             }
         }
         self.trail = trail;
@@ -351,6 +352,14 @@ impl Following {
             true => self.queue.pass(end),
             false => self.queue.push(end, changes),
         }
+    }
+
+    /// The stream has told of a transaction that was in the log before the stream began, and changed these rows among others. Memory is not
+    /// confirmed yet: whether they are as this left them is asked of the rows themselves.
+    pub fn catch_up(&mut self, end: Position, edits: &Edits) {
+        self.version += 1;
+        self.edited.note(edits, self.queue.end());
+        self.queue.pass(end);
     }
 
     /// The stream has told that nothing that matters happened up to here.

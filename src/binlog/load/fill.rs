@@ -9,11 +9,12 @@ use std::collections::HashMap;
 
 use crate::account::{AccountError, Conn};
 use crate::binlog::Binlog;
+use crate::binlog::comparisons::Entry;
 use crate::binlog::error::BinlogError;
 use crate::binlog::memory::{Lack, Memory};
 use crate::binlog::place::Place;
 use crate::binlog::rows::{all, lists, log_end};
-use crate::index::{Position, Ticket};
+use crate::index::{Comparison, Position, Ticket};
 use crate::log::events::Lost;
 use crate::log::following::Generation;
 use crate::source::backlog::Want;
@@ -143,9 +144,16 @@ impl Source<'_> {
             index.give_up(ticket);
             self.place.leave_out(reader);
         } else {
-            index.loaded_reader(ticket, authors.clone(), end);
+            let compared = index.loaded_reader(ticket, authors.clone(), end);
+            self.compared(Entry::Reader(reader), compared);
             loaded.insert(reader, authors);
         }
+    }
+
+    /// Counts how rows compare with what was known of them beside another server.
+    pub(super) fn compared(&self, entry: Entry, compared: Comparison) {
+        let database = self.place.database();
+        self.binlog.comparisons.note(database, entry, compared);
     }
 
     /// Loads messages of authors, as far as they are not resident.

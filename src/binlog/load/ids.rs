@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::fill::{AUTHORS, ROWS, Source, no_number};
+use crate::binlog::comparisons::Entry;
 use crate::binlog::error::BinlogError;
 use crate::binlog::memory::Lack;
 use crate::binlog::rows::{all, lists};
@@ -68,7 +69,8 @@ impl Source<'_> {
         let mut index = self.place.index_mut();
         for ask in asks.drain(..) {
             let ids = lists.remove(&ask.author).unwrap_or_default();
-            index.loaded_ids(ask.ticket, ids, Some(from), end);
+            let compared = index.loaded_ids(ask.ticket, ids, Some(from), end);
+            self.compared(Entry::Author(ask.author), compared);
         }
         Ok(())
     }
@@ -85,7 +87,8 @@ impl Source<'_> {
             match asked {
                 Ok((ids, end)) => {
                     let down_to = (ids.len() < IDS).then_some(0);
-                    index.loaded_ids(ask.ticket, ids, down_to, end);
+                    let compared = index.loaded_ids(ask.ticket, ids, down_to, end);
+                    self.compared(Entry::Author(ask.author), compared);
                 }
                 Err(error) => {
                     index.give_up(ask.ticket);

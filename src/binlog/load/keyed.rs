@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::fill::{AUTHORS, ROWS, Source, no_number};
+use crate::binlog::comparisons::Entry;
 use crate::binlog::error::BinlogError;
 use crate::binlog::memory::Lack;
 use crate::binlog::rows::numbers;
@@ -72,7 +73,9 @@ impl Source<'_> {
     fn keep(&self, ask: AuthorAsk<Keyed>, items: Vec<Keyed>, limit: usize, end: Position) {
         let down_to = (items.len() < limit).then_some(Keyed::LEAST);
         let mut index = self.place.index_mut();
-        index.loaded_keyed(ask.ticket, items, down_to, end);
+        let compared = index.loaded_keyed(ask.ticket, items, down_to, end);
+        drop(index);
+        self.compared(Entry::Author(ask.author), compared);
     }
 }
 

@@ -13,13 +13,13 @@ use prometheus_client::registry::{Registry, Unit};
 
 pub use self::names::{ALL, Kind, Measure, Metric};
 use self::names::{
-    BEGUN, BINLOG, BUILD, CALL_SECONDS, CALLS_TOTAL, CHANGES, COMPARED, CONTRADICTIONS, CPU,
-    DATA_NODES, EVICTED, FAILOVERS, FILES, FILES_LIMIT, INDEX, INDEX_ENTRIES, INDEX_LIMIT, LAG,
-    LOG_MESSAGES, LOG_SUPPRESSED, LOGIN_ERRORS, LOGINS_CUT, PROOF_SECONDS, REDONE, RELAYED_BYTES,
-    RESIDENT, RESUMED, ROWS, ROWS_EVICTED, ROWS_LIMIT, ROWS_MESSAGES, SERVER_ROLE, SERVER_UP,
-    SESSIONS, SESSIONS_LIMIT, SESSIONS_OPENED, SESSIONS_STATE, SILENT, STALLED, STATEMENT_SECONDS,
-    STATEMENTS_TOTAL, TABLES, TAILS_RETRIED, TAILS_TOTAL, THREADS, UNREADABLE, UP, VIRTUAL,
-    WAITING,
+    BEGUN, BINLOG, BUILD, CALL_SECONDS, CALLS_TOTAL, CHANGES, COMPARED, CONFIRMED, CONTRADICTIONS,
+    CPU, DATA_NODES, EVICTED, FAILOVERS, FILES, FILES_LIMIT, INDEX, INDEX_ENTRIES, INDEX_LIMIT,
+    LAG, LOG_MESSAGES, LOG_SUPPRESSED, LOGIN_ERRORS, LOGINS_CUT, PROOF_SECONDS, REDONE,
+    RELAYED_BYTES, RESIDENT, RESUMED, ROWS, ROWS_EVICTED, ROWS_LIMIT, ROWS_MESSAGES, SERVER_ROLE,
+    SERVER_UP, SESSIONS, SESSIONS_LIMIT, SESSIONS_OPENED, SESSIONS_STATE, SILENT, STALLED,
+    STATEMENT_SECONDS, STATEMENTS_TOTAL, TABLES, TAILS_RETRIED, TAILS_TOTAL, THREADS, UNREADABLE,
+    UP, VIRTUAL, WAITING,
 };
 use super::process::Process;
 use crate::binlog::REASONS;
@@ -228,6 +228,12 @@ impl Page {
         self.fraction(SILENT, lag.map(|lag| lag.silent.as_secs_f64()));
         self.one(UNREADABLE, binlog.map(|binlog| binlog.unreadable()));
         self.one(RESUMED, binlog.map(|binlog| binlog.resumed()));
+        let confirmed = binlog.map(|binlog| binlog.confirmed());
+        let confirmed = confirmed.into_iter().flat_map(|[equal, different]| {
+            [("equal", equal), ("different", different)]
+                .map(|(result, count)| (labels([("result", result)]), count))
+        });
+        self.add(CONFIRMED, confirmed);
         self.one(CONTRADICTIONS, binlog.map(|binlog| binlog.contradictions()));
         let nodes = shared.spread.as_ref().map(|spread| spread.nodes());
         self.add(

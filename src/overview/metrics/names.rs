@@ -192,6 +192,13 @@ pub(super) const RESUMED: Metric = metric(
     &[],
     "Times memory went on where the connection to the server was lost, or with another server, in place of being filled anew",
 );
+pub(super) const CONFIRMED: Metric = metric(
+    "headwater_memory_confirmed",
+    Counter,
+    &["result"],
+    "Entries of memory from another server, or from before a restart, that were compared with the rows there before their first use: \
+     equal, or different. Different ones were filled anew: the two servers have other rows under the same log",
+);
 pub(super) const CONTRADICTIONS: Metric = metric(
     "headwater_memory_contradictions",
     Counter,
@@ -376,7 +383,7 @@ pub(super) const BEGUN: Metric = measured(
 );
 
 /// Every metric, in the order in which they are told.
-pub const ALL: [Metric; 49] = [
+pub const ALL: [Metric; 50] = [
     BUILD,
     CALLS_TOTAL,
     CALL_SECONDS,
@@ -394,6 +401,7 @@ pub const ALL: [Metric; 49] = [
     SILENT,
     UNREADABLE,
     RESUMED,
+    CONFIRMED,
     CONTRADICTIONS,
     DATA_NODES,
     INDEX,

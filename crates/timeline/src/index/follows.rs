@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::load::{self, Load};
+use super::load::{self, Hint, Load};
 use super::shard::Entry;
 use super::{Position, room};
 
@@ -14,6 +14,8 @@ pub(super) struct Follows {
     authors: Vec<u64>,
     load: Option<Box<Load<u64>>>,
     used: AtomicBool,
+    /// The server that is there now has not confirmed it: it answers nothing.
+    unconfirmed: bool,
 }
 
 impl Entry for Follows {
@@ -46,7 +48,33 @@ impl Follows {
             authors: Vec::new(),
             load: Some(Load::begin(ticket, None)),
             used: AtomicBool::new(true),
+            unconfirmed: false,
         }
+    }
+
+    /// It is of another server, or of another run of this one.
+    pub(super) fn unconfirm(&mut self) {
+        self.unconfirmed = true;
+    }
+
+    /// Begins a load in place of a list that is not confirmed. False where there is none.
+    pub(super) fn confirm(&mut self, ticket: u64) -> bool {
+        if !std::mem::take(&mut self.unconfirmed) {
+            return false;
+        }
+        let items = std::mem::take(&mut self.authors);
+        self.load = Some(Load::begin_confirming(ticket, Hint { items, low: 0 }));
+        true
+    }
+
+    /// What the rows of the load under way are compared with.
+    pub(super) fn take_hint(&mut self) -> Option<Hint<u64>> {
+        self.load.as_mut()?.take_hint()
+    }
+
+    /// True where this is what a hint says of it.
+    pub(super) fn is_like(&self, hint: &Hint<u64>) -> bool {
+        hint.is_like(&self.authors, 0, |_| true)
     }
 
     /// The load with this ticket is under way.
@@ -70,7 +98,9 @@ impl Follows {
 
     /// It is known for certain that a follow cannot come, since it is there, or cannot go.
     pub(super) fn contradicts(&self, author: u64, present: bool) -> bool {
-        self.load.is_none() && self.authors.binary_search(&author).is_ok() == present
+        self.load.is_none()
+            && !self.unconfirmed
+            && self.authors.binary_search(&author).is_ok() == present
     }
 
     /// The reader follows an author now, or does not. False if that was one change too many for the load
@@ -87,11 +117,8 @@ impl Follows {
 
     /// The authors, if they are known at a position; marks them as used.
     pub(super) fn view(&self, position: Position) -> Option<&[u64]> {
-        if self
-            .load
-            .as_ref()
-            .is_some_and(|load| !load.is_settled(position))
-        {
+        let load = self.load.as_ref();
+        if self.unconfirmed || load.is_some_and(|load| !load.is_settled(position)) {
             return None;
         }
         if !self.used.load(Ordering::Relaxed) {

@@ -6,6 +6,25 @@
 
 use super::{Position, room};
 
+/// What was known of an entry beside another server, or another run of this one: nothing is answered by it. It is compared with the rows
+/// that are loaded in its place.
+#[derive(Debug)]
+pub(super) struct Hint<T> {
+    /// Ascending.
+    pub(super) items: Vec<T>,
+    /// The least: it is whole from there on.
+    pub(super) low: T,
+}
+
+impl<T: Copy + Ord> Hint<T> {
+    /// True where these are the same, as far as both are whole; they are from `low` on.
+    pub(super) fn is_like(&self, items: &[T], low: T, shows: impl Fn(T) -> bool) -> bool {
+        let low = self.low.max(low);
+        let both = |item: &&T| **item >= low && shows(**item);
+        self.items.iter().filter(both).eq(items.iter().filter(both))
+    }
+}
+
 /// More changes than this during one load make it void.
 pub(super) const LOG_CHANGES: usize = 100_000;
 
@@ -20,6 +39,8 @@ pub(super) struct Load<T> {
     valid_from: Option<Position>,
     /// Changes since it began: an item, and whether it is there.
     log: Vec<(T, bool)>,
+    /// What the rows are compared with.
+    hint: Option<Hint<T>>,
 }
 
 /// The load with this ticket is under way.
@@ -39,11 +60,40 @@ impl<T: Copy + Ord> Load<T> {
             floor,
             valid_from: None,
             log: Vec::new(),
+            hint: None,
         })
     }
 
+    /// Begins a load in place of what is not confirmed.
+    pub(super) fn begin_confirming(ticket: u64, hint: Hint<T>) -> Box<Self> {
+        let mut load = Load::begin(ticket, None);
+        load.hint = Some(hint);
+        load
+    }
+
+    /// What the rows are to be compared with, as the changes since the load began left it.
+    pub(super) fn take_hint(&mut self) -> Option<Hint<T>> {
+        let mut hint = self.hint.take()?;
+        for (item, present) in &self.log {
+            match present {
+                true => room::insert(&mut hint.items, *item),
+                false => room::remove(&mut hint.items, *item),
+            }
+        }
+        Some(hint)
+    }
+
+    /// Takes out of the hint what is not there any more.
+    pub(super) fn purge(&mut self, shows: impl Fn(T) -> bool) {
+        if let Some(hint) = &mut self.hint {
+            hint.items.retain(|item| shows(*item));
+        }
+    }
+
     pub(super) fn bytes(&self) -> usize {
-        room::boxed::<Load<T>>() + room::bytes(&self.log)
+        let hint = self.hint.as_ref();
+        let hint = hint.map_or(0, |hint| room::bytes(&hint.items));
+        room::boxed::<Load<T>>() + room::bytes(&self.log) + hint
     }
 
     /// The rows are still to come.

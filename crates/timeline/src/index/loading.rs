@@ -21,6 +21,27 @@ pub struct Ticket {
     whose: Whose,
 }
 
+/// What rows said of what was here from another server, or from another run of this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// Nothing was here, or both are not of one moment.
+    None,
+    /// They are what was here.
+    Equal,
+    /// They are not: what was here is gone.
+    Different,
+}
+
+impl Comparison {
+    fn of(is_like: Option<bool>) -> Comparison {
+        match is_like {
+            None => Comparison::None,
+            Some(true) => Comparison::Equal,
+            Some(false) => Comparison::Different,
+        }
+    }
+}
+
 /// What to ask the server for an author.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AuthorAsk<I: Item = u64> {
@@ -37,11 +58,14 @@ pub struct AuthorAsk<I: Item = u64> {
 impl<I: Item> Index<I> {
     /// Begins to load a reader's follow list. `None`: it is here or under way.
     pub fn begin_reader(&mut self, reader: u64) -> Option<Ticket> {
-        if self.readers.get(reader).is_some() {
-            return None;
-        }
         let ticket = self.ticket(Whose::Reader(reader));
-        let begun = self.readers.insert(Follows::begin(reader, ticket.number));
+        let begun = match self
+            .readers
+            .edit(reader, |list| list.confirm(ticket.number))
+        {
+            Some(begun) => begun,
+            None => self.readers.insert(Follows::begin(reader, ticket.number)),
+        };
         begun.then_some(ticket)
     }
 
@@ -60,7 +84,7 @@ impl<I: Item> Index<I> {
         });
         let (below, above) = match extension {
             Some(None) => return None,
-            Some(Some((below, above))) => (Some(below), above),
+            Some(Some((below, above))) => (below, above),
             None => {
                 if !self.authors.insert(Window::begin(author, ticket.number)) {
                     return None;
@@ -87,22 +111,32 @@ impl<I: Item> Index<I> {
 
     /// The rows of a reader's load: all authors, as they were between the index's position when the load
     /// began and `valid_from`.
-    pub fn loaded_reader(&mut self, ticket: Ticket, authors: Vec<u64>, valid_from: Position) {
+    pub fn loaded_reader(
+        &mut self,
+        ticket: Ticket,
+        authors: Vec<u64>,
+        valid_from: Position,
+    ) -> Comparison {
         let Whose::Reader(reader) = ticket.whose else {
-            return;
+            return Comparison::None;
         };
         if !self
             .readers
             .get(reader)
             .is_some_and(|list| list.awaits(ticket.number))
         {
-            return;
+            return Comparison::None;
         }
-        self.readers
-            .edit(reader, |list| list.loaded(authors, valid_from));
+        let is_of_now = self.position >= valid_from;
+        let compared = self.readers.edit(reader, |list| {
+            let hint = list.take_hint().filter(|_| is_of_now);
+            list.loaded(authors, valid_from);
+            hint.map(|hint| list.is_like(&hint))
+        });
         self.settling.push(Reverse((valid_from, ticket.whose)));
         self.settle();
         self.shrink();
+        Comparison::of(compared.flatten())
     }
 
     /// The rows of an author's load: its newest messages, or the newest below what was asked, as they were between the
@@ -114,22 +148,27 @@ impl<I: Item> Index<I> {
         items: Vec<I>,
         down_to: Option<I>,
         valid_from: Position,
-    ) {
+    ) -> Comparison {
         let Whose::Author(author) = ticket.whose else {
-            return;
+            return Comparison::None;
         };
         if !self
             .authors
             .get(author)
             .is_some_and(|window| window.awaits(ticket.number))
         {
-            return;
+            return Comparison::None;
         }
         let tombstones = &self.tombstones;
+        let is_of_now = self.position >= valid_from;
         let loaded = self.authors.edit(author, |window| {
-            window.loaded(items, down_to, valid_from, tombstones)
+            let hint = window.take_hint().filter(|_| is_of_now);
+            let loaded = window.loaded(items, down_to, valid_from, tombstones);
+            let compared = hint.map(|hint| loaded && window.is_like(&hint, tombstones));
+            (loaded, compared)
         });
-        if loaded == Some(true) {
+        let (loaded, compared) = loaded.unwrap_or((false, None));
+        if loaded {
             self.asked.remove(&ticket.number);
             self.settling.push(Reverse((valid_from, ticket.whose)));
             self.settle();
@@ -137,6 +176,7 @@ impl<I: Item> Index<I> {
             self.give_up_author(author);
         }
         self.shrink();
+        Comparison::of(compared)
     }
 
     /// A load failed.

@@ -37,7 +37,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use follows::Follows;
 pub use item::{Item, Keyed};
 use loading::Whose;
-pub use loading::{AuthorAsk, Ticket};
+pub use loading::{AuthorAsk, Comparison, Ticket};
 pub use newest::{Newest, Range};
 pub use page::{Missing, Page};
 use table::Table;
@@ -291,6 +291,21 @@ impl<I: Item> Index<I> {
     pub fn resume(&mut self, position: Position) {
         self.leave();
         self.position = position;
+    }
+
+    /// The same, where what is known is of another server, or of another run of this one: nothing is answered by it. What is asked for is
+    /// loaded, and compared with what was known.
+    pub fn resume_unconfirmed(&mut self, position: Position) {
+        self.resume(position);
+        let tombstones = &self.tombstones;
+        self.authors.each(|window| {
+            window.purge(tombstones);
+            window.unconfirm();
+        });
+        self.readers.each(Follows::unconfirm);
+        // What was removed there may be here.
+        self.tombstones.clear();
+        self.sweep = None;
     }
 
     /// True when the reader's follow list is resident and may be used: its page is likely to be there.

@@ -236,6 +236,14 @@ impl<E: Entry> Table<E> {
         hand.shard >= self.shards.len()
     }
 
+    /// Shows all entries to `change`.
+    pub(super) fn each(&mut self, mut change: impl FnMut(&mut E)) {
+        self.visit(&mut Hand::default(), usize::MAX, |entry| {
+            change(entry);
+            0
+        });
+    }
+
     /// All entries are void at once. Their memory is given back later, by `bury`.
     pub(super) fn clear(&mut self) {
         if self.len == 0 {

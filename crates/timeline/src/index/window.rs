@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::load::{self, Load};
+use super::load::{self, Hint, Load};
 use super::shard::Entry;
 use super::tombstones::Tombstones;
 use super::{Item, Position, room};
@@ -20,6 +20,8 @@ pub(super) struct Window<I> {
     items: Vec<I>,
     load: Option<Box<Load<I>>>,
     used: AtomicBool,
+    /// The server that is there now has not confirmed it: it answers nothing.
+    unconfirmed: bool,
 }
 
 /// What a page needs of a window.
@@ -77,25 +79,52 @@ impl<I: Item> Window<I> {
             items: Vec::new(),
             load: Some(Load::begin(ticket, None)),
             used: AtomicBool::new(true),
+            unconfirmed: false,
         }
     }
 
+    /// It is of another server, or of another run of this one.
+    pub(super) fn unconfirm(&mut self) {
+        self.unconfirmed = true;
+    }
+
     /// Begins a load of what is below, unless one is under way or `n` at or below the bound are
-    /// there already. Returns from where on they are not wanted, and how many there are from there on.
+    /// there already; of all, where nothing is confirmed. Returns from where on they are not wanted, and how many there are from there on.
     pub(super) fn extend(
         &mut self,
         ticket: u64,
         bound: Option<I>,
         n: usize,
         tombstones: &Tombstones<I>,
-    ) -> Option<(I, usize)> {
+    ) -> Option<(Option<I>, usize)> {
+        if std::mem::take(&mut self.unconfirmed) {
+            let hint = Hint {
+                items: std::mem::take(&mut self.items),
+                low: std::mem::replace(&mut self.low, I::GREATEST),
+            };
+            self.note_newest();
+            let count = hint.items.len();
+            self.load = Some(Load::begin_confirming(ticket, hint));
+            return Some((None, count));
+        }
         let nothing = Position::default();
         let view = self.view(bound, n, nothing, tombstones);
         if self.load.is_some() || view.is_some_and(|view| view.enough) {
             return None;
         }
         self.load = Some(Load::begin(ticket, Some(self.low)));
-        Some((self.low, self.items.len()))
+        Some((Some(self.low), self.items.len()))
+    }
+
+    /// What the rows of the load under way are compared with.
+    pub(super) fn take_hint(&mut self) -> Option<Hint<I>> {
+        self.load.as_mut()?.take_hint()
+    }
+
+    /// True where this is what a hint says of it.
+    pub(super) fn is_like(&self, hint: &Hint<I>, tombstones: &Tombstones<I>) -> bool {
+        let shows = |item| tombstones.shows(item, self.author);
+        hint.is_like(&self.items, self.low, shows)
     }
 
     /// The load with this ticket is under way.
@@ -152,6 +181,7 @@ impl<I: Item> Window<I> {
     /// It is known for certain that one cannot come, since it is there, or cannot go.
     pub(super) fn contradicts(&self, item: I, present: bool) -> bool {
         self.load.is_none()
+            && !self.unconfirmed
             && item >= self.low
             && self.items.binary_search(&item).is_ok() == present
     }
@@ -179,6 +209,9 @@ impl<I: Item> Window<I> {
     pub(super) fn purge(&mut self, tombstones: &Tombstones<I>) -> usize {
         let (before, author) = (self.items.len(), self.author);
         self.items.retain(|item| tombstones.shows(*item, author));
+        if let Some(load) = &mut self.load {
+            load.purge(|item| tombstones.shows(item, author));
+        }
         if self.items.len() < before {
             room::give_back(&mut self.items);
             self.note_newest();
@@ -195,6 +228,9 @@ impl<I: Item> Window<I> {
 
     /// Those at or below the bound that are certain at a position; `None`: nothing is.
     pub(super) fn known(&self, bound: Option<I>, position: Position) -> Option<Known<'_, I>> {
+        if self.unconfirmed {
+            return None;
+        }
         let mut low = self.low;
         let mut start = 0;
         if let Some(load) = &self.load

@@ -3,6 +3,13 @@
 use super::super::load::LOG_CHANGES;
 use super::*;
 
+/// All messages at or above 5.
+const ALL: Range = Range {
+    upper: None,
+    lower: 5,
+    most: 20,
+};
+
 fn posted(author: u64, id: u64) -> Change {
     Change::Posted { author, key: 0, id }
 }
@@ -220,6 +227,53 @@ fn behind_a_resumption_what_was_valid_is_and_what_was_not_is_gone() {
         "it was to be valid from 150 on, in the other log"
     );
     assert_eq!((index.readers(), index.authors()), (1, 1));
+}
+
+/// What came from another server answers nothing until the one that is there now has said the same, or something else.
+#[test]
+fn beside_another_server_each_entry_is_confirmed_by_its_rows() {
+    let mut index = filled(&[(1, &[10, 40]), (2, &[20]), (3, &[30])]);
+    index.apply(&[removed(None, 40)], at(1));
+    index.resume_unconfirmed(at(3));
+    assert!(!index.has_reader(1) && index.page_of(&[1], None, 2).is_err());
+    assert_eq!(index.newest(&[2, 3], ALL), Err(vec![2, 3]));
+    assert_eq!((index.readers(), index.authors()), (1, 3));
+    // The log goes on meanwhile, and what it tells is no contradiction.
+    index.apply(&[posted(1, 10), posted(3, 35)], at(4));
+    assert_eq!(index.take_contradiction(), None);
+
+    let ticket = index.begin_reader(1).unwrap();
+    assert_eq!(index.begin_reader(1), None);
+    let follow = Change::Followed {
+        reader: 1,
+        author: 4,
+    };
+    index.apply(&[follow], at(5));
+    let compared = index.loaded_reader(ticket, vec![1, 2, 3], at(5));
+    assert_eq!(compared, Comparison::Equal);
+    assert_eq!(index.follows(1), Some(vec![1, 2, 3, 4]));
+
+    let mut confirm = |author, ids: &[u64], valid_from| {
+        let ask = index.begin_author(author, None, 20).unwrap();
+        assert_eq!(ask.below, None);
+        index.loaded_author(ask.ticket, ids.to_vec(), Some(5), valid_from)
+    };
+    // The other server still has what was removed here.
+    assert_eq!(confirm(1, &[40, 10], at(5)), Comparison::Different);
+    assert_eq!(confirm(2, &[], at(5)), Comparison::Different);
+    // These rows are of a later moment than the index.
+    assert_eq!(confirm(3, &[36, 35, 30], at(6)), Comparison::None);
+    index.apply(&[posted(3, 36)], at(6));
+    assert_eq!(
+        index.newest(&[1, 2, 3], ALL).unwrap().items,
+        [40, 36, 35, 30, 10]
+    );
+    // A load that fails leaves nothing.
+    index.resume_unconfirmed(at(7));
+    let ask = index.begin_author(3, None, 20).unwrap();
+    assert_eq!(ask.above, 3);
+    index.give_up(ask.ticket);
+    assert_eq!(index.authors(), 2);
 }
 
 #[test]

@@ -121,6 +121,8 @@ pub(super) struct World {
     /// The index's position.
     reached: usize,
     asked: Vec<Asked>,
+    /// Another server had other rows under the same log.
+    drifted: bool,
 }
 
 impl World {
@@ -139,7 +141,19 @@ impl World {
             untrue: vec![0],
             reached: 0,
             asked: Vec::new(),
+            drifted: false,
         }
+    }
+
+    /// The index goes on beside another server, which has the same log, and whose tables differ by these writes.
+    pub(super) fn move_to(&mut self, drift: &[Write]) {
+        self.follow_log(usize::MAX);
+        self.index.resume_unconfirmed(at(self.reached));
+        let tables = &mut self.history[self.reached];
+        for write in drift {
+            perform(tables, write, &mut Vec::new());
+        }
+        self.drifted |= !drift.is_empty();
     }
 
     fn latest(&self) -> usize {
@@ -212,10 +226,10 @@ impl World {
         let cut = asked.since + cut % (self.latest() - asked.since + 1);
         let valid_from = at(cut + later % (self.latest() - cut + 1));
         let tables = &self.history[cut];
-        match asked.wanted {
+        let compared = match asked.wanted {
             Wanted::Reader(ticket, reader) => {
                 let rows = tables.authors(reader);
-                self.index.loaded_reader(ticket, rows, valid_from);
+                self.index.loaded_reader(ticket, rows, valid_from)
             }
             Wanted::Author(ask) => {
                 let mut rows = tables.ids(ask.author, ask.below);
@@ -231,9 +245,10 @@ impl World {
                     Some(from)
                 };
                 self.index
-                    .loaded_author(ask.ticket, rows, down_to, valid_from);
+                    .loaded_author(ask.ticket, rows, down_to, valid_from)
             }
-        }
+        };
+        assert!(self.drifted || compared != Comparison::Different);
     }
 
     pub(super) fn give_up(&mut self, which: usize) {

@@ -22,6 +22,8 @@ enum Step {
     Clear,
     /// The stream is lost, and goes on where the index stands.
     Resume,
+    /// It goes on beside another server, whose rows differ by this.
+    Move(Vec<Write>),
     Budget(usize),
 }
 
@@ -55,6 +57,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0usize..8).prop_map(Step::GiveUp),
         1 => Just(Step::Clear),
         3 => Just(Step::Resume),
+        3 => proptest::collection::vec(write(), 0..4).prop_map(Step::Move),
         1 => prop_oneof![1_500usize..4_000, Just(1 << 20)].prop_map(Step::Budget),
     ]
 }
@@ -83,6 +86,7 @@ fn take(world: &mut World, step: Step) {
             let position = world.index.position();
             world.index.resume(position);
         }
+        Step::Move(drift) => world.move_to(&drift),
         Step::Budget(bytes) => world.index.budget = bytes,
     }
 }
