@@ -14,6 +14,7 @@
 #[path = "../../integration/kit/mod.rs"]
 #[allow(unused_imports)]
 mod kit;
+mod returning;
 mod turns;
 
 use std::io::Write as _;
@@ -59,6 +60,11 @@ fn main() {
     if wanted("failover") {
         for kind in [Kind::Mariadb, Kind::Mysql] {
             failing_over(kind, rounds.div_ceil(2), &mut table);
+        }
+    }
+    if wanted("returning") {
+        for kind in [Kind::Mariadb, Kind::Mysql] {
+            returning::measure(kind, rounds.div_ceil(3), &mut table);
         }
     }
     table.show();

@@ -159,7 +159,8 @@ pub fn server_identity(asked: Asked) -> &'static str {
             "CONCAT_WS(0x2f,@@server_id,@@hostname,@@port,@@datadir,@@wsrep_node_name)"
         }
         Asked { mariadb: true, .. } => "CONCAT_WS(0x2f,@@server_id,@@hostname,@@port,@@datadir)",
-        Asked { .. } => "@@server_uuid",
+        // A copy of a data directory has the same UUID.
+        Asked { .. } => "CONCAT_WS(0x2f,@@server_uuid,@@hostname,@@port,@@datadir)",
     }
 }
 
