@@ -79,6 +79,9 @@ const DRIFTS: [Drift; 11] = [
     }),
 ];
 
+/// Those that leave ids, authors and follows as they were.
+const OF_COLUMNS: [&str; 2] = ["messages have other texts", "rows beside messages differ"];
+
 /// Changes rows of the replica alone.
 fn unlogged(scene: &Scene<'_>, statements: &[&str]) {
     let mut root = WireClient::login(scene.replica.addr(), &scene.login);

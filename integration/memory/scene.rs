@@ -82,7 +82,11 @@ impl<'a> Scene<'a> {
         };
         follow(&replica, primary.port(), "root", how);
         let road = Relay::start(primary.addr());
-        let settings = ["[freshness]\nwait_ms = 2000\n", FEED].concat();
+        let settings = [
+            "[freshness]\nwait_ms = 2000\n[feeds]\nnarrow = \"always\"\n",
+            FEED,
+        ]
+        .concat();
         let proxy = Proxy::configured(road.addr(), &settings, ROOT_SERVICE);
         proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
         let scene = Scene {

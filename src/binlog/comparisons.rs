@@ -15,8 +15,6 @@ pub(super) enum Entry {
     Reader(u64),
     /// An author's newest messages.
     Author(u64),
-    /// A message, as a statement shows it.
-    Row(u64),
 }
 
 impl fmt::Display for Entry {
@@ -24,7 +22,6 @@ impl fmt::Display for Entry {
         match self {
             Entry::Reader(reader) => write!(to, "whom reader {reader} follows"),
             Entry::Author(author) => write!(to, "the messages of author {author}"),
-            Entry::Row(id) => write!(to, "the columns of message {id}"),
         }
     }
 }

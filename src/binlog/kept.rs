@@ -8,7 +8,6 @@ use std::sync::Arc;
 use headwater_rows::{Link, Message, Rows};
 use headwater_session::kept::Fill;
 
-use super::comparisons::Entry;
 use super::feed::{Named, Wish};
 use super::place::Place;
 use super::{Binlog, Mark};
@@ -101,9 +100,7 @@ impl Binlog {
                 let link =
                     |other: &Option<Message>| other.map_or(Link::NONE, |other| rows.link(other));
                 let links: Vec<Link> = told.made_of.iter().map(link).collect();
-                let compared = rows.keep(message, variant, kept, &links);
-                let entry = Entry::Row(told.id);
-                self.comparisons.note(place.database(), entry, compared);
+                rows.keep(message, variant, kept, &links);
             }
         }
     }

@@ -740,12 +740,7 @@ impl Binlog {
                 false => place.index_mut().clear(),
             }
         }
-        if let Some(rows) = &self.rows {
-            match &left.edited {
-                Some(edited) => edited.iter().for_each(|row| rows.forget(*row)),
-                None => rows.clear(),
-            }
-        }
+        self.rows.iter().for_each(|rows| rows.clear());
         state.remains = Some(Arc::new(Remains {
             server,
             base: state.base.clone(),

@@ -60,8 +60,6 @@ pub(super) struct Warm {
     /// What is in memory already is passed over, up to where the log ended; and nothing of it is confirmed. `None`: it is the same run of
     /// the same server.
     pub(super) seek: Option<(Seek, Position)>,
-    /// Kept rows are as this server would send them.
-    pub(super) keeps_rows: bool,
 }
 
 /// Where a stream begins.
@@ -109,7 +107,6 @@ pub(super) async fn start(
                 places: left.places.clone(),
                 trail: left.trail.clone().or_new(),
                 seek: None,
-                keeps_rows: true,
             }),
         });
     }
@@ -132,7 +129,6 @@ pub(super) async fn start(
                         Trail::behind(held.clone(), last.clone())
                     },
                     seek: Some((seek, end)),
-                    keeps_rows: before.version == server.version,
                 }),
             })
         }

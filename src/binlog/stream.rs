@@ -312,13 +312,11 @@ fn begin(binlog: &Binlog, server: ServerFacts, begins: Start) -> (Generation, Ar
     let mut routes: Vec<Route> = blind
         .filter(|route| !goes_on.contains(&route.place))
         .collect();
-    let unkept: Vec<PlaceId> = routes.iter().map(|route| route.place).collect();
     routes.extend(warm.iter().flat_map(|warm| warm.routes.iter().cloned()));
     let routes = Routes {
         routes,
         caseless: server.caseless,
     };
-    let keeps_rows = warm.is_some_and(|warm| warm.keeps_rows);
     // Where the log of another run ended.
     let unconfirmed = warm.and_then(|warm| Some(warm.seek.as_ref()?.1));
     state.seeking = unconfirmed.is_some();
@@ -341,14 +339,8 @@ fn begin(binlog: &Binlog, server: ServerFacts, begins: Start) -> (Generation, Ar
     state.noted = lag::Noted::default();
     state.noted.hears(Instant::now());
     state.server = Some(Arc::new(server));
-    if let Some(rows) = &binlog.rows {
-        match (keeps_rows, unconfirmed) {
-            (true, None) => {}
-            (true, Some(_)) => rows.unconfirm(),
-            (false, _) => rows.clear(),
-        }
-        unkept.iter().for_each(|place| rows.forget_all(*place));
-    }
+    // Of another stream none is told.
+    binlog.rows.iter().for_each(|rows| rows.clear());
     for place in &places {
         let number = place.number();
         let mut index = place.index_mut();

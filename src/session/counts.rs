@@ -93,7 +93,7 @@ pub const CONTRADICTIONS: Counter = counter(
 /// Counted as [`UNREADABLE`].
 pub const DIFFERENT_ROWS: Counter = counter(
     "memory_different",
-    "entries of memory (follow lists, authors' newest messages, rows) that another server, or the same one after a restart, had other rows \
+    "follow lists and authors' newest messages in memory that another server, or the same one after a restart, had other rows \
      for, under the same log. None was used; the log has the first",
 );
 

@@ -151,13 +151,6 @@ impl Edited {
         self.received
     }
 
-    /// The rows that were changed since so many changes had been received; `None`: all may have been.
-    #[must_use]
-    pub fn since(&self, tick: Tick) -> Option<Vec<Row>> {
-        let last = self.last.iter().filter(|(_, last)| **last >= tick);
-        (self.forgotten <= tick).then(|| last.map(|(row, _)| *row).collect())
-    }
-
     /// True if a row has not changed since all changes could be read up to there: what was read of it since then is what it is.
     #[must_use]
     pub fn is_as_before(&self, row: Row, readable: Tick) -> bool {
@@ -241,9 +234,6 @@ mod tests {
             edited.note(&edits(&[(HOME, id)]), id);
         }
         assert_eq!(edited.order.len(), REMEMBERED);
-        assert_eq!(edited.since(0), None);
-        let last = REMEMBERED as u64;
-        assert_eq!(edited.since(last), Some(vec![(HOME, last)]));
         assert!(!edited.is_as_before((HOME, 0), before));
         edited.readable_below(1);
         assert!(edited.is_as_before((HOME, 0), edited.readable()));

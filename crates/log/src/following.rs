@@ -76,8 +76,6 @@ pub struct Release {
 pub struct Left {
     /// Up to here everything was applied.
     pub floor: Position,
-    /// Rows that were changed by what was received and not applied; `None`: all may have been.
-    pub edited: Option<Vec<Row>>,
     /// The tables that were listened to, as they were known.
     pub routes: Arc<Routes>,
     /// Places whose rows were told.
@@ -259,14 +257,10 @@ impl Following {
         let floor = self.queue.floor();
         let mut trail = std::mem::take(&mut self.trail);
         trail.applied_to(floor);
-        let edited = match trail.forget_received() {
-            Some(tick) => self.edited.since(tick),
-            None => Some(Vec::new()),
-        };
+        trail.forget_received();
         let told = (0..self.bases.len()).map(PlaceId);
         let left = Left {
             floor,
-            edited,
             routes: self.routes(),
             places: told.filter(|place| self.tells_of(*place)).collect(),
             trail,
@@ -340,7 +334,7 @@ impl Following {
     /// A transaction of that number ends here, as [`Self::push`] or [`Self::pass`] will tell next.
     pub fn ends(&mut self, end: Position, stamp: Option<Stamp>) {
         self.trail.applied_to(self.queue.floor());
-        self.trail.note(end, stamp, self.edited.received());
+        self.trail.note(end, stamp);
     }
 
     /// The stream has told of a transaction, which changed these rows among others.

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use headwater_timeline::index::Position;
 
-use super::edits::Tick;
 use super::gtid::{Gtids, Stamp};
 
 /// Transactions that were received and are not applied, of which that is remembered. With more of them it is not known any more what
@@ -30,8 +29,6 @@ pub struct Trail {
 struct Received {
     end: Position,
     stamp: Option<Stamp>,
-    /// So many changes of rows were received before it.
-    edits: Tick,
 }
 
 impl Trail {
@@ -51,9 +48,9 @@ impl Trail {
         self.last.get_or_insert(last);
     }
 
-    /// A transaction was received that ends here, before which so many changes of rows had been.
-    pub fn note(&mut self, end: Position, stamp: Option<Stamp>, edits: Tick) {
-        self.received.push_back(Received { end, stamp, edits });
+    /// A transaction was received that ends here.
+    pub fn note(&mut self, end: Position, stamp: Option<Stamp>) {
+        self.received.push_back(Received { end, stamp });
         if self.received.len() > MOST_RECEIVED {
             self.broken = true;
             self.received.clear();
@@ -74,12 +71,9 @@ impl Trail {
         }
     }
 
-    /// What was received and not applied is forgotten. Returns how many changes of rows had been received before that; `None`: there was
-    /// none.
-    pub fn forget_received(&mut self) -> Option<Tick> {
-        let first = self.received.front().map(|next| next.edits);
+    /// What was received and not applied is forgotten.
+    pub fn forget_received(&mut self) {
         self.received.clear();
-        first
     }
 
     /// The same, or a new one from here on where it is not known what memory is made of.
@@ -136,9 +130,9 @@ mod tests {
     #[test]
     fn what_is_applied_is_held_and_what_was_received_behind_it_is_not() {
         let mut trail = Trail::default();
-        trail.note(at(10), stamp(6), 0);
-        trail.note(at(20), stamp(7), 3);
-        trail.note(at(30), stamp(8), 5);
+        trail.note(at(10), stamp(6));
+        trail.note(at(20), stamp(7));
+        trail.note(at(30), stamp(8));
         trail.applied_to(at(10));
         assert_eq!(trail.held(), None, "it is not known what came before");
         let base = Gtids::parse("0-1-5").unwrap();
@@ -146,11 +140,10 @@ mod tests {
         assert_eq!(held(&trail), ("0-1-6".to_owned(), 60));
         trail.applied_to(at(25));
         assert_eq!(held(&trail), ("0-1-7".to_owned(), 70));
-        assert_eq!(trail.forget_received(), Some(5));
-        assert_eq!(trail.forget_received(), None);
+        trail.forget_received();
         trail.applied_to(at(40));
         assert_eq!(held(&trail), ("0-1-7".to_owned(), 70));
-        trail.note(at(50), None, 5);
+        trail.note(at(50), None);
         assert!(trail.held().is_some());
         trail.applied_to(at(50));
         assert_eq!(trail.held(), None, "one had no number");

@@ -22,7 +22,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use headwater_timeline::index::{Comparison, PlaceId};
+use headwater_timeline::index::PlaceId;
 
 pub use link::{Link, Links, MOST_LINKS};
 pub use page::{Of, Page};
@@ -77,27 +77,10 @@ impl Rows {
     }
 
     /// Keeps what the server said of a message, in place of what was kept; `links`: which other rows that was made of. A row that is too
-    /// long is not kept. Tells how that compares with what another server had said ([`Rows::unconfirm`]).
-    pub fn keep(
-        &self,
-        message: Message,
-        variant: Variant,
-        kept: Kept<'_>,
-        links: &[Link],
-    ) -> Comparison {
-        let record = Record { kept, links };
+    /// long is not kept.
+    pub fn keep(&self, message: Message, variant: Variant, kept: Kept<'_>, links: &[Link]) {
         let (hash, mut shard) = self.of(message);
-        let hint = shard.hint(message, variant, hash);
-        shard.keep(message, variant, record, hash, &self.hasher);
-        hint.map_or(Comparison::None, |hint| hint.compare(record))
-    }
-
-    /// Another server will be asked, or another run of this one, with the same log. Nothing that is kept is found any more; what that one
-    /// says of a message is compared with it.
-    pub fn unconfirm(&self) {
-        for number in 0..SHARDS {
-            self.shard(number).unconfirm();
-        }
+        shard.keep(message, variant, Record { kept, links }, hash, &self.hasher);
     }
 
     /// Tells what is kept of a message, and its links; `None`: nothing.

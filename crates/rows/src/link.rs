@@ -82,10 +82,7 @@ impl Rows {
     pub fn link(&self, other: Message) -> Link {
         let (hash, mut shard) = self.of(other);
         let stamp = stamp(&mut shard, other, hash).unwrap_or_else(|| {
-            // Under the same stamp as before, what was made of it can be compared.
-            let before = shard.unconfirmed_stamp(other, STAMP, hash);
-            let before = before.and_then(|bytes| bytes.first_chunk().map(stamp_of));
-            let new = before.unwrap_or_else(|| self.stamps.fetch_add(1, Ordering::Relaxed) + 1);
+            let new = self.stamps.fetch_add(1, Ordering::Relaxed) + 1;
             let bytes = new.to_le_bytes();
             let kept = Kept::Row(bytes.get(..STAMP_BYTES).unwrap_or_default());
             let record = crate::Record { kept, links: &[] };

@@ -100,7 +100,7 @@ impl Segment {
 
     /// Writes a record; tells its offset.
     pub(crate) fn push(&mut self, header: &Header, record: Record<'_>) -> u32 {
-        let offset = self.end();
+        let offset = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
         let (place, id) = header.message;
         let next = header.next.map_or(NOWHERE, Location::number);
         self.bytes.extend_from_slice(&next.to_le_bytes());
@@ -173,11 +173,6 @@ impl Segment {
         if let Some(bytes) = self.bytes.get_mut(at..).and_then(|it| it.first_chunk_mut()) {
             *bytes = next.map_or(NOWHERE, Location::number).to_le_bytes();
         }
-    }
-
-    /// Where the next record will begin.
-    pub(crate) fn end(&self) -> u32 {
-        u32::try_from(self.bytes.len()).unwrap_or(u32::MAX)
     }
 
     /// Where the first record begins, if there is one.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
-use headwater_timeline::index::{Comparison, PlaceId};
+use headwater_timeline::index::PlaceId;
 
 use crate::link::{Link, Links};
 use crate::segment::{Header, Location, Segment, bytes_of};
@@ -58,31 +58,6 @@ pub(crate) struct Shard {
     most_heads: usize,
     /// Rows that made room for others.
     evicted: u64,
-    /// What was written before this place is of another server, or of another run of this one: it is not found any more, only compared.
-    unconfirmed: Option<Location>,
-}
-
-/// What was kept of a message, and its links.
-pub(crate) struct Hint {
-    kept: Saved,
-    links: Vec<Link>,
-}
-
-impl Hint {
-    /// How what the server says now compares with it. Where rows beside it have changed since, that says nothing.
-    pub(crate) fn compare(&self, record: Record<'_>) -> Comparison {
-        if self.links != record.links {
-            return Comparison::None;
-        }
-        let is_equal = match (self.kept.kept(), record.kept) {
-            (Kept::Row(one), Kept::Row(other)) => one == other,
-            (one, other) => (one == Kept::FilteredOut) == (other == Kept::FilteredOut),
-        };
-        match is_equal {
-            true => Comparison::Equal,
-            false => Comparison::Different,
-        }
-    }
 }
 
 impl Shard {
@@ -99,48 +74,6 @@ impl Shard {
             heads: HashTable::new(),
             most_heads: (memory_bytes - for_rows) / FINDING_BYTES,
             evicted: 0,
-            unconfirmed: None,
-        }
-    }
-
-    /// Nothing that is kept is confirmed any more.
-    pub(crate) fn unconfirm(&mut self) {
-        self.unconfirmed = self.segments.back().map(|last| Location {
-            segment: self.first.wrapping_add(self.count().wrapping_sub(1)),
-            offset: last.end(),
-        });
-    }
-
-    fn is_confirmed(&self, location: Location) -> bool {
-        let place = |at: Location| (at.segment.wrapping_sub(self.first), at.offset);
-        self.unconfirmed
-            .is_none_or(|to| place(location) >= place(to))
-    }
-
-    /// What is kept of a message and not confirmed.
-    pub(crate) fn hint(&self, message: Message, variant: Variant, hash: u64) -> Option<Hint> {
-        self.unconfirmed?;
-        let (location, _) = self.find(message, variant, hash)?;
-        if self.is_confirmed(location) {
-            return None;
-        }
-        let (kept, links) = self.segment(location)?.kept(location.offset)?;
-        Some(Hint {
-            kept: Saved::of(kept),
-            links: links.iter().collect(),
-        })
-    }
-
-    /// The stamp of a row that has one which is not confirmed.
-    pub(crate) fn unconfirmed_stamp(
-        &self,
-        other: Message,
-        stamp: Variant,
-        hash: u64,
-    ) -> Option<Vec<u8>> {
-        match self.hint(other, stamp, hash)?.kept {
-            Saved::Row(bytes) => Some(bytes),
-            Saved::Passes | Saved::FilteredOut => None,
         }
     }
 
@@ -197,23 +130,14 @@ impl Shard {
         variant: Variant,
         hash: u64,
     ) -> Option<(Kept<'_>, Links<'_>)> {
-        let (location, header) = self.find(message, variant, hash)?;
-        if !self.is_confirmed(location) {
-            return None;
-        }
-        if !header.used {
-            self.segment_mut(location)?.use_it(location.offset);
-        }
-        self.segment(location)?.kept(location.offset)
-    }
-
-    /// Where what is kept of a message under a variant lies, confirmed or not.
-    fn find(&self, message: Message, variant: Variant, hash: u64) -> Option<(Location, Header)> {
         let mut at = self.head(message, hash);
         while let Some(location) = at {
             let header = self.header(location)?;
             if header.variant == variant {
-                return Some((location, header));
+                if !header.used {
+                    self.segment_mut(location)?.use_it(location.offset);
+                }
+                return self.segment(location)?.kept(location.offset);
             }
             at = header.next;
         }
@@ -240,7 +164,6 @@ impl Shard {
         self.first = self.first.wrapping_add(self.count());
         self.segments.clear();
         self.heads.clear();
-        self.unconfirmed = None;
     }
 
     fn count(&self) -> u32 {
@@ -293,10 +216,7 @@ impl Shard {
                     links: &links,
                 };
                 let bytes = bytes_of(record);
-                let stays = header.used
-                    && bytes <= room
-                    && self.is_confirmed(location)
-                    && self.has_room_for(record);
+                let stays = header.used && bytes <= room && self.has_room_for(record);
                 stays.then(|| (Saved::of(kept), links, bytes))
             });
             self.unlink(header.message, header.variant, hash);
@@ -316,7 +236,6 @@ impl Shard {
         }
         self.segments.pop_front();
         self.first = self.first.wrapping_add(1);
-        self.unconfirmed.take_if(|to| to.segment == number);
     }
 
     /// True where a record is in its message's chain.

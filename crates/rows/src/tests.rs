@@ -56,64 +56,6 @@ fn what_was_kept_is_told_until_its_message_changes() {
     assert!(row(&rows, (HOME, 6), FIRST).is_some());
 }
 
-/// What another server said is not told, and compared with what this one says.
-#[test]
-fn rows_of_another_server_are_compared_and_not_told() {
-    let rows = Rows::new(1 << 20);
-    let beside = |rows: &Rows| [rows.link((AWAY, 7))];
-    for id in 0..4 {
-        rows.keep((HOME, id), FIRST, Kept::Row(b"as it was"), &beside(&rows));
-    }
-    rows.keep((HOME, 4), FIRST, Kept::FilteredOut, &[]);
-    rows.unconfirm();
-    for id in 0..5 {
-        assert_eq!(row(&rows, (HOME, id), FIRST), None);
-    }
-    let say = |id, said: &'static [u8]| {
-        let compared = rows.keep((HOME, id), FIRST, Kept::Row(said), &beside(&rows));
-        assert_eq!(row(&rows, (HOME, id), FIRST), Some(Some(said.to_vec())));
-        compared
-    };
-    assert_eq!(say(0, b"as it was"), Comparison::Equal);
-    assert_eq!(say(1, b"another"), Comparison::Different);
-    // Of what is confirmed nothing is compared.
-    assert_eq!(say(1, b"as it was"), Comparison::None);
-    // The row beside it has changed.
-    rows.forget((AWAY, 7));
-    assert_eq!(say(2, b"another"), Comparison::None);
-    // The message has.
-    rows.forget((HOME, 3));
-    assert_eq!(say(3, b"another"), Comparison::None);
-    let passes = rows.keep((HOME, 4), FIRST, Kept::Passes, &[]);
-    assert_eq!(passes, Comparison::Different);
-    // And once more.
-    rows.unconfirm();
-    assert_eq!(row(&rows, (HOME, 0), FIRST), None);
-    assert_eq!(say(2, b"another"), Comparison::Equal);
-}
-
-/// However often segments make room, nothing of the other server comes back.
-#[test]
-fn rows_of_another_server_are_not_saved() {
-    let rows = Rows::new(1 << 20);
-    let body = [7; 100];
-    for id in 0..200 {
-        rows.keep((HOME, id), FIRST, Kept::Row(&body), &[]);
-        assert!(row(&rows, (HOME, id), FIRST).is_some());
-    }
-    rows.unconfirm();
-    for id in 1_000..40_000 {
-        rows.keep((HOME, id), FIRST, Kept::Row(&body), &[]);
-        if id % 100 == 0 {
-            for id in (0..200).step_by(7) {
-                assert_eq!(row(&rows, (HOME, id), FIRST), None);
-            }
-        }
-    }
-    let last = row(&rows, (HOME, 39_999), FIRST);
-    assert!(last.is_some());
-}
-
 #[test]
 fn many_variants_of_a_message_make_room_for_each_other() {
     let rows = Rows::new(1 << 20);
