@@ -189,6 +189,27 @@ fn promote(primary: &mut PrivateServer, drifts: &[Drift], rounds: u64) {
     assert!(scene.proxy.counts().of("memory_different") > 0, "{log}");
 }
 
+/// The process that takes over has a memory of its own, of the server that is there then.
+#[test]
+fn a_successor_knows_nothing_of_the_old_server() {
+    on_servers_of_its_own(options, |primary| {
+        let mut scene = Scene::new(primary);
+        let (_, drifts) = DRIFTS.split_last().unwrap();
+        drifts.iter().for_each(|(_, drift)| drift(&scene));
+        scene.check(scene.primary);
+        scene.fail_over();
+        let next = scene.proxy.beside(&["--takeover"]);
+        next.wait_for_log("taken over from process");
+        let before = std::mem::replace(&mut scene.proxy, next);
+        assert!(before.wait().status.success());
+        for round in 0..rounds() {
+            scene.check(&scene.replica);
+            scene.write(&scene.replica, 4_000 + round * 10..4_010 + round * 10);
+        }
+        scene.check(&scene.replica);
+    });
+}
+
 /// How often all pages are compared, so that there are as many comparisons as asked for: a page of ids and two of rows a reader.
 fn rounds() -> u64 {
     how_many("HEADWATER_CHECKS", 1_000).min(10_000) / (READERS * 3) + 1

@@ -42,6 +42,8 @@ pub(super) struct Scene<'a> {
     pub(super) road: Relay,
     pub(super) proxy: Proxy,
     pub(super) login: Login,
+    /// Where the next process finds this one.
+    _folder: tempfile::TempDir,
 }
 
 impl<'a> Scene<'a> {
@@ -87,7 +89,14 @@ impl<'a> Scene<'a> {
             FEED,
         ]
         .concat();
-        let proxy = Proxy::configured(road.addr(), &settings, ROOT_SERVICE);
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("takeover.sock");
+        let flags = [
+            ROOT_SERVICE,
+            &["--takeover-socket", socket.to_str().unwrap()],
+        ]
+        .concat();
+        let proxy = Proxy::configured(road.addr(), &settings, &flags);
         proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
         let scene = Scene {
             primary,
@@ -95,6 +104,7 @@ impl<'a> Scene<'a> {
             road,
             proxy,
             login,
+            _folder: folder,
         };
         scene.wait_for_replica();
         scene.fill();
