@@ -13,6 +13,7 @@ mod kept_linear;
 mod kept_tails;
 pub(crate) mod linear;
 mod long_events;
+mod long_statements;
 mod rights;
 mod scene;
 mod service;

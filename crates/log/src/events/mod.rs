@@ -24,7 +24,7 @@ use self::tables::Described;
 use self::two_phase::{Prepared, Verb};
 use super::edits::Edits;
 use super::routes::Routes;
-use super::statement::{Statement, Text};
+use super::statement::{LONGEST, Selects, Statement, Text};
 use crate::event::{EVENT_BYTES, Event, Keep};
 use crate::gtid::{Gtid, Source, Stamp};
 use headwater_timeline::index::{Change, PlaceId, Position};
@@ -43,8 +43,6 @@ const HEARTBEAT_V2: u8 = 41;
 const STANDALONE: u8 = 1;
 /// Bytes of a checksum behind the name of the first file.
 const CHECKSUM: usize = 4;
-/// Of a statement so many bytes are read: what it may do that is said behind them is not known.
-const STATEMENT_BYTES: usize = 64 * 1024;
 /// In front of a statement: fixed fields, variables, the name of a database.
 const BEFORE_STATEMENT: usize = 13 + 64 * 1024 + 256;
 /// Events of other types are not read beyond that; what is read of them is shorter.
@@ -139,6 +137,8 @@ pub struct Events {
     /// The server has said how its events are laid out.
     described: bool,
     inside: bool,
+    /// Its transactions begin with MariaDB's numbers.
+    mariadb: bool,
     /// The transaction goes on until it is committed: a statement does not end it by itself.
     begun: bool,
     /// The events of a compressed transaction come without positions of their own.
@@ -176,6 +176,7 @@ impl Events {
             base: base.to_owned(),
             described: false,
             inside: false,
+            mariadb: false,
             begun: false,
             unpacking: false,
             tables: HashMap::new(),
@@ -225,7 +226,7 @@ impl Events {
             _ if Form::of(kind).is_some() => self.is_of_own_table(first),
             TABLE_MAP => Described::is_own(first, routes),
             QUERY | MARIADB_COMPRESSED_QUERY => {
-                return Keep::First(BEFORE_STATEMENT + STATEMENT_BYTES);
+                return Keep::First(BEFORE_STATEMENT + LONGEST);
             }
             _ => return Keep::First(OTHER_BYTES),
         };
@@ -267,6 +268,7 @@ impl Events {
                 let text = Text {
                     bytes: query.text,
                     whole: !event.cut,
+                    selects: self.selects(&query),
                 };
                 self.statement(text, query.schema, routes)
             }
@@ -321,16 +323,18 @@ impl Events {
                 // Number, and domain.
                 body.take(8 + 4)?;
                 let flags = body.u8()?;
+                self.mariadb = true;
                 let heard = self.begin(event)?;
                 self.begun = flags & STANDALONE == 0;
                 Ok(heard)
             }
             MARIADB_COMPRESSED_QUERY => {
                 let query = Query::read(body)?;
-                let (text, cut) = compressed::beginning(query.text, STATEMENT_BYTES, event.cut)?;
+                let (text, cut) = compressed::beginning(query.text, LONGEST, event.cut)?;
                 let text = Text {
                     bytes: &text,
                     whole: !cut,
+                    selects: self.selects(&query),
                 };
                 self.statement(text, query.schema, routes)
             }
@@ -485,6 +489,19 @@ impl Events {
                 }
                 None => Err(Lost::Statement(self.logged(text))),
             },
+        }
+    }
+
+    /// What a query may do beside making a table. MySQL refuses it other changes (error 1746). MariaDB numbers what only changes how
+    /// tables are defined, and not CREATE TABLE ... SELECT (asked of 10.11); where rows follow that, it is within a transaction, as are of
+    /// those that are logged as statements the temporary ones alone.
+    fn selects(&self, query: &Query<'_>) -> Selects {
+        if !self.mariadb || query.defines {
+            Selects::Never
+        } else if self.begun {
+            Selects::Temporary
+        } else {
+            Selects::Perhaps
         }
     }
 

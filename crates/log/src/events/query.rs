@@ -1,12 +1,17 @@
 //! A statement in the log.
 
 use super::Lost;
-use headwater_wire::cursor::Cursor;
+use headwater_wire::cursor::{Cursor, Malformed};
+
+/// Of the variables in front of a statement: the number of the transaction in which a definition was changed (`Q_XID`).
+const MARIADB_XID: u8 = 129;
 
 /// What a query event says. In a compressed one the text is compressed, and nothing else.
 pub(crate) struct Query<'a> {
     pub(crate) schema: &'a [u8],
     pub(crate) text: &'a [u8],
+    /// It changed how something is defined, and nothing else: MariaDB since 10.6 tells it.
+    pub(crate) defines: bool,
 }
 
 impl<'a> Query<'a> {
@@ -17,12 +22,42 @@ impl<'a> Query<'a> {
         let schema = usize::from(body.u8()?);
         let _error = body.u16()?;
         let variables = usize::from(body.u16()?);
-        body.take(variables)?;
+        let variables = body.take(variables)?;
         let schema = body.take(schema)?;
         let _nul = body.u8()?;
         Ok(Query {
             schema,
             text: body.rest(),
+            defines: defines(variables).unwrap_or(false),
         })
+    }
+}
+
+/// Whether these variables hold the number, as far as those before it are known (`log_event.h`).
+fn defines(variables: &[u8]) -> Result<bool, Malformed> {
+    let mut variables = Cursor::new(variables);
+    loop {
+        let length = match variables.u8()? {
+            MARIADB_XID => return Ok(variables.take(8).is_ok()),
+            // Flags, and when a row number was drawn.
+            0 | 3 | 10 => 4,
+            // Modes, and tables that are changed.
+            1 | 9 => 8,
+            // Character sets; names of months.
+            4 => 6,
+            7 | 8 => 2,
+            // A time zone, the catalogue.
+            5 | 6 => usize::from(variables.u8()?),
+            // Who defines: an account's two parts.
+            11 => {
+                let user = usize::from(variables.u8()?);
+                variables.take(user)?;
+                usize::from(variables.u8()?)
+            }
+            // Parts of a second.
+            13 | 128 => 3,
+            _ => return Ok(false),
+        };
+        variables.take(length)?;
     }
 }

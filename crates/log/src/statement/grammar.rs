@@ -1,6 +1,7 @@
 //! What a logged statement means for the tables, in one reading: by its first words, and by the names that stand where a
 //! statement of its kind names tables.
 
+use super::Selects;
 use super::lexer::{Kind, Lexer, Token};
 use super::names::Names;
 
@@ -19,9 +20,13 @@ pub(crate) enum Meaning {
     Unsure(Scope),
 }
 
-/// What an unreadable statement may be about, by its first words.
+/// What an unreadable statement may be about, by what was read of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
+    /// No more than was read: it names no further tables.
+    Nothing,
+    /// New names of tables at most: one that there is would be refused.
+    NewNames,
     /// Tables that it names.
     Tables,
     /// A database that it names.
@@ -69,6 +74,34 @@ const BETWEEN: [&str; 9] = [
     "VECTOR",
     "SPATIAL",
 ];
+/// First words behind `ALTER TABLE name` that stand in a list of changes, or for one of the table's own partitions: `EXCHANGE PARTITION` and
+/// `CONVERT TABLE`, which take another table in, stand alone (`sql_yacc.yy` of both).
+const CHANGES: [&str; 24] = [
+    "ADD",
+    "ALTER",
+    "AUTO_INCREMENT",
+    "AVG_ROW_LENGTH",
+    "CHANGE",
+    "CHARACTER",
+    "CHARSET",
+    "CHECKSUM",
+    "COLLATE",
+    "COMMENT",
+    "CONNECTION",
+    "DEFAULT",
+    "DROP",
+    "ENGINE",
+    "FORCE",
+    "KEY_BLOCK_SIZE",
+    "MAX_ROWS",
+    "MIN_ROWS",
+    "MODIFY",
+    "ORDER",
+    "PARTITION",
+    "RENAME",
+    "REORGANIZE",
+    "ROW_FORMAT",
+];
 const UNLOGGED: [&str; 2] = ["LOCAL", "NO_WRITE_TO_BINLOG"];
 /// Settings under which the rest of a statement would be read otherwise than its event says.
 const READING: [&str; 3] = ["SQL_MODE", "CHARACTER_SET", "COLLATION"];
@@ -86,10 +119,15 @@ enum Found {
 use Found::{Decided, Read};
 
 /// Reads a statement. `None`: no server has read it in this way.
-pub(crate) fn meaning(mut tokens: Lexer<'_>, names: &Names<'_>) -> Option<Meaning> {
+pub(crate) fn meaning(
+    mut tokens: Lexer<'_>,
+    names: &Names<'_>,
+    selects: Selects,
+) -> Option<Meaning> {
     let mut grammar = Grammar {
         tokens: &mut tokens,
         names,
+        selects,
     };
     let found = grammar.statement();
     if let Decided(meaning @ (Harmless | Redefines)) = found {
@@ -108,6 +146,7 @@ pub(crate) fn meaning(mut tokens: Lexer<'_>, names: &Names<'_>) -> Option<Meanin
 struct Grammar<'a, 't> {
     tokens: &'t mut Lexer<'a>,
     names: &'t Names<'t>,
+    selects: Selects,
 }
 
 /// A table's name, with what stands before its point.
@@ -145,8 +184,14 @@ impl<'a> Grammar<'a, '_> {
                 .is_some_and(|next| next.is_one_of(&TABLES));
             return if table { Decided(Harmless) } else { unknown() };
         }
-        if first.is_one_of(&["TRUNCATE", "REPAIR"]) {
+        if verb("REPAIR") {
             return self.any_name();
+        }
+        if verb("TRUNCATE") {
+            if self.tokens.peek().is_some_and(|next| next.is("TABLE")) {
+                self.tokens.next();
+            }
+            return self.only_name();
         }
         if verb("RENAME") {
             self.rename()
@@ -234,7 +279,7 @@ impl<'a> Grammar<'a, '_> {
         if object.is("TABLE") {
             self.alter_table()
         } else if object.is("SEQUENCE") {
-            self.any_name()
+            self.only_name()
         } else if object.is_one_of(&DATABASES) {
             // `#mysql50#name` takes all tables along (UPGRADE DATA DIRECTORY NAME).
             let old = self.tokens.peek();
@@ -263,7 +308,7 @@ impl<'a> Grammar<'a, '_> {
                 return if temporary {
                     Decided(Harmless)
                 } else {
-                    self.any_name()
+                    self.only_name()
                 };
             } else if object.is("INDEX") {
                 return self.behind_on();
@@ -286,6 +331,12 @@ impl<'a> Grammar<'a, '_> {
         };
         if !temporary && self.is_table(&table) {
             return Read(Tables, Scope::Anything);
+        }
+        if self.is_open(&table) {
+            return Read(Harmless, Scope::Anything);
+        }
+        if self.selects == Selects::Never || self.selects == Selects::Temporary && !temporary {
+            return Read(Harmless, Scope::Nothing);
         }
         // Filled by a query: with row format the log has the table without the query, and the rows behind it. A session that logs
         // statements may have called a function there that changes other tables.
@@ -311,6 +362,12 @@ impl<'a> Grammar<'a, '_> {
         if self.is_table(&table) {
             return Read(Tables, Scope::Tables);
         }
+        // Where one is read, no point follows the name.
+        let change = |next: Token<'_>| next.is_one_of(&CHANGES);
+        let scope = match self.tokens.peek().is_some_and(change) {
+            true => Scope::NewNames,
+            false => Scope::Tables,
+        };
         let mut depth = 0_usize;
         let mut expected = false;
         let mut other = false;
@@ -340,44 +397,56 @@ impl<'a> Grammar<'a, '_> {
                 _ => expected = false,
             }
         }
-        Read(Harmless, Scope::Tables)
+        Read(Harmless, scope)
     }
 
     /// Every name may be one of a table's.
     fn any_name(&mut self) -> Found {
         while let Some(token) = self.tokens.next() {
-            // Behind a keyword a point stands for the current database.
-            if token.names() && !token.is_one_of(&BEFORE_NAMES) {
-                let table = self.qualified(token);
-                if self.is_table(&table) {
-                    return Read(Tables, Scope::Tables);
-                }
+            if !token.names() {
+                continue;
+            }
+            // Behind a keyword a point stands for the current database; and some of these words may be names.
+            let table = match token.is_one_of(&BEFORE_NAMES) {
+                true => (None, token),
+                false => self.qualified(token),
+            };
+            if self.is_table(&table) {
+                return Read(Tables, Scope::Tables);
             }
         }
         Read(Harmless, Scope::Tables)
+    }
+
+    /// One table is named, and nothing else.
+    fn only_name(&mut self) -> Found {
+        match self.target() {
+            None => Read(Harmless, Scope::Tables),
+            Some(table) if self.is_table(&table) => Read(Tables, Scope::Tables),
+            Some(table) if self.is_open(&table) => Read(Harmless, Scope::Tables),
+            Some(_) => Read(Harmless, Scope::Nothing),
+        }
     }
 
     /// The table of an index.
     fn behind_on(&mut self) -> Found {
         while let Some(token) = self.tokens.next() {
             if token.is("ON") {
-                let table = self.target();
-                let own = table.is_some_and(|table| self.is_table(&table));
-                return Read(if own { Tables } else { Harmless }, Scope::Tables);
+                return self.only_name();
             }
         }
         Read(Harmless, Scope::Tables)
     }
 
+    /// One database is named, and nothing else.
     fn database(&mut self) -> Found {
-        let names = self.names;
-        let named = self
-            .tokens
-            .by_ref()
-            .any(|token| token.names() && names.is_database(&token));
-        match named {
+        let Some((before, name)) = self.target() else {
+            return Read(Harmless, Scope::Database);
+        };
+        let own = |name: &Token<'_>| self.names.is_database(name);
+        match own(&name) || before.as_ref().is_some_and(own) {
             true => Read(Tables, Scope::Database),
-            false => Read(Harmless, Scope::Database),
+            false => Read(Harmless, Scope::Nothing),
         }
     }
 
@@ -406,6 +475,13 @@ impl<'a> Grammar<'a, '_> {
             }
         }
         name
+    }
+
+    /// True where a name that was read may be that of a timeline's database: what follows cannot be read, a point perhaps.
+    fn is_open(&self, (database, name): &Qualified<'a>) -> bool {
+        let fault = |next: Token<'_>| matches!(next.kind, Kind::Unsure | Kind::Broken);
+        let unread = self.tokens.fault().is_some() || self.tokens.peek().is_some_and(fault);
+        database.is_none() && unread && self.names.is_database(name)
     }
 
     fn is_table(&self, (database, name): &Qualified<'a>) -> bool {

@@ -95,6 +95,22 @@ impl<'a> Lexer<'a> {
         self.text.get(from..to).unwrap_or_default()
     }
 
+    /// True for the place of the text's last byte.
+    fn is_last(&self, at: usize) -> bool {
+        self.whole && at + 1 == self.text.len()
+    }
+
+    /// True where servers read no further: they take one NUL for the end if it is the last byte, and a semicolon whatever stands
+    /// behind it (asked of both; of several statements in one text each is logged by itself).
+    fn has_ended(&self) -> bool {
+        !self.inside
+            && match self.byte(0) {
+                None => self.whole,
+                Some(0) => self.is_last(self.at),
+                Some(byte) => byte == b';',
+            }
+    }
+
     /// What has no end has none, or it lies behind what is there.
     fn without_end(&self) -> Blank {
         if self.whole {
@@ -114,6 +130,7 @@ impl<'a> Lexer<'a> {
                 (Some(b'#'), _) => self.skip_line(),
                 (Some(b'-'), Some(b'-')) => match self.byte(2) {
                     None => self.skip_line(),
+                    Some(0) if self.is_last(self.at + 2) => self.skip_line(),
                     Some(byte) if self.reading.is_space(byte) => self.skip_line(),
                     // A comment before control characters: which bytes those are depends on the character set.
                     Some(byte) if byte.is_ascii_control() || byte >= 0x80 => Blank::Unsure,
@@ -137,12 +154,14 @@ impl<'a> Lexer<'a> {
     fn skip_line(&mut self) -> Blank {
         let rest = self.rest();
         let end = rest.iter().position(|byte| matches!(byte, b'\n' | 0));
-        match end.and_then(|end| rest.get(end)) {
-            Some(0) => return Blank::Unsure,
+        match end.and_then(|end| Some((end, *rest.get(end)?))) {
+            Some((end, 0)) if !self.is_last(self.at + end) => return Blank::Unsure,
+            // It stays: the text ends with it.
+            Some((end, 0)) => self.at += end,
+            Some((end, _)) => self.at += end + 1,
             None if !self.whole => return Blank::Unsure,
-            _ => {}
+            None => self.at += rest.len(),
         }
-        self.at += end.map_or(rest.len(), |end| end + 1);
         Blank::Done
     }
 
@@ -172,9 +191,6 @@ impl<'a> Lexer<'a> {
         let Some(end) = body.windows(2).position(|pair| pair == b"*/") else {
             return self.without_end();
         };
-        if body.iter().take(end).any(|byte| *byte == 0) {
-            return Blank::Unsure;
-        }
         self.at += 2 + end + 2;
         Blank::Done
     }
@@ -266,7 +282,8 @@ impl<'a> Lexer<'a> {
         while let Some(byte) = self.text.get(at).copied() {
             let next = self.text.get(at + 1).copied();
             match byte {
-                0 if kind == Kind::Name => return self.last(&Blank::Unsure),
+                // In double quotes it is a string's: no name holds it.
+                0 if kind == Kind::Name && quote != b'"' => return self.last(&Blank::Unsure),
                 b'\\' if escapes => at += 2,
                 _ if byte == quote && next == Some(quote) => {
                     if quote == b']' {
@@ -294,11 +311,19 @@ impl<'a> Iterator for Lexer<'a> {
             Blank::Done => {}
             blank => return Some(self.last(&blank)),
         }
-        match self.byte(0) {
-            Some(first) => Some(self.token(first)),
-            None if self.whole && !self.inside => None,
-            None => Some(self.last(&Blank::Unsure)),
+        if self.has_ended() {
+            return None;
         }
+        let Some(first) = self.byte(0) else {
+            return Some(self.last(&Blank::Unsure));
+        };
+        let token = self.token(first);
+        // What touches the end of what is there may go on behind it.
+        let goes_on = !self.whole && self.at >= self.text.len() && self.fault.is_none();
+        Some(match goes_on {
+            true => self.last(&Blank::Unsure),
+            false => token,
+        })
     }
 }
 

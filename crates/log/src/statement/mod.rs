@@ -2,6 +2,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
+//! | `padding` | what a statement may begin with and be made longer by, and no way of reading depends on |
 //! | `reading` | the ways in which a server may have read the text |
 //! | `lexer` | its words, in one of them |
 //! | `names` | whether a word may name one of the tables |
@@ -10,6 +11,7 @@
 mod grammar;
 mod lexer;
 mod names;
+mod padding;
 mod reading;
 #[cfg(test)]
 mod tests;
@@ -21,9 +23,13 @@ use self::reading::Reading;
 use super::routes::Routes;
 
 /// Of a longer statement only the first bytes are read.
-const LONGEST: usize = 64 * 1024;
+pub(crate) const LONGEST: usize = 1024 * 1024;
 /// So many bytes are read at most in all ways together: the more ways, the fewer bytes.
-const MOST_READ: usize = 1024 * 1024;
+const MOST_READ: usize = 4 * 1024 * 1024;
+/// In longer texts names are not looked for.
+const MOST_SEARCHED: usize = 64 * 1024;
+/// Shorter texts are read to their end in however many ways.
+const READ_IN_ALL_WAYS: usize = 16 * 1024;
 
 /// What a statement in the log can mean for the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,12 +58,27 @@ pub(crate) struct Text<'a> {
     pub(crate) bytes: &'a [u8],
     /// Nothing is missing behind.
     pub(crate) whole: bool,
+    pub(crate) selects: Selects,
+}
+
+/// Whether a statement that makes a table may hold a query by which others change: by a function, where it is logged as a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Selects {
+    /// Its event tells that it does not, or the server refuses such changes.
+    Never,
+    /// Only where the table is a temporary one.
+    Temporary,
+    Perhaps,
 }
 
 impl<'a> Text<'a> {
     #[cfg(test)]
     pub(crate) fn whole(bytes: &'a [u8]) -> Text<'a> {
-        Text { bytes, whole: true }
+        Text {
+            bytes,
+            whole: true,
+            selects: Selects::Perhaps,
+        }
     }
 
     /// At most so many of the first bytes.
@@ -66,6 +87,7 @@ impl<'a> Text<'a> {
             Some(bytes) if bytes.len() < self.bytes.len() => Text {
                 bytes,
                 whole: false,
+                ..self
             },
             _ => self,
         }
@@ -79,6 +101,11 @@ impl Statement {
         if let Some(statement) = Statement::of_transactions(text) {
             return statement;
         }
+        let without_padding = padding::taken_out(text.bytes, READ_IN_ALL_WAYS);
+        let text = Text {
+            bytes: &without_padding,
+            ..text
+        };
         let text = text.within(LONGEST);
         let readings = Reading::all(text.bytes);
         let ways = readings.clone().count();
@@ -86,7 +113,11 @@ impl Statement {
         let names = Names { routes, schema };
         let judged = readings.filter_map(|reading| {
             let tokens = Lexer::new(text.bytes, text.whole, reading);
-            Some(Statement::of(meaning(tokens, &names)?, text, &names))
+            Some(Statement::of(
+                meaning(tokens, &names, text.selects)?,
+                text,
+                &names,
+            ))
         });
         // Where nobody can have read it, it was read in a way that is not known here.
         judged
@@ -115,8 +146,9 @@ impl Statement {
     }
 
     fn of(meaning: Meaning, text: Text<'_>, names: &Names<'_>) -> Statement {
+        let searched = text.whole && text.bytes.len() <= MOST_SEARCHED;
         let absent = |absent: bool| {
-            if text.whole && absent {
+            if absent {
                 Statement::Harmless
             } else {
                 Statement::Unreadable
@@ -127,8 +159,12 @@ impl Statement {
             Meaning::Redefines => Statement::Redefines,
             Meaning::Tables => Statement::Schema,
             Meaning::Rows => Statement::Unknown,
-            Meaning::Unsure(Scope::Tables) => absent(names.no_table_in(text.bytes)),
-            Meaning::Unsure(Scope::Database) => absent(names.no_database_in(text.bytes)),
+            Meaning::Unsure(Scope::Nothing) => Statement::Harmless,
+            Meaning::Unsure(Scope::NewNames) => Statement::Redefines,
+            Meaning::Unsure(Scope::Tables) => absent(searched && names.no_table_in(text.bytes)),
+            Meaning::Unsure(Scope::Database) => {
+                absent(searched && names.no_database_in(text.bytes))
+            }
             Meaning::Unsure(Scope::Anything) => Statement::Unreadable,
         }
     }
