@@ -24,7 +24,7 @@ use self::tables::Described;
 use self::two_phase::{Prepared, Verb};
 use super::edits::Edits;
 use super::routes::Routes;
-use super::statement::{LONGEST, Selects, Statement, Text};
+use super::statement::{Selects, Statement, Text};
 use crate::event::{EVENT_BYTES, Event, Keep};
 use crate::gtid::{Gtid, Source, Stamp};
 use headwater_timeline::index::{Change, PlaceId, Position};
@@ -43,6 +43,9 @@ const HEARTBEAT_V2: u8 = 41;
 const STANDALONE: u8 = 1;
 /// Bytes of a checksum behind the name of the first file.
 const CHECKSUM: usize = 4;
+/// Of a statement so many bytes are held: what it may do that is said behind them is not known. It is read less far, but for what it is
+/// padded with.
+const STATEMENT_BYTES: usize = 8 * 1024 * 1024;
 /// In front of a statement: fixed fields, variables, the name of a database.
 const BEFORE_STATEMENT: usize = 13 + 64 * 1024 + 256;
 /// Events of other types are not read beyond that; what is read of them is shorter.
@@ -226,7 +229,7 @@ impl Events {
             _ if Form::of(kind).is_some() => self.is_of_own_table(first),
             TABLE_MAP => Described::is_own(first, routes),
             QUERY | MARIADB_COMPRESSED_QUERY => {
-                return Keep::First(BEFORE_STATEMENT + LONGEST);
+                return Keep::First(BEFORE_STATEMENT + STATEMENT_BYTES);
             }
             _ => return Keep::First(OTHER_BYTES),
         };
@@ -330,7 +333,7 @@ impl Events {
             }
             MARIADB_COMPRESSED_QUERY => {
                 let query = Query::read(body)?;
-                let (text, cut) = compressed::beginning(query.text, LONGEST, event.cut)?;
+                let (text, cut) = compressed::beginning(query.text, STATEMENT_BYTES, event.cut)?;
                 let text = Text {
                     bytes: &text,
                     whole: !cut,

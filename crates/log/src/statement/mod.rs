@@ -23,7 +23,7 @@ use self::reading::Reading;
 use super::routes::Routes;
 
 /// Of a longer statement only the first bytes are read.
-pub(crate) const LONGEST: usize = 1024 * 1024;
+const LONGEST: usize = 1024 * 1024;
 /// So many bytes are read at most in all ways together: the more ways, the fewer bytes.
 const MOST_READ: usize = 4 * 1024 * 1024;
 /// In longer texts names are not looked for.
