@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
 use headwater::config::{Changes, ConfigError, Log, LogFormat, LogLevel, ServeFlags, Settings};
 use headwater::discover::DiscoverFlags;
-use headwater::logging::{Messages, Throttle};
+use headwater::logging::{JsonLines, Messages, Throttle, fields};
 use headwater::server::{Offer, Predecessor, Reloads, Server, Source};
 use headwater::session::current::Current;
 use headwater::sockets::Sockets;
@@ -454,13 +454,18 @@ fn log(log: Log) -> (Arc<Messages>, Level) {
     let messages = Arc::new(Messages::new(filter(log.level)));
     let throttle = Throttle(Arc::clone(&messages));
     let (level, handle) = tracing_subscriber::reload::Layer::new(messages.wants());
-    let lines = tracing_subscriber::fmt::layer()
-        .with_target(false)
-        .with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt::layer().with_target(false);
     let lines = match log.format {
-        LogFormat::Text => lines.boxed(),
+        LogFormat::Text => lines
+            .with_writer(std::io::stderr)
+            .fmt_fields(fields())
+            .boxed(),
         // A session is in one span, which is not within another.
-        LogFormat::Json => lines.json().with_span_list(false).boxed(),
+        LogFormat::Json => lines
+            .with_writer(JsonLines(std::io::stderr))
+            .json()
+            .with_span_list(false)
+            .boxed(),
     };
     tracing_subscriber::registry()
         .with(level)

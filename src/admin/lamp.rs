@@ -75,7 +75,7 @@ fn cure(state: &State, reason: &str) -> Option<String> {
     let told = match reason {
         "switched_off" => "accelerate = true",
         "no_service_account" => "headwater check --upstream HOST:PORT --service-user NAME",
-        "no_memory" => "[index]\nmemory_bytes = 268435456",
+        "no_memory" => "index.memory_bytes = 268435456",
         "nothing_served" => "headwater check",
         _ => return binlog.and_then(|binlog| binlog.aside())?.cure,
     };

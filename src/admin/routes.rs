@@ -18,6 +18,7 @@ use super::health::Health;
 use super::{State, api, difference, health, hottest, lamp, page, trial};
 use crate::overview::{Tables, metrics};
 use crate::session::own::Overview;
+use crate::sql::{shown, shown_in_json};
 use crate::statement::OwnTable;
 
 /// The paths, and what each says.
@@ -93,7 +94,7 @@ impl Answer {
         match serde_json::to_string(value) {
             Ok(text) => Answer {
                 kind: JSON,
-                ..Answer::plain(status, text + "\n")
+                ..Answer::plain(status, shown_in_json(&text) + "\n")
             },
             Err(error) => Answer::plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
         }
@@ -107,7 +108,7 @@ impl Answer {
                 _ => (StatusCode::SERVICE_UNAVAILABLE, reason.to_owned()),
             },
         };
-        Answer::plain(status, format!("{text}\n"))
+        Answer::plain(status, format!("{}\n", shown(&text)))
     }
 }
 

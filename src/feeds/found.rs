@@ -110,6 +110,7 @@ fn suggest(proposal: &Proposal, obstacles: &str, database: &str, auto: Auto) {
     };
     let section = proposal.definition.section();
     tracing::info!(
-        "statements of database {database} look like a feed ({proposal}): {first}\n{section}"
+        %section,
+        "statements of database {database} look like a feed ({proposal}): {first}"
     );
 }

@@ -3,6 +3,7 @@
 //! Clients can cause lines without end: of each place in the program where a line is made (its call site), the first few in a minute are
 //! written, and how many more there were is said once that minute is over. Nothing is left out without its count.
 
+mod lines;
 mod throttle;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +17,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
+pub use self::lines::{JsonLines, fields};
 use self::throttle::{Admitted, LeftOut, Sites};
 
 /// Of lines that sessions cause so many are written of a call site in an interval.

@@ -39,6 +39,7 @@ fn lines(level: LevelFilter, said: impl FnOnce(&Messages)) -> Vec<String> {
         .with_target(false)
         .with_ansi(false)
         .without_time()
+        .fmt_fields(fields())
         .with_writer(written.clone())
         .finish()
         .with(Throttle(Arc::clone(&messages)));
@@ -130,4 +131,49 @@ fn an_interval_that_ends_with_the_next_line_is_told_of_too() {
     assert_eq!(over.len(), 1);
     assert_eq!((over[0].count, over[0].like.chars().count()), (2, 200));
     assert_eq!(sites.rest(begun + INTERVAL), []);
+}
+
+/// Texts of others, one for each control character and for what ends lines or turns the direction of writing.
+fn forged() -> impl Iterator<Item = String> {
+    let controls = ('\0'..='\u{1f}').chain('\u{7f}'..='\u{9f}');
+    let all = controls.chain(['\u{2028}', '\u{2029}', '\u{202e}', '\u{2066}']);
+    all.map(|letter| format!("tl{letter}2026-01-01T00:00:00Z ERROR forged"))
+}
+
+#[test]
+fn nobody_writes_a_line_of_their_own_into_the_text_log() {
+    for text in forged() {
+        let lines = lines(LevelFilter::INFO, |_| {
+            tracing::error_span!("session", account = %text).in_scope(|| {
+                let name: &str = &text;
+                tracing::warn!(name, error = ?text, "in database {text}: {}", std::io::Error::other(text.clone()));
+            });
+        });
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        let hidden = |letter: char| crate::sql::shown::is_hidden(letter);
+        assert!(!lines[0].contains(hidden), "{lines:?}");
+        assert_eq!(lines[0].matches("ERROR forged").count(), 5, "{lines:?}");
+    }
+}
+
+#[test]
+fn nobody_writes_a_line_of_their_own_into_the_json_log() {
+    for text in forged() {
+        let written = Written::default();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(JsonLines(written.clone()))
+            .json()
+            .finish();
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::error_span!("session", account = %text)
+                .in_scope(|| tracing::warn!(name = %text, "in database {text}"));
+        });
+        let line = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(line.lines().count(), 1, "{line}");
+        let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let shown = crate::sql::shown(&text).into_owned();
+        assert_eq!(told["fields"]["name"], shown);
+        assert_eq!(told["fields"]["message"], format!("in database {shown}"));
+        assert_eq!(told["span"]["account"], shown);
+    }
 }

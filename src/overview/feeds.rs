@@ -35,7 +35,7 @@ pub(super) fn feeds(shared: &Shared) -> Table {
         let from_memory = of(&["kept", "narrowed"]);
         // What the settings name they have.
         let section = || match feed.found {
-            true => Cell::from(feed.section.as_str()),
+            true => Cell::lines(&feed.section),
             false => Cell::Null,
         };
         if feed.databases.is_empty() {
@@ -81,7 +81,7 @@ pub(super) fn feeds(shared: &Shared) -> Table {
             why_not.into(),
             Cell::Null,
             0_u64.into(),
-            suggested.section.into(),
+            Cell::lines(&suggested.section),
         ]);
     }
     table

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::sql::{hex, is_like, quoted};
+use crate::sql::{hex, is_like, quoted, shown, shown_lines};
 
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,7 +22,7 @@ pub enum Cell {
     Number(u64),
     /// Another one.
     Fraction(f64),
-    /// A text.
+    /// A text, as it is shown: what is not seen in it is escaped.
     Text(String),
 }
 
@@ -46,13 +46,13 @@ impl From<f64> for Cell {
 
 impl From<&str> for Cell {
     fn from(text: &str) -> Cell {
-        Cell::Text(text.to_owned())
+        Cell::Text(shown(text).into_owned())
     }
 }
 
 impl From<String> for Cell {
     fn from(text: String) -> Cell {
-        Cell::Text(text)
+        Cell::Text(shown(&text).into_owned())
     }
 }
 
@@ -63,6 +63,12 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 }
 
 impl Cell {
+    /// A text in lines that Headwater has written.
+    #[must_use]
+    pub fn lines(text: &str) -> Cell {
+        Cell::Text(shown_lines(text))
+    }
+
     /// Writes it as a literal; numbers of a column that has both kinds `as_text`, or all would get digits behind the point.
     fn push(&self, as_text: bool, sql: &mut String) {
         let quote = if as_text { "'" } else { "" };
@@ -173,6 +179,18 @@ mod tests {
             table(&[]).select(1_000),
             "SELECT '' AS `name`, '' AS `value` FROM DUAL WHERE 1 = 0"
         );
+    }
+
+    #[test]
+    fn what_is_not_seen_is_escaped() {
+        let forged = "tl\n2026 ERROR \u{1b}[31m\u{202e}";
+        for cell in [Cell::from(forged), Cell::from(forged.to_owned())] {
+            assert_eq!(
+                cell,
+                Cell::Text(r"tl\n2026 ERROR \u{1b}[31m\u{202e}".into())
+            );
+        }
+        assert_eq!(Cell::lines("a\nb\u{7f}"), Cell::Text("a\nb\\u{7f}".into()));
     }
 
     #[test]

@@ -114,7 +114,15 @@ impl FeedDefinition {
             feed: [&'a FeedDefinition; 1],
         }
         // What holds texts alone can be written.
-        toml::to_string(&Sections { feed: [self] }).unwrap_or_default()
+        let section = toml::to_string(&Sections { feed: [self] }).unwrap_or_default();
+        // A name with a line break would be written in lines, of which one could look like another's.
+        match ["\"\"\"", "'''"]
+            .iter()
+            .any(|lines| section.contains(lines))
+        {
+            true => "# its names hold line breaks: it is to be named by hand\n".to_owned(),
+            false => section,
+        }
     }
 
     /// The names as a statement is compared with them.

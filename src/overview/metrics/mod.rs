@@ -32,6 +32,7 @@ use crate::session::narrowing::Why;
 use crate::session::shared::Shared;
 use crate::session::table::Cell;
 use crate::session::watched::STATEMENTS;
+use crate::sql::shown;
 use crate::version;
 
 /// How metrics are told in one of the forms that Prometheus reads: the form's name, and the page. `up`: the server answers.
@@ -65,7 +66,10 @@ pub(super) fn flat(shared: &Shared, up: bool) -> Vec<(String, Cell)> {
             let labels: Vec<String> = sample
                 .labels
                 .iter()
-                .map(|(label, value)| format!("{label}={value:?}"))
+                .map(|(label, value)| {
+                    let value = value.replace('\\', "\\\\").replace('"', "\\\"");
+                    format!("{label}=\"{value}\"")
+                })
                 .collect();
             let mut add = |ending: &str, value: Cell| {
                 let name = metric.full_name();
@@ -395,7 +399,7 @@ type Labels = Vec<(&'static str, String)>;
 
 fn labels<const N: usize>(labels: [(&'static str, &str); N]) -> Labels {
     labels
-        .map(|(label, value)| (label, value.to_owned()))
+        .map(|(label, value)| (label, shown(value).into_owned()))
         .into()
 }
 
