@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use headwater::lab::private_server::PrivateServer;
 
 use crate::kit::certificates::trust_anyone;
-use crate::kit::proxy::Proxy;
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::capability::COMPRESS;
 use crate::kit::wire_client::{Login, WireClient};
@@ -67,6 +67,77 @@ fn places_of_clients_that_never_read_are_given_back() {
             let log = proxy.log();
             assert!(log.contains("did not take what waited"), "{log}");
             drop(kept);
+        },
+    );
+}
+
+/// Waits until the server has much to say, and nobody takes more of it.
+#[track_caller]
+fn all_stalled(root: &mut WireClient) {
+    let mut sent = || -> u64 {
+        let rows = root.rows("SHOW GLOBAL STATUS LIKE 'Bytes_sent'");
+        rows[0][1].as_deref().unwrap().parse().unwrap()
+    };
+    let deadline = Instant::now() + Duration::from_secs(120);
+    let mut before = sent();
+    loop {
+        assert!(Instant::now() < deadline, "{before} bytes");
+        thread::sleep(Duration::from_secs(1));
+        let now = sent();
+        if now > 6 << 20 && now - before < 100_000 {
+            return;
+        }
+        before = now;
+    }
+}
+
+/// A minute is for its last words; its place is somebody else's at once, though what the server sent last is in the way of its end.
+#[test]
+fn a_place_is_free_once_the_server_has_ended_a_session_that_nobody_reads() {
+    let settings = "[tls]\nself_signed = true\n[upstream_tls]\nmirror = false\n\
+                    [limits]\nsessions = 3\nlast_words_ms = 600000\nstalled_ms = 1200000\n";
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let proxy = Proxy::configured(server.addr(), settings, ROOT_SERVICE);
+            let mut root = WireClient::connect(server.addr());
+            let mut kept = Vec::new();
+            let mut threads = Vec::new();
+            for login in logins() {
+                let mut client = proxy.enter(&login);
+                threads.push(client.column("SELECT CONNECTION_ID()").remove(0));
+                let query = client.query_payload(MUCH.as_bytes(), &[]);
+                client.send(&query).unwrap();
+                kept.push(client);
+            }
+            all_stalled(&mut root);
+            // All places are taken, and who has them does not read.
+            assert!(
+                WireClient::try_login(proxy.addr(), &Login::default())
+                    .unwrap()
+                    .is_err()
+            );
+            for thread in &threads {
+                root.ok(&format!("KILL {thread}"));
+            }
+            let deadline = Instant::now() + Duration::from_secs(60);
+            let all = "SELECT ID FROM information_schema.PROCESSLIST";
+            while root
+                .column(all)
+                .iter()
+                .any(|thread| threads.contains(thread))
+            {
+                assert!(Instant::now() < deadline, "sessions stay on the server");
+                thread::sleep(Duration::from_millis(50));
+            }
+            // There is room for all of them again.
+            let others = [(); 3].map(|()| proxy.enter(&Login::default()));
+            drop(others);
+            // Nobody was cut off: what was sent is there for who reads at last.
+            assert_eq!(proxy.counts().of("clients_stalled"), 0);
+            let mut rest = Vec::new();
+            let read = kept[0].stream.read_to_end(&mut rest);
+            assert!(rest.len() > 1 << 20, "{} bytes, then {read:?}", rest.len());
         },
     );
 }

@@ -15,6 +15,7 @@ use lru::LruCache;
 
 pub use numbered::{MOST_DEFINITIONS, numbered};
 pub use rights::DefinerRights;
+pub(crate) use service::MAY_SEE;
 pub use service::{Service, ServiceError, ask, denied, runs};
 
 use crate::limits::Limits;

@@ -1,5 +1,6 @@
 //! The service account's connection: catalogue checks, never a client's traffic.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,17 @@ pub struct Service {
     patience_ms: AtomicU64,
     /// When the account last failed to ask.
     failed: std::sync::Mutex<Option<Instant>>,
+    sessions: Mutex<Option<SessionList>>,
 }
+
+/// The numbers of all sessions of the server at a moment; `None`: the account may not see those of others.
+type SessionList = (Instant, Option<HashSet<u32>>);
+
+/// Who may see what sessions do may ask this; to anybody else the server says which right is missing.
+pub(crate) const MAY_SEE: &str =
+    "SELECT COUNT(*) FROM information_schema.INNODB_METRICS WHERE NAME = 'lock_deadlocks'";
+/// A list of sessions counts so long.
+const LIST_LASTS: Duration = Duration::from_millis(500);
 
 impl ServiceError {
     /// So soon after a failure the account is not tried again.
@@ -68,6 +79,7 @@ impl Service {
             connection: Mutex::new(None),
             patience_ms: AtomicU64::new(millis(patience)),
             failed: std::sync::Mutex::new(None),
+            sessions: Mutex::default(),
         }
     }
 
@@ -134,6 +146,32 @@ impl Service {
         let answers = self.ask(queries).await?;
         let told: Result<Vec<Told>, ServerError> = answers.into_iter().collect();
         told.map_err(|error| ServiceError::Refused(error.to_string()))
+    }
+
+    /// True where the server has no session of this number any more, as far as the account may see those of others.
+    pub async fn has_ended(&self, thread: u32) -> bool {
+        let mut list = self.sessions.lock().await;
+        if list
+            .as_ref()
+            .is_none_or(|(at, _)| at.elapsed() > LIST_LASTS)
+        {
+            let begun = Instant::now();
+            *list = Some((begun, self.session_list().await));
+        }
+        let listed = list.as_ref().and_then(|(_, listed)| listed.as_ref());
+        listed.is_some_and(|listed| !listed.contains(&thread))
+    }
+
+    async fn session_list(&self) -> Option<HashSet<u32>> {
+        let queries = [MAY_SEE, "SELECT ID FROM information_schema.PROCESSLIST"];
+        let told = self.told(&queries.map(str::to_owned)).await.ok()?;
+        let number = |row: Vec<Option<Vec<u8>>>| -> Option<u32> {
+            let cell = row.into_iter().next().flatten()?;
+            let number: u64 = str::from_utf8(&cell).ok()?.parse().ok()?;
+            // A greeting holds the lower half.
+            u32::try_from(number & u64::from(u32::MAX)).ok()
+        };
+        told.into_iter().nth(1)?.into_iter().map(number).collect()
     }
 
     /// Whether the server surely has no stored functions, by which a SELECT could do more than read.

@@ -44,6 +44,7 @@ use crate::link::{Link, is_path, proxy_header};
 use crate::listener::{Accepted, Backlog, Listener};
 use crate::logging::Messages;
 use crate::room::Room;
+use crate::session::admission::Admission;
 use crate::session::current::Current;
 use crate::session::legs::{Legs, ServerLeg};
 use crate::session::peer::OwnUser;
@@ -74,6 +75,8 @@ pub struct Server {
     account: Option<Account>,
     current: Arc<Current>,
     sessions: Arc<Semaphore>,
+    /// Room for those that have no place any more.
+    lingering: Arc<Semaphore>,
     room: Room,
     shards: Shards,
     proxy_protocol: Arc<ProxyProtocolSection>,
@@ -283,6 +286,7 @@ impl Server {
             replicas,
             account: lasting.account(),
             sessions: lasting.room(),
+            lingering: Admission::room_to_linger(),
             room,
             shards,
             proxy_protocol: Arc::new(settings.proxy_protocol.clone()),
@@ -571,6 +575,7 @@ impl Server {
             });
             return;
         };
+        let admission = Admission::new(permit, Arc::clone(&self.lingering));
         let seat = self.shards.seat();
         let proxy_protocol = Arc::clone(&self.proxy_protocol);
         seat.spawn(socket, move |socket| async move {
@@ -590,7 +595,7 @@ impl Server {
                     let source = ends.map(|(source, _)| source).or(source);
                     let session = (client, source, begun);
                     let server = (&*entry, &*header, turn.again().await);
-                    serve(session, server, &current, draining).await;
+                    serve(session, server, (&current, admission), draining).await;
                 }
                 // A balancer that looks whether somebody is there.
                 Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {}
@@ -601,7 +606,6 @@ impl Server {
                     "a client is let go: no PROXY header within limits.connect_ms"
                 ),
             }
-            drop(permit);
         });
     }
 }

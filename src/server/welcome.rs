@@ -12,6 +12,7 @@ use crate::backend::Backend;
 use crate::config::ProxyProtocolSection;
 use crate::link::{Link, Socket, proxy_header};
 use crate::room::{full_of_files, is_out_of_files};
+use crate::session::admission::Admission;
 use crate::session::current::Current;
 use crate::session::quota::Taken;
 use crate::session::state::{Ended, Session};
@@ -95,13 +96,13 @@ pub(super) async fn spoken_for(
 pub(super) async fn serve(
     (mut client, source, begun): (Link, Option<SocketAddr>, Vec<u8>),
     (entry, header, turn): (&Entry, &[u8], Turn),
-    current: &Arc<Current>,
+    (current, mut admission): (&Arc<Current>, Admission),
     draining: watch::Receiver<bool>,
 ) {
-    let from = match place_of(source, current) {
-        Ok(from) => from,
+    match place_of(source, current) {
+        Ok(place) => admission.take_of_address(place),
         Err(message) => return refuse(&mut client, TOO_MANY_CONNECTIONS, &message).await,
-    };
+    }
     let limit = Duration::from_millis(current.shared().limits.connect_ms);
     let upstreams = &entry.upstreams;
     let dialled = dial(entry, header, turn, limit).await;
@@ -109,7 +110,7 @@ pub(super) async fn serve(
         Ok((backend, aim)) => {
             upstreams.reach.answers();
             let place = aim.place;
-            let session = Session::new(client, source, begun, (backend, aim), current, from);
+            let session = Session::new(client, source, begun, (backend, aim), current, admission);
             let ended = Box::pin(session.run(draining)).await;
             if matches!(ended, Ended::Server(_)) {
                 upstreams.wake(place);

@@ -15,7 +15,6 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
-use super::counts::Event;
 use super::machine::{ClientStep, Doing, ServerStep};
 use super::state::{Ended, Inbound, Session};
 use super::who::log_in;
@@ -394,7 +393,8 @@ impl Session {
         while let Some(rest) = bytes.get(passed..).filter(|rest| !rest.is_empty()) {
             self.count_as_directly(rest);
             let step = self.machine.server(rest);
-            if self.logs_in && self.of_account.is_none() && self.machine.commands().is_some() {
+            if self.logs_in && !self.admission.has_of_account() && self.machine.commands().is_some()
+            {
                 self.take_place_of_account(rest)?;
             }
             self.spread();
@@ -477,7 +477,7 @@ impl Session {
         };
         let place = self.shared.accounts.take(account.into(), most);
         if place.is_some() {
-            self.of_account = place;
+            self.admission.take_of_account(place);
             return Ok(());
         }
         let name = String::from_utf8_lossy(account).into_owned();
@@ -559,26 +559,5 @@ impl Session {
         self.inbound = Inbound::Refused { reset };
         self.client_in = Vec::new();
         self.backend.link.forget();
-    }
-
-    /// Ends the session if its client has had its time.
-    pub(super) fn look_at_stalled(&mut self) -> Result<(), Ended> {
-        let waited = self.stall.look();
-        let limits = &self.shared.limits;
-        let ended = |limit: &'static str, limit_ms: u64| {
-            (waited >= Duration::from_millis(limit_ms))
-                .then_some(Ended::Stalled { limit, limit_ms })
-        };
-        let by_now = ended("stalled_ms", limits.stalled_ms).or_else(|| {
-            ended("last_words_ms", limits.last_words_ms).filter(|_| self.backend.link.has_ended())
-        });
-        match by_now {
-            Some(ended) => {
-                self.shared.counts.add(Event::ClientStalled);
-                log_in!(self.span(), INFO, "a session ended: {ended}");
-                Err(ended)
-            }
-            None => Ok(()),
-        }
     }
 }

@@ -79,7 +79,13 @@ impl Session {
     /// words.
     async fn last_words(mut self, reset: bool) {
         let limit = Duration::from_millis(self.shared.limits.last_words_ms);
-        match tokio::time::timeout(limit, self.let_have()).await {
+        let at_once = limit.min(FAREWELL);
+        let mut had = tokio::time::timeout(at_once, self.let_have()).await;
+        if had.is_err() {
+            self.admission.give_back();
+            had = tokio::time::timeout(limit.saturating_sub(at_once), self.let_have()).await;
+        }
+        match had {
             Ok(Ok(())) => {}
             Ok(Err(_)) => return,
             Err(_) => return self.shared.counts.add(Event::ClientStalled),

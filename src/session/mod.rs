@@ -1,4 +1,5 @@
 //! What moves the bytes of one client's session; its protocol state is `headwater_session`.
+pub mod admission;
 pub mod advice;
 mod batch;
 pub mod calls;

@@ -11,14 +11,12 @@ use super::ownership::{ASK_LIMITS, Ask};
 use super::shared::Shared;
 use super::state::{Ended, Session};
 use super::table::Table;
+use crate::catalogue::MAY_SEE;
 use crate::statement::own::{Own, OwnTable};
 use crate::wire::command::query_payload;
 use crate::wire::frame::{self, HEADER_BYTES};
 use crate::wire::resultset::Answer;
 
-/// Who may see what sessions do may ask this; to anybody else the server says which right is missing.
-const MAY_SEE: &str =
-    "SELECT COUNT(*) FROM information_schema.INNODB_METRICS WHERE NAME = 'lock_deadlocks'";
 /// A question that every server takes for a mistake.
 const UNKNOWN: &str = "SHOW HEADWATER STATUS";
 /// More of a table is not told.

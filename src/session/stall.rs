@@ -1,10 +1,16 @@
 //! Clients that do not take their bytes. Their server is not read meanwhile, so that its end would not be noticed.
 
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::time::{Sleep, sleep};
+
+use super::counts::Event;
+use super::state::{Ended, Session};
+use super::who::log_in;
 
 /// So often such a client, and its server, are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -18,6 +24,8 @@ pub(super) struct Stall {
     taken: bool,
     /// Looks between which nothing but a part was.
     looks: u32,
+    /// The server says that it has no such session any more: its last bytes may be in the way of that news.
+    gone: Option<Arc<AtomicBool>>,
 }
 
 impl Stall {
@@ -40,5 +48,53 @@ impl Stall {
             false => self.looks.saturating_add(1),
         };
         LOOK.saturating_mul(self.looks)
+    }
+}
+
+impl Session {
+    /// Ends the session if its client has had its time; before that, its places are given back once its server has ended it.
+    pub(super) fn look_at_stalled(&mut self) -> Result<(), Ended> {
+        let waited = self.stall.look();
+        let has_ended = self.backend.link.has_ended();
+        if has_ended || waited >= LOOK && self.is_gone() {
+            self.admission.give_back();
+        }
+        let limits = &self.shared.limits;
+        let ended = |limit: &'static str, limit_ms: u64| {
+            (waited >= Duration::from_millis(limit_ms))
+                .then_some(Ended::Stalled { limit, limit_ms })
+        };
+        let by_now = ended("stalled_ms", limits.stalled_ms)
+            .or_else(|| ended("last_words_ms", limits.last_words_ms).filter(|_| has_ended));
+        match by_now {
+            Some(ended) => {
+                self.shared.counts.add(Event::ClientStalled);
+                log_in!(self.span(), INFO, "a session ended: {ended}");
+                Err(ended)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What the service account was told of it at the last look; it is asked for the next one.
+    fn is_gone(&mut self) -> bool {
+        let gone = self.stall.gone.get_or_insert_default();
+        let is_gone = gone.load(Ordering::Relaxed);
+        // One question at a time.
+        if !is_gone
+            && Arc::strong_count(gone) == 1
+            && let (Some(service), Some(thread)) = (
+                self.shared.catalogue.service.clone(),
+                self.machine.thread_id(),
+            )
+        {
+            let gone = Arc::clone(gone);
+            tokio::spawn(async move {
+                if service.has_ended(thread).await {
+                    gone.store(true, Ordering::Relaxed);
+                }
+            });
+        }
+        is_gone
     }
 }

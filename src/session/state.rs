@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use std::time::Duration;
 use tokio::time::{Sleep, sleep};
 use tracing::Span;
 
+use super::admission::Admission;
 use super::counts::Event;
 use super::current::Current;
 use super::listed::Listed;
 use super::machine::{self, Machine};
 use super::ownership::{ProcedurePlace, Want};
-use super::quota::Taken;
 use super::shared::Shared;
 use super::slow::Slow;
 use super::stall::Stall;
@@ -151,11 +151,7 @@ pub struct Session {
     pub(super) logs_in: bool,
     /// By when its client has to have logged in, until it has.
     pub(super) login_until: Option<Pin<Box<Sleep>>>,
-    /// Its place among those of its account, where these are limited.
-    pub(super) of_account: Option<Taken<Box<[u8]>>>,
-    /// The same of its address.
-    #[expect(dead_code, reason = "it is held")]
-    of_address: Option<Taken<IpAddr>>,
+    pub(super) admission: Admission,
     /// Where those who watch see it.
     pub(super) listed: Arc<Listed>,
     pub(super) stall: Stall,
@@ -185,8 +181,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session whose two connections stand. Its client has that address, if not the socket, and has said `client_in` already; `from`: its
-    /// place among those of the address.
+    /// A session whose two connections stand. Its client has that address, if not the socket, and has said `client_in` already.
     #[must_use]
     pub fn new(
         client: Link,
@@ -194,7 +189,7 @@ impl Session {
         client_in: Vec<u8>,
         (backend, aim): (Backend, Aim),
         current: &Arc<Current>,
-        from: Option<Taken<IpAddr>>,
+        admission: Admission,
     ) -> Self {
         let (shared, generation) = current.with_generation();
         let login_ms = shared.limits.login_ms;
@@ -231,8 +226,7 @@ impl Session {
             holding: false,
             logs_in: true,
             login_until: (login_ms > 0).then(|| Box::pin(sleep(Duration::from_millis(login_ms)))),
-            of_account: None,
-            of_address: from,
+            admission,
             listed,
             stall: Stall::default(),
             long_rows: LongRows::Read,
