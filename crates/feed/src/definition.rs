@@ -262,6 +262,17 @@ mod tests {
     }
 
     #[test]
+    fn a_section_has_no_lines_of_somebody_elses() {
+        for forged in ["a\n2026 ERROR", "a\r\n'", "\n\"\"\"\n[[feed]]"] {
+            let mut home = read(HOME);
+            home.message.table = forged.to_owned();
+            let section = home.section();
+            assert_eq!(section.lines().count(), 1, "{section}");
+            assert!(section.starts_with('#'), "{section}");
+        }
+    }
+
+    #[test]
     fn the_id_alone_orders_where_nothing_is_said() {
         let short = read("name = 'a'\n[message]\ntable = 'm'\nauthor = 'u'");
         assert_eq!(short.validate(), Ok(()));
