@@ -4,6 +4,7 @@ mod differences;
 mod feeds;
 mod flags;
 mod stops;
+mod ties;
 mod writers;
 
 use std::fmt::Write as _;

@@ -200,7 +200,11 @@ async fn feed(
         (None, true) => Authors::From(column.clone()),
     };
     let title = format!("feed {}, database {database}", definition.name);
-    let questions = patterns.into_iter().map(Question::select).collect();
+    let questions = patterns.into_iter();
+    let id = &definition.message.id;
+    let questions = questions
+        .map(|pattern| Question::select(pattern, id))
+        .collect();
     let mut unit = Unit::of(title, walk, &column, authors, questions);
     unit.left_out = left_out;
     Ok(unit)

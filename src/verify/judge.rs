@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::answer::Answer;
 use super::side::{Lost, Side};
+use super::ties::{Groups, Question};
 
 /// Rounds until nothing more is expected of it.
 const MOST_ROUNDS: usize = 12;
@@ -21,6 +22,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Equal,
+    /// They are, but for the order of rows that tie.
+    Tied,
     /// They stay different.
     Differ(Box<Pair>),
     /// They differed while the server's answer was the same before and after, and were equal later.
@@ -36,11 +39,31 @@ pub(super) struct Pair {
     pub(super) server: Vec<Answer>,
 }
 
+/// What the server said, with what it says of ties.
+#[derive(Clone, Debug, Default)]
+struct Said {
+    answers: Vec<Answer>,
+    ties: Option<Groups>,
+}
+
+impl Said {
+    /// What becomes of another answer that is compared with it; `None`: it is another one.
+    fn likens(&self, other: &[Answer]) -> Option<Verdict> {
+        if self.answers == other {
+            return Some(Verdict::Equal);
+        }
+        match (&self.ties, other, &self.answers[..]) {
+            (Some(ties), [page], [own]) if ties.allow(page, own) => Some(Verdict::Tied),
+            _ => None,
+        }
+    }
+}
+
 /// Takes in rounds until it is sure.
 #[derive(Debug, Default)]
 struct Rounds {
     /// The server's answer that came last.
-    before: Vec<Answer>,
+    before: Said,
     /// The last pair of which the server's answer was the same before and after Headwater's.
     apart: Option<Pair>,
     /// How often there was one.
@@ -52,17 +75,18 @@ struct Rounds {
 
 impl Rounds {
     /// Takes in what Headwater said, and the server behind it.
-    fn take(&mut self, headwater: Vec<Answer>, after: Vec<Answer>) -> Option<Verdict> {
+    fn take(&mut self, headwater: Vec<Answer>, after: Said) -> Option<Verdict> {
         self.rounds += 1;
-        if headwater == self.before || headwater == after {
+        let alike = self.before.likens(&headwater);
+        if let Some(alike) = alike.or_else(|| after.likens(&headwater)) {
             if self.apart.is_none() {
-                return Some(Verdict::Equal);
+                return Some(alike);
             }
             self.equal += 1;
-        } else if self.before == after {
+        } else if after.likens(&self.before.answers).is_some() {
             self.apart(Pair {
                 headwater,
-                server: after.clone(),
+                server: after.answers.clone(),
             });
         }
         self.before = after;
@@ -84,31 +108,47 @@ impl Rounds {
     }
 }
 
-/// Asks both again, until it is clear what becomes of two answers that differ. `settle`: so stale answers may be at most, by the
-/// settings.
+/// What the server says now.
+async fn said(
+    server: &mut Side,
+    statements: &[String],
+    ties: Option<&Question>,
+) -> Result<Said, Lost> {
+    let answers = server.talk(statements).await?.0;
+    let ties = match ties {
+        Some(question) => question.answered(server.ask_one(&question.text).await?),
+        None => None,
+    };
+    Ok(Said { answers, ties })
+}
+
+/// Asks both again, until it is clear what becomes of two answers that differ. `ties`: what the server is asked as well, where rows may
+/// tie. `settle`: so stale answers may be at most, by the settings.
 pub(super) async fn again(
     statements: &[String],
+    ties: Option<&Question>,
     first: Pair,
     (headwater, server): (&mut Side, &mut Side),
     settle: Duration,
 ) -> Result<Verdict, Lost> {
     let mut rounds = Rounds {
-        before: server.talk(statements).await?.0,
+        before: said(server, statements, ties).await?,
         ..Rounds::default()
     };
     // The first answer of the server was given before Headwater's.
-    if first.server == rounds.before && first.headwater != first.server {
+    if let Some(alike) = rounds.before.likens(&first.headwater) {
+        return Ok(alike);
+    }
+    if rounds.before.likens(&first.server).is_some() {
         rounds.apart(first);
-    } else if first.headwater == rounds.before {
-        return Ok(Verdict::Equal);
     }
     let mut pause = PAUSE;
     loop {
         tokio::time::sleep(pause + settle).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
-        rounds.before = server.talk(statements).await?.0;
+        rounds.before = said(server, statements, ties).await?;
         let own = headwater.talk(statements).await?.0;
-        let after = server.talk(statements).await?.0;
+        let after = said(server, statements, ties).await?;
         if let Some(verdict) = rounds.take(own, after) {
             return Ok(verdict);
         }
@@ -126,12 +166,19 @@ mod tests {
         }]
     }
 
+    fn said(number: u64) -> Said {
+        Said {
+            answers: say(number),
+            ties: None,
+        }
+    }
+
     /// Each round: the server, Headwater, the server.
     fn judged(rounds: &[[u64; 3]]) -> (Option<Verdict>, usize) {
         let mut state = Rounds::default();
         for (at, [before, own, after]) in rounds.iter().enumerate() {
-            state.before = say(*before);
-            if let Some(verdict) = state.take(say(*own), say(*after)) {
+            state.before = said(*before);
+            if let Some(verdict) = state.take(say(*own), said(*after)) {
                 return (Some(verdict), at + 1);
             }
         }

@@ -13,6 +13,7 @@ mod progress;
 mod readers;
 mod report;
 mod side;
+mod ties;
 mod unit;
 mod watch;
 
@@ -376,17 +377,21 @@ impl Run {
             return Ok(None);
         }
         let next = question.next_bound(&real);
-        let verdict = match own == real {
-            true => Verdict::Equal,
-            false => {
-                question.tally.again += 1;
+        let differed = own != real;
+        let verdict = match differed {
+            false => Verdict::Equal,
+            true => {
                 let first = Pair {
                     headwater: own,
                     server: real,
                 };
-                judge::again(&statements, first, (headwater, server), *settle).await?
+                let ties = question.ties(&statements);
+                let sides = (headwater, server);
+                judge::again(&statements, ties.as_ref(), first, sides, *settle).await?
             }
         };
+        let asked_again = differed && verdict != Verdict::Tied;
+        question.tally.again += u64::from(asked_again);
         let late = matches!(verdict, Verdict::Late(_));
         if let Some(pair) = question.tally.take(verdict) {
             let of_kind = differences.iter().filter(|own| own.late == late).count();

@@ -225,6 +225,13 @@ impl<'a> Findings<'a> {
                  again: as freshness.mode bounded and session allow; in mode strict please report it.",
             );
         }
+        if all.tied > 0 {
+            self.line(&format!(
+                "{} pages had ties: rows with the same values of all that orders the page, which SQL lets come in any order. With the id behind \
+                 it (ORDER BY created_at DESC, id DESC) the order is one, and Headwater can answer more of them.",
+                all.tied
+            ));
+        }
         if all.restless > 0 {
             self.line(
                 "Answers that are undecided changed on the server between any two questions: ask again when fewer write.",
@@ -261,6 +268,7 @@ pub(super) fn total(units: &[Unit]) -> Tally {
         let Tally {
             compared,
             equal,
+            tied,
             differ,
             late,
             restless,
@@ -269,6 +277,7 @@ pub(super) fn total(units: &[Unit]) -> Tally {
         } = &tally.tally;
         all.compared += compared;
         all.equal += equal;
+        all.tied += tied;
         all.differ += differ;
         all.late += late;
         all.restless += restless;
@@ -278,8 +287,12 @@ pub(super) fn total(units: &[Unit]) -> Tally {
 }
 
 fn counts(tally: &Tally) -> String {
+    let tied = match tally.tied {
+        0 => String::new(),
+        tied => format!(", {tied} equal but for ties"),
+    };
     let mut text = format!(
-        "{} answers compared: {} equal, {} different",
+        "{} answers compared: {} equal{tied}, {} different",
         tally.compared, tally.equal, tally.differ
     );
     for (count, what) in [(tally.late, "late"), (tally.restless, "undecided")] {

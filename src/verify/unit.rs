@@ -6,6 +6,7 @@ use super::answer::{Answer, last_id};
 use super::judge::{Pair, Verdict};
 use super::pattern::Pattern;
 use super::readers::{Column, Walk};
+use super::ties;
 use super::watch::Watch;
 use crate::shadow::real;
 use crate::sql::quoted;
@@ -50,7 +51,8 @@ pub(super) struct Question {
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     Call(Box<Timeline>, Form),
-    Select(Pattern),
+    /// With the column of the messages' ids.
+    Select(Pattern, String),
 }
 
 /// A definition, and the columns of its messages.
@@ -81,6 +83,8 @@ pub(super) struct Dropped {
 pub(super) struct Tally {
     pub(super) compared: u64,
     pub(super) equal: u64,
+    /// Are equal but for the order of rows that tie.
+    pub(super) tied: u64,
     pub(super) differ: u64,
     pub(super) late: u64,
     pub(super) restless: u64,
@@ -130,8 +134,9 @@ impl Question {
         Question::new(title, Kind::Call(Box::new(timeline.clone()), form))
     }
 
-    pub(super) fn select(pattern: Pattern) -> Question {
-        Question::new(pattern.shown(), Kind::Select(pattern))
+    /// `id`: the column of the messages' ids.
+    pub(super) fn select(pattern: Pattern, id: &str) -> Question {
+        Question::new(pattern.shown(), Kind::Select(pattern, id.to_owned()))
     }
 
     fn new(title: String, kind: Kind) -> Question {
@@ -153,7 +158,15 @@ impl Question {
     ) -> Option<Vec<String>> {
         match &self.kind {
             Kind::Call(timeline, form) => Some(timeline.statements(*form, reader, bound)),
-            Kind::Select(pattern) => Some(vec![pattern.of(reader, authors)?]),
+            Kind::Select(pattern, _) => Some(vec![pattern.of(reader, authors)?]),
+        }
+    }
+
+    /// What the server is asked about rows that tie, where some of its answers may.
+    pub(super) fn ties(&self, statements: &[String]) -> Option<ties::Question> {
+        match (&self.kind, statements) {
+            (Kind::Select(_, id), [page]) => ties::Question::of(page, id),
+            _ => None,
         }
     }
 
@@ -214,6 +227,7 @@ impl Tally {
         self.compared += 1;
         match verdict {
             Verdict::Equal => self.equal += 1,
+            Verdict::Tied => self.tied += 1,
             Verdict::Restless => self.restless += 1,
             Verdict::Late(pair) => {
                 self.late += 1;

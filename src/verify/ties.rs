@@ -1,0 +1,262 @@
+//! Ties: rows of a page with the same values of all that it is ordered by. SQL lets them come in any order, and where LIMIT ends among them, it
+//! lets the server choose which of them are shown. So a page that differs in that alone is the same answer.
+
+use std::collections::HashMap;
+
+use super::answer::{Answer, Cells};
+use crate::sql::lexer::{Kind, Lexer, Token};
+
+/// So many rows behind a page are asked for, to know all that tie with its last one.
+const BEHIND: u64 = 10_000;
+
+/// The question by which the server tells what each row of a page is ordered by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Question {
+    pub(super) text: String,
+    /// So many columns behind those of the page say it.
+    keys: usize,
+}
+
+/// What the server said to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Groups {
+    rows: Vec<Cells>,
+    keys: usize,
+}
+
+impl Question {
+    /// Of a page; `None`: its messages are ordered by their id as well, so that none tie, or it is not read so far.
+    pub(super) fn of(page: &str, id: &str) -> Option<Question> {
+        let tokens: Vec<Token<'_>> = Lexer::new(page.as_bytes()).collect();
+        let outer = outer(&tokens)?;
+        let at = |word: &str| {
+            let found = outer.iter().rposition(|own| own.is_word(word))?;
+            Some((found, outer.get(found)?.at))
+        };
+        let from = outer.iter().find(|own| own.is_word("FROM"))?.at;
+        let ((order, _), (limit, ends)) = (at("ORDER")?, at("LIMIT")?);
+        let by = outer.get(order + 1).filter(|own| own.is_word("BY"))?;
+        let keys = keys(page.get(by.at + 2..ends)?)?;
+        if keys.iter().any(|key| names(key, id)) {
+            return None;
+        }
+        let rows = rows(outer.get(limit + 1..)?)?.checked_add(BEHIND)?;
+        let (head, middle) = (page.get(..from)?, page.get(from..ends)?);
+        Some(Question {
+            text: format!("{head}, {} {middle}LIMIT {rows}", keys.join(", ")),
+            keys: keys.len(),
+        })
+    }
+
+    /// The answer to it.
+    pub(super) fn answered(&self, answer: Answer) -> Option<Groups> {
+        match answer {
+            Answer::Rows { rows, .. } => Some(Groups {
+                rows,
+                keys: self.keys,
+            }),
+            Answer::Done { .. } | Answer::Refused { .. } => None,
+        }
+    }
+}
+
+impl Groups {
+    /// True where a page may be told in place of the server's own, as far as the order of ties goes.
+    pub(super) fn allow(&self, page: &Answer, own: &Answer) -> bool {
+        let (
+            Answer::Rows {
+                columns,
+                rows,
+                warnings,
+            },
+            Answer::Rows {
+                columns: own_columns,
+                rows: own_rows,
+                warnings: own_warnings,
+            },
+        ) = (page, own)
+        else {
+            return false;
+        };
+        let alike = (columns, warnings, rows.len()) == (own_columns, own_warnings, own_rows.len());
+        alike && self.hold(rows)
+    }
+
+    /// Each group of rows that tie is told before the next one: whole, but for the last one.
+    fn hold(&self, page: &[Cells]) -> bool {
+        let mut left = page;
+        for group in self
+            .rows
+            .chunk_by(|one, next| self.key(one) == self.key(next))
+        {
+            if left.is_empty() {
+                break;
+            }
+            let Some((told, rest)) = left.split_at_checked(group.len().min(left.len())) else {
+                return false;
+            };
+            let mut times: HashMap<&[Option<Vec<u8>>], usize> = HashMap::new();
+            for row in group {
+                *times.entry(self.shown(row)).or_default() += 1;
+            }
+            for row in told {
+                match times.get_mut(row.as_slice()) {
+                    Some(times) if *times > 0 => *times -= 1,
+                    _ => return false,
+                }
+            }
+            left = rest;
+        }
+        left.is_empty()
+    }
+
+    fn key<'a>(&self, row: &'a Cells) -> &'a [Option<Vec<u8>>] {
+        row.get(row.len().saturating_sub(self.keys)..)
+            .unwrap_or_default()
+    }
+
+    fn shown<'a>(&self, row: &'a Cells) -> &'a [Option<Vec<u8>>] {
+        row.get(..row.len().saturating_sub(self.keys))
+            .unwrap_or_default()
+    }
+}
+
+/// The words that stand in no parentheses; `None`: not all is read alike by all servers.
+fn outer<'a>(tokens: &[Token<'a>]) -> Option<Vec<Token<'a>>> {
+    let (mut depth, mut outer) = (0_u32, Vec::new());
+    for token in tokens {
+        match token.kind {
+            Kind::Opaque => return None,
+            Kind::Punct(b'(') => depth += 1,
+            Kind::Punct(b')') => depth = depth.checked_sub(1)?,
+            _ if depth == 0 => outer.push(*token),
+            _ => {}
+        }
+    }
+    let select = outer.first().is_some_and(|first| first.is_word("SELECT"));
+    select.then_some(outer)
+}
+
+/// What stands behind ORDER BY, one by one, without the direction.
+fn keys(text: &str) -> Option<Vec<String>> {
+    let mut keys = Vec::new();
+    for one in text.split(',') {
+        let tokens: Vec<Token<'_>> = Lexer::new(one.as_bytes()).collect();
+        let last = tokens.last()?;
+        let ends = match last.is_word("DESC") || last.is_word("ASC") {
+            true => last.at,
+            false => one.len(),
+        };
+        keys.push(one.get(..ends)?.trim().to_owned());
+    }
+    Some(keys)
+}
+
+/// True where a column is called so, whatever table it is of.
+fn names(key: &str, column: &str) -> bool {
+    let last = Lexer::new(key.as_bytes()).last();
+    let name = last.and_then(|last| last.name());
+    name.is_some_and(|name| name.eq_ignore_ascii_case(column))
+}
+
+/// How many rows a page has: `20`, `0, 20`, `20 OFFSET 0`. One that begins further behind is not read.
+fn rows(limit: &[Token<'_>]) -> Option<u64> {
+    let number =
+        |at: usize| -> Option<u64> { std::str::from_utf8(limit.get(at)?.text).ok()?.parse().ok() };
+    let (rows, offset) = match limit.get(1) {
+        None => (number(0)?, 0),
+        Some(comma) if comma.is_punct(b',') => (number(2)?, number(0)?),
+        Some(word) if word.is_word("OFFSET") => (number(0)?, number(2)?),
+        Some(_) => return None,
+    };
+    (offset == 0).then_some(rows)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn text(page: &str) -> Option<String> {
+        Question::of(page, "id").map(|question| question.text)
+    }
+
+    #[test]
+    fn a_page_is_asked_for_with_what_orders_it_and_with_what_comes_behind() {
+        assert_eq!(
+            text(
+                "SELECT s.id, (SELECT MAX(x) FROM y) FROM statuses s WHERE s.a IN (1,2) ORDER BY s.created_at DESC LIMIT 20"
+            )
+            .unwrap(),
+            "SELECT s.id, (SELECT MAX(x) FROM y) , s.created_at FROM statuses s WHERE s.a IN (1,2) ORDER BY s.created_at DESC LIMIT 10020"
+        );
+        let two = text("SELECT * FROM t ORDER BY `a` DESC, b LIMIT 0, 5").unwrap();
+        assert_eq!(
+            two,
+            "SELECT * , `a`, b FROM t ORDER BY `a` DESC, b LIMIT 10005"
+        );
+    }
+
+    #[test]
+    fn where_the_id_orders_as_well_nothing_ties() {
+        for page in [
+            "SELECT id FROM t ORDER BY a DESC, t.`ID` DESC LIMIT 5",
+            "SELECT id FROM t ORDER BY id DESC LIMIT 5 OFFSET 0",
+            // Not read so far.
+            "SELECT id FROM t ORDER BY a DESC LIMIT 5 OFFSET 5",
+            "SELECT id FROM t ORDER BY a DESC",
+            "SELECT id FROM t WHERE b = 'a\\' ORDER BY a DESC LIMIT 5",
+            "CALL page(1)",
+        ] {
+            assert_eq!(text(page), None, "{page}");
+        }
+    }
+
+    fn rows(cells: &[&str]) -> Answer {
+        let row = |text: &&str| {
+            let cells = text.split(' ');
+            cells.map(|cell| Some(cell.as_bytes().to_vec())).collect()
+        };
+        Answer::Rows {
+            columns: Vec::new(),
+            rows: cells.iter().map(row).collect(),
+            warnings: 0,
+        }
+    }
+
+    #[test]
+    fn rows_that_tie_may_come_in_any_order_and_no_others() {
+        let question = Question {
+            text: String::new(),
+            keys: 1,
+        };
+        // d, e, and f tie with the last row of a page of four.
+        let groups = question.answered(rows(&["a 9", "b 8", "c 8", "d 7", "e 7", "f 7", "g 6"]));
+        let groups = groups.unwrap();
+        let own = rows(&["a", "b", "c", "d"]);
+        for (page, expected) in [
+            (["a", "b", "c", "d"], true),
+            (["a", "c", "b", "f"], true),
+            (["b", "a", "c", "d"], false),
+            (["a", "b", "b", "d"], false),
+            (["a", "b", "d", "c"], false),
+            (["a", "b", "c", "g"], false),
+            (["a", "b", "c", "x"], false),
+        ] {
+            assert_eq!(groups.allow(&rows(&page), &own), expected, "{page:?}");
+        }
+        assert!(!groups.allow(&rows(&["a", "b", "c"]), &own));
+        let warned = Answer::Rows {
+            columns: Vec::new(),
+            rows: own.rows().to_vec(),
+            warnings: 1,
+        };
+        assert!(!groups.allow(&warned, &own));
+        // Whoever has fewer rows than a page has told all of them.
+        let few = rows(&["a", "b", "c", "d", "e", "f", "g"]);
+        let shuffled = rows(&["a", "c", "b", "f", "e", "d", "g"]);
+        assert!(groups.allow(&shuffled, &few));
+        let more = rows(&["a", "c", "b", "f", "e", "d", "g", "h"]);
+        assert!(!groups.allow(&more, &more));
+    }
+}
