@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 
 use crate::kit::database::{Database, HOME_FEED};
-use crate::kit::proxy::settings_file;
+use crate::kit::proxy::{Proxy, ROOT_SERVICE, settings_file};
 use crate::kit::servers::{Server, on_each_server};
 use crate::kit::wire_client::WireClient;
 
@@ -120,6 +120,49 @@ fn a_feed_of_the_settings_is_measured_by_its_names_or_by_a_statement() {
         }
         let (told, well) = of_feed(server, &database, "hone", &[]);
         assert!(!well && told.contains("it has: home"), "{told}");
+    });
+}
+
+/// Figures of a feed that is not served would say that Headwater is of no use.
+#[test]
+fn a_feed_that_is_not_served_is_not_measured() {
+    on_each_server(|server| {
+        let (database, mut root) = filled(server);
+        let user = database.account("SELECT", "secret").user;
+        let without = |flags: &[&str], missing: &[&str]| {
+            let (told, well) = of_feed(server, &database, "home", flags);
+            assert!(!well && !told.contains("directly/s"), "{told}");
+            assert!(told.contains("feed home is not served"), "{told}");
+            for missing in missing {
+                assert!(told.contains(missing), "no {missing:?} in {told}");
+            }
+        };
+        without(
+            &["--service-user", &user],
+            &["the service account cannot log in", "--service-password"],
+        );
+        let flags = ["--service-user", &user, "--service-password", "secret"];
+        without(&flags, &["REPLICATION SLAVE ON *.*"]);
+        let proxy = Proxy::start(server.addr(), &[]);
+        let address = proxy.addr().to_string();
+        // One that runs, and does not know the feed, or may not be asked.
+        let (told, well) = of_feed(server, &database, "home", &["--proxy", &address]);
+        assert!(
+            well && told.contains("whether the feed is served cannot be asked"),
+            "{told}"
+        );
+        let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
+        let address = proxy.addr().to_string();
+        without(&["--proxy", &address], &["suggested"]);
+        let index = "ALTER TABLE message DROP KEY";
+        let keys = root.rows("SHOW INDEX FROM message WHERE Key_name <> 'PRIMARY'");
+        let keys: std::collections::BTreeSet<_> =
+            keys.iter().filter_map(|row| row[2].clone()).collect();
+        for key in keys {
+            root.ok(&format!("{index} {key}"));
+        }
+        without(&[], &["ALTER TABLE `message` ADD INDEX (`user_id`"]);
+        root.ok(&format!("DROP USER {user}@'%'"));
     });
 }
 

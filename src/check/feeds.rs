@@ -13,6 +13,9 @@ use crate::feed::check::{check, tables};
 use crate::feed::facts::{self, Tables, Told};
 use crate::feeds;
 
+/// What ends a line on what the report has said of the server.
+pub(crate) const ABOVE: &str = "see above";
+
 /// A feed in a database, or in none.
 #[derive(Debug)]
 pub(super) struct Found {
@@ -82,10 +85,10 @@ async fn look(
 ) -> Result<Vec<String>, AccountError> {
     let mut found = Vec::new();
     if server.hides_the_log() {
-        found.push("the server's log cannot be followed: see above".to_owned());
+        found.push(format!("the server's log cannot be followed: {ABOVE}"));
     }
     if !server.sessions.is_empty() {
-        found.push("settings with which sessions start: see above".to_owned());
+        found.push(format!("settings with which sessions start: {ABOVE}"));
     }
     let mut conn = Conn::open(account, Purpose::Loads).await?;
     let answers = ask(&mut conn, &facts::queries(database, &tables(definition))).await?;

@@ -195,6 +195,16 @@ impl Client {
             .collect())
     }
 
+    /// The cells of the first row that a statement is answered; none, where it has no rows.
+    ///
+    /// # Errors
+    /// As [`Client::ask`] has them.
+    pub fn texts(&mut self, statement: &str) -> Result<Vec<String>, ClientError> {
+        let mut rows = Vec::new();
+        self.ask(&packet(statement), &mut rows)?;
+        texts(&rows)
+    }
+
     /// Has the server take several statements in one command.
     fn take_several(&mut self) -> Result<(), ClientError> {
         const ON: [u8; 2] = [0, 0];
@@ -280,6 +290,25 @@ fn numbers(rows: &[u8]) -> Result<Vec<u64>, ClientError> {
     Ok(numbers)
 }
 
+/// Each cell, one behind the other; NULL is empty.
+fn texts(rows: &[u8]) -> Result<Vec<String>, ClientError> {
+    const NULL: u8 = 0xfb;
+    let mut cursor = Cursor::new(rows);
+    let mut texts = Vec::new();
+    while !cursor.is_empty() {
+        let mut ahead = cursor;
+        let text = match ahead.u8()? {
+            NULL => {
+                cursor = ahead;
+                Default::default()
+            }
+            _ => cursor.lenenc_bytes()?,
+        };
+        texts.push(String::from_utf8_lossy(text).into_owned());
+    }
+    Ok(texts)
+}
+
 impl AsFd for Client {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
@@ -322,6 +351,12 @@ mod tests {
             }
             assert_eq!(numbers(&rows).unwrap(), [12, 345], "at {at}");
         }
+    }
+
+    #[test]
+    fn texts_are_read_and_null_is_empty() {
+        assert_eq!(texts(b"\x02ab\xfb\x00\x01c").unwrap(), ["ab", "", "", "c"]);
+        texts(b"\x02a").unwrap_err();
     }
 
     #[test]

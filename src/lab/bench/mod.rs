@@ -87,6 +87,22 @@ pub enum BenchError {
         /// Those that are there.
         known: String,
     },
+    /// It would be measured without what makes it fast.
+    #[error("feed {name} is not served, so that nothing is measured: {why}")]
+    NotServed {
+        /// The feed.
+        name: String,
+        /// What is in the way.
+        why: String,
+    },
+    /// The server cannot be looked at by the service account.
+    #[error("feed {name} is not served, so that nothing is measured")]
+    Unchecked {
+        /// The feed.
+        name: String,
+        /// Why.
+        source: crate::check::CheckError,
+    },
     /// There is nobody whose page could be asked for.
     #[error("feed {name}: the table {table} has no rows in database {database} (--database)")]
     NoRows {

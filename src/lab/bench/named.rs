@@ -1,7 +1,7 @@
 //! `--feed NAME`: a feed of the settings file, as it is asked for directly and through Headwater.
 
 use std::fmt::Write as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -18,8 +18,10 @@ use super::warm::warm;
 use super::way::{Form, Route, Way};
 use super::work::Work;
 use super::{BenchError, Stop};
+use crate::check::{ABOVE, Proposed};
 use crate::config::{ServeFlags, Settings};
 use crate::feed::FeedDefinition;
+use crate::session::narrowing::Why;
 use crate::sql::{push_list, quoted};
 
 const WAYS: [Way; 2] = [
@@ -34,6 +36,8 @@ const MOST: usize = 100_000;
 const WARMING: Duration = Duration::from_secs(15);
 /// The check of a feed may take so long.
 const CHECKED: Duration = Duration::from_secs(20);
+/// Between two looks whether it is served.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 
 /// All that was measured.
 #[derive(Debug, Serialize)]
@@ -58,9 +62,12 @@ struct Figures {
 /// # Errors
 /// When the settings have no such feed, something fails on the way, or an answer was not the server's, once everything is printed.
 pub async fn run(mut flags: BenchFlags) -> Result<(), BenchError> {
-    let feed = feed(&mut flags)?;
+    let (feed, settings) = feed(&mut flags)?;
     if let Some(database) = &feed.database {
         flags.database.clone_from(database);
+    }
+    if flags.proxy.is_none() {
+        check(&settings, &feed, &flags.database).await?;
     }
     // Makes the server remember the password, too.
     let ready = super::data::connect(&flags, &flags.database).await;
@@ -85,10 +92,11 @@ pub async fn run(mut flags: BenchFlags) -> Result<(), BenchError> {
 }
 
 /// Looks it up, and takes over the service account of the settings where no flag names one.
-fn feed(flags: &mut BenchFlags) -> Result<FeedDefinition, BenchError> {
+fn feed(flags: &mut BenchFlags) -> Result<(FeedDefinition, Settings), BenchError> {
     let name = flags.named_feed().unwrap_or_default().to_owned();
     let settings = Settings::load(&ServeFlags {
         config: flags.config.clone(),
+        upstream: vec![flags.upstream.clone()],
         service: flags.service.clone(),
         ..ServeFlags::default()
     })?;
@@ -97,20 +105,85 @@ fn feed(flags: &mut BenchFlags) -> Result<FeedDefinition, BenchError> {
         flags.service.service_password = Some(service.password.clone());
     }
     let found = settings.feeds.iter().find(|feed| feed.name == name);
-    found.cloned().ok_or_else(|| {
-        let known: Vec<&str> = settings
-            .feeds
-            .iter()
-            .map(|feed| feed.name.as_str())
-            .collect();
-        BenchError::NoFeed {
-            name,
-            known: match known.is_empty() {
-                true => "none".to_owned(),
-                false => known.join(", "),
-            },
-        }
+    if let Some(found) = found {
+        return Ok((found.clone(), settings));
+    }
+    let known: Vec<&str> = settings
+        .feeds
+        .iter()
+        .map(|feed| feed.name.as_str())
+        .collect();
+    Err(BenchError::NoFeed {
+        name,
+        known: match known.is_empty() {
+            true => "none".to_owned(),
+            false => known.join(", "),
+        },
     })
+}
+
+/// What is not served is not measured: looks at it as `headwater check` does.
+async fn check(
+    settings: &Settings,
+    feed: &FeedDefinition,
+    database: &str,
+) -> Result<(), BenchError> {
+    let name = feed.name.clone();
+    let Some(service) = &settings.service else {
+        let why = NO_ACCOUNT.to_owned();
+        return Err(BenchError::NotServed { name, why });
+    };
+    let looked = match Proposed::connect(settings, service).await {
+        Ok(looked) => looked,
+        Err(source) => return Err(BenchError::Unchecked { name, source }),
+    };
+    let of_feed = looked.of_feed(feed, database).await;
+    if of_feed.is_empty() {
+        return Ok(());
+    }
+    let own = of_feed.into_iter().filter(|line| !line.ends_with(ABOVE));
+    let why: Vec<String> = looked.of_every_feed().into_iter().chain(own).collect();
+    let why = why.join("; ");
+    Err(BenchError::NotServed { name, why })
+}
+
+/// Whom the settings name is the one who keeps memory.
+const NO_ACCOUNT: &str = "there is no service account: name it (--service-user, HEADWATER_SERVICE_USER, or [service] in the file of --config), and \
+                          its password (HEADWATER_SERVICE_PASSWORD)";
+
+/// What the Headwater that is measured says where none of the feed's statements is answered from memory, and does not come to be in time. Who
+/// may not ask it is told nothing.
+fn not_served(name: &str, crew: &mut Crew, statement: &str, stop: &Stop) -> Option<BenchError> {
+    let (clients, _) = crew.clients(Route::Headwater, 1);
+    let client = clients.first_mut()?;
+    let question = format!("SHOW HEADWATER WHY FOR {statement}");
+    let until = Instant::now() + CHECKED;
+    loop {
+        let told = match client.texts(&question) {
+            Ok(told) => told,
+            Err(error) => {
+                eprintln!("whether the feed is served cannot be asked (SHOW HEADWATER: {error})");
+                return None;
+            }
+        };
+        let why = bars(&told)?;
+        if Instant::now() > until || stop.asked() {
+            let name = name.to_owned();
+            return Some(BenchError::NotServed { name, why });
+        }
+        std::thread::sleep(BETWEEN_LOOKS);
+    }
+}
+
+/// What bars every statement of the feed, of the row that is told; `None`: nothing does.
+fn bars(told: &[String]) -> Option<String> {
+    let [_, reason, means, cure, ..] = told else {
+        return None;
+    };
+    let of_feed = |why: &Why| why.is_of_feed() || *why == Why::Suggested;
+    let mut bars = Why::all().filter(of_feed).map(Why::label);
+    let bars = reason == "no_feed" || bars.any(|label| label == reason);
+    bars.then(|| format!("{means} ({reason}): {cure}"))
 }
 
 fn measure(flags: &BenchFlags, feed: &FeedDefinition, stop: &Stop) -> Result<Figures, BenchError> {
@@ -144,6 +217,11 @@ fn measure(flags: &BenchFlags, feed: &FeedDefinition, stop: &Stop) -> Result<Fig
     }
     eprintln!("warming");
     let warmed = warm(&mut crew, &works, WARMING, stop)?;
+    if let Some((_, statement)) = statements.first()
+        && let Some(why) = not_served(&feed.name, &mut crew, statement, stop)
+    {
+        return Err(why);
+    }
     let turns = WAYS.len() * flags.connections.len();
     let mut course = Course::new(turns, rounds(flags), stop);
     for connections in &flags.connections {
