@@ -125,6 +125,68 @@ fn its_table_of_contents_has_every_page_once() {
     }
 }
 
+/// The program's own source files.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|kind| kind == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// What the program names of the documentation in what it says: `[page](page.md#heading)`, which is told as `docs/page.md#heading`, and the
+/// latter itself.
+fn named(line: &str) -> Vec<String> {
+    let mut named = Vec::new();
+    let text = line.split_once("//").map_or(line, |(code, _)| code);
+    for (at, _) in text.match_indices("](") {
+        named.extend(text[at + 2..].split(')').next().map(str::to_owned));
+    }
+    for (at, _) in text.match_indices("docs/") {
+        let ends = |letter: char| !letter.is_ascii_alphanumeric() && !"-_.#".contains(letter);
+        let link = text[at + 5..].split(ends).next().unwrap();
+        named.push(link.trim_end_matches('.').to_owned());
+    }
+    named.retain(|link| link.contains(".md") || link.starts_with('#'));
+    named
+}
+
+/// Whoever is told of a page has no page before him: a heading alone leads nowhere.
+#[test]
+fn every_page_that_the_program_names_is_there() {
+    let mut files = Vec::new();
+    for folder in ["src", "crates"] {
+        sources(&root().join(folder), &mut files);
+    }
+    let (mut all, mut lost) = (0, Vec::new());
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        // Texts of tests may name what is not there.
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        for link in code.lines().flat_map(named) {
+            all += 1;
+            let is_there = !link.starts_with('#')
+                && dead("docs/README.md", &format!("[a]({link})")).is_empty();
+            if !is_there {
+                lost.push(format!("{}: {link}", file.display()));
+            }
+        }
+    }
+    assert!(lost.is_empty(), "{}", lost.join("\n"));
+    assert!(all > 10, "{all}");
+    assert_eq!(
+        named("\"see [which](#which-statements)\", // [a](b.md)"),
+        ["#which-statements"]
+    );
+    assert_eq!(
+        named("\"docs/tls.md#a-b, docs/rows.md.\""),
+        ["tls.md#a-b", "rows.md"]
+    );
+}
+
 #[test]
 fn every_link_leads_somewhere() {
     let dead: Vec<String> = pages()

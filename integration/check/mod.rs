@@ -13,7 +13,7 @@ use crate::kit::proxy::{headwater, settings_file};
 
 /// A report that has been read.
 #[derive(Debug)]
-struct Checked {
+pub(crate) struct Checked {
     status: i32,
     report: String,
     said: String,
@@ -21,7 +21,7 @@ struct Checked {
 
 /// Checks this server with a settings file and further flags.
 #[track_caller]
-fn check(server: SocketAddr, settings: &str, flags: &[&str]) -> Checked {
+pub(crate) fn check(server: SocketAddr, settings: &str, flags: &[&str]) -> Checked {
     let (_folder, path) = settings_file(settings);
     let output = headwater(&[])
         .args([
@@ -100,7 +100,7 @@ impl Checked {
     }
 
     #[track_caller]
-    fn says(&self, text: &str) {
+    pub(crate) fn says(&self, text: &str) {
         assert!(
             self.report.contains(text),
             "no {text:?} in:\n{}",

@@ -1,9 +1,8 @@
 //! Tables that the check refuses: their feeds are the server's own to answer.
 
-use super::app::{App, settings};
+use super::app::{App, settings, settings_in};
 use super::narrowed::relayed;
 use super::rules::LISTED;
-use super::served::served;
 use crate::kit::database::Database;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::random::Random;
@@ -101,18 +100,31 @@ fn messages_that_a_foreign_key_changes_are_left_to_the_server() {
         root.ok(
             "ALTER TABLE statuses ADD CONSTRAINT owner FOREIGN KEY (profile_id) REFERENCES profiles (id) ON DELETE SET NULL ON UPDATE CASCADE",
         );
-        let proxy = served(server, &database, "home", &settings());
-        proxy.wait_for_log("the foreign key `owner` of `statuses` changes its rows");
+        let proxy = Proxy::configured(server.addr(), &settings_in(&database), ROOT_SERVICE);
+        let name = database.name();
+        let key = "the foreign key `owner` of `statuses` changes its rows";
+        proxy.wait_for_log(&format!("feed home in database {name}: relayed, {key}"));
+        assert!(!proxy.log().contains(&format!("in database {name}: served")));
         let mut twin = Twin::new(server, &proxy, &database.login());
         let statement = "SELECT id, profile_id FROM statuses WHERE profile_id IN (1, 2, 3, 4, 777) ORDER BY id DESC LIMIT 200";
-        relayed(&proxy, &mut twin, statement, "not_in_memory");
+        relayed(&proxy, &mut twin, statement, "feed_refused");
         for changes in [
             "DELETE FROM profiles WHERE id = 2",
             "UPDATE profiles SET id = 777 WHERE id = 9",
             "UPDATE profiles SET id = 2 WHERE id = 3",
         ] {
             root.ok(changes);
-            relayed(&proxy, &mut twin, statement, "not_in_memory");
+            relayed(&proxy, &mut twin, statement, "feed_refused");
         }
+        let why = format!("SHOW HEADWATER WHY FOR {statement}");
+        let told = twin.proxied.rows(&why).remove(0);
+        assert_eq!(told[1].as_deref(), Some("feed_refused"));
+        assert!(
+            told[2].as_deref().is_some_and(|means| means.contains(key)),
+            "{told:?}"
+        );
+        assert_eq!(told[4].as_deref(), Some("home"));
+        root.ok("ALTER TABLE statuses DROP FOREIGN KEY owner");
+        proxy.wait_for_log(&format!("feed home in database {name}: served"));
     });
 }

@@ -2,6 +2,7 @@
 
 mod app;
 mod auto;
+mod causes;
 mod checked;
 mod differential;
 mod discover;

@@ -76,7 +76,7 @@ fn a_number_that_another_replica_comes_with_is_given_up_at_once_and_said_once() 
             assert_eq!(drawn(&stage.proxy), 3);
             assert_eq!(registered(&mut root).len(), 4);
             let log = stage.proxy.log();
-            assert!(!log.contains("calls are not answered from memory"), "{log}");
+            assert!(!log.contains("nothing is answered from memory"), "{log}");
             for fake in &mut fakes {
                 fake.event().unwrap();
             }

@@ -301,7 +301,7 @@ fn memory_survives_what_happens_to_the_server_and_its_log() {
                 server.restart().unwrap();
             });
             let log = trial.proxy().log();
-            assert!(log.contains("calls are not answered from memory"), "{log}");
+            assert!(log.contains("nothing is answered from memory"), "{log}");
             assert!(log.contains("the server's log is followed again"), "{log}");
         },
     );

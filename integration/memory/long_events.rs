@@ -52,7 +52,7 @@ fn tell(options: &'static [&'static [&'static str]; 2]) {
             ];
             let mut stage = Stage::new(server.addr(), &elsewhere, settings);
             stage.post(1);
-            let log = "calls are not answered from memory";
+            let log = "nothing is answered from memory";
             let rows = format!(
                 "INSERT INTO elsewhere.t VALUES ('{}')",
                 "word ".repeat(LONG / 5)

@@ -196,7 +196,7 @@ impl<'a> Scene<'a> {
         let is_followed = || {
             let log = self.proxy.log();
             let says = |text: &str| log.rfind(text).unwrap_or(0);
-            says("the server's log is followed again") > says("calls are not answered from memory")
+            says("the server's log is followed again") > says("nothing is answered from memory")
         };
         while !is_followed() {
             assert!(Instant::now() < deadline, "{}", self.proxy.log());

@@ -11,7 +11,7 @@ use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::{Answer, COM_QUERY, COM_STMT_EXECUTE, COM_STMT_PREPARE, WireClient};
 
 /// What memory says when it has been emptied.
-const EMPTIED: &str = "calls are not answered from memory";
+const EMPTIED: &str = "nothing is answered from memory";
 
 /// What a client that goes past Headwater sends.
 enum Send {
@@ -309,7 +309,7 @@ fn what_cannot_be_read_is_counted_and_its_text_is_not_in_the_log() {
             session.ok("ALTER TABLE notes COMMENT 'secret\\', RENAME TO message -- '");
             stage
                 .proxy
-                .wait_for_log("calls are not answered from memory: a statement");
+                .wait_for_log("nothing is answered from memory: a statement");
             let log = stage.proxy.log();
             assert!(
                 log.contains("ALTER, which ends at") && !log.contains("secret"),

@@ -10,7 +10,7 @@ use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::{Login, WireClient};
 
 /// What memory says when it has been emptied.
-const EMPTIED: &str = "calls are not answered from memory";
+const EMPTIED: &str = "nothing is answered from memory";
 const CALLS: [&str; 4] = [
     "CALL fetch_timeline_ids(1)",
     "CALL fetch_timeline_ids(2)",

@@ -58,7 +58,7 @@ impl Trial {
         warm(&self.stage.proxy, &mut self.stage.client, CALL);
         self.answers(expected);
         let log = self.stage.proxy.log();
-        let losses = log.matches("calls are not answered from memory").count();
+        let losses = log.matches("nothing is answered from memory").count();
         assert_eq!(losses, self.losses, "{log}");
     }
 }

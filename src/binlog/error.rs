@@ -1,6 +1,8 @@
 //! Why the index stands aside.
 
+use super::Aside;
 use super::obstacle::Obstacle;
+use super::obstacles::is_denial;
 use crate::account::AccountError;
 use crate::log::events::Lost;
 use crate::log::seek::Strayed;
@@ -178,6 +180,24 @@ impl BinlogError {
         match self {
             BinlogError::Obstacle(obstacle) => obstacle.cure(user),
             _ => None,
+        }
+    }
+
+    /// Why memory stands aside, for the service account of that name.
+    pub(super) fn aside(&self, user: &str) -> Aside {
+        Aside {
+            reason: self.reason(),
+            text: self.to_string(),
+            cure: self.cure(user),
+        }
+    }
+
+    /// True where it keeps the rows of these tables out of memory until somebody mends it.
+    pub(super) fn bars_tables(&self) -> bool {
+        match self {
+            BinlogError::Obstacle(_) => true,
+            BinlogError::Server { source, .. } => is_denial(source),
+            _ => false,
         }
     }
 

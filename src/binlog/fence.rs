@@ -45,7 +45,7 @@ pub(super) async fn run(binlog: Arc<Binlog>, generation: Generation, start: Posi
                     said = true;
                     tracing::info!(
                         "the list of open transactions cannot be read ({error}; the right PROCESS is missing?): \
-                         calls are answered from memory after the next change of the tables"
+                         memory answers after the next change of the tables"
                     );
                 }
             }

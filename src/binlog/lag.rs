@@ -59,7 +59,7 @@ impl Binlog {
         let state = self.state();
         let following = &state.following;
         let since = |then: Instant| now.saturating_duration_since(then);
-        let heard = state.noted.heard.filter(|_| state.aside.is_none())?;
+        let heard = state.noted.heard.filter(|_| !self.is_aside())?;
         // Where nothing is proved, what was received is all that is known.
         let applied = following.floor().unwrap_or_else(|| following.received());
         Some(Lag {

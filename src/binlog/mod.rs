@@ -6,6 +6,7 @@
 //! not tell. Whatever cannot be followed makes memory step aside: every index is emptied, and begun anew once the log can be followed
 //! again.
 
+mod aside;
 mod ask;
 mod cascades;
 mod comparisons;
@@ -40,8 +41,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use headwater_rows::Rows;
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc, watch as latest};
 
+pub use aside::Aside;
 use ask::Asker;
 use comparisons::Comparisons;
 use error::BinlogError;
@@ -87,6 +89,8 @@ pub struct Binlog {
     places: RwLock<Vec<Arc<Place>>>,
     /// Tables that messages refer to: their numbers begin behind those of all places.
     referred: RwLock<Vec<Arc<Referred>>>,
+    /// Why the log is not followed, while it is not.
+    aside: latest::Sender<Option<Aside>>,
     /// Something was received, released or lost.
     progress: Notify,
     /// Another server is to be followed.
@@ -144,21 +148,8 @@ struct State {
     seeking: bool,
     /// What was left of memory when a stream was lost, until there is another one.
     remains: Option<Arc<Remains>>,
-    /// Why the log is not followed, while it is not.
-    aside: Option<Aside>,
     /// What is noted of how far behind memory is.
     noted: lag::Noted,
-}
-
-/// Why nothing is answered from memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Aside {
-    /// One of [`REASONS`].
-    pub reason: &'static str,
-    /// For people.
-    pub text: String,
-    /// The statement that cures it, where there is one.
-    pub cure: Option<String>,
 }
 
 impl State {
@@ -210,13 +201,13 @@ impl Binlog {
                 since: Instant::now(),
                 seeking: false,
                 remains: None,
-                aside: Some(Aside {
-                    reason: STARTING,
-                    text: "the server's log is not followed yet".to_owned(),
-                    cure: None,
-                }),
                 noted: lag::Noted::default(),
             }),
+            aside: latest::Sender::new(Some(Aside {
+                reason: STARTING,
+                text: "the server's log is not followed yet".to_owned(),
+                cure: None,
+            })),
             places: RwLock::default(),
             referred: RwLock::default(),
             progress: Notify::new(),
@@ -558,10 +549,10 @@ impl Binlog {
         }
     }
 
-    /// Why nothing is answered from memory; `None`: the server's log is followed.
+    /// The service account's name.
     #[must_use]
-    pub fn aside(&self) -> Option<Aside> {
-        self.state().aside.clone()
+    pub fn user(&self) -> &str {
+        self.account.user()
     }
 
     /// True if it can be proved now that memory is up to date. Whoever asks here is asked for by this thread from now on.

@@ -52,11 +52,15 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// The statement that cures it, where one does and the server need not be started anew. `HOST` stands for what only `headwater check`
+    /// The statement that cures it, or the line of the server's options file, where one does. `HOST` stands for what only `headwater check`
     /// asks the server.
     pub(super) fn cure(&self, user: &str) -> Option<String> {
         match self {
             Obstacle::Variable { variable, .. } => match *variable {
+                "log_bin" => Some(
+                    "log_bin under [mysqld] in the server's options file, then start it anew"
+                        .to_owned(),
+                ),
                 "binlog_format" => Some("SET GLOBAL binlog_format = ROW;".to_owned()),
                 "binlog_order_commits" => Some("SET GLOBAL binlog_order_commits = ON;".to_owned()),
                 _ => None,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
+use super::Aside;
 use super::memory::Memory;
 use crate::index::PlaceId;
 use crate::log::tables::Tables;
@@ -24,6 +25,10 @@ pub struct Place {
     most_follows: AtomicUsize,
     /// Readers who were found to have more, and when.
     long: Mutex<LruCache<u64, Instant>>,
+    /// It is known where its columns stand, or was once.
+    learned: AtomicBool,
+    /// What keeps its rows out of memory, whatever the log tells.
+    bar: Mutex<Option<Aside>>,
     /// What is loaded at the start is there, or there is no such.
     pub(super) preloaded: AtomicBool,
 }
@@ -43,8 +48,31 @@ impl Place {
             spans: Mutex::default(),
             most_follows: AtomicUsize::new(memory_bytes / FOLLOW_BYTES),
             long: Mutex::new(LruCache::new(LONG_LISTS)),
+            learned: AtomicBool::new(false),
+            bar: Mutex::default(),
             preloaded: AtomicBool::new(false),
         }
+    }
+
+    /// What keeps its rows out of memory, whatever the log tells: a foreign key that acts, a right that is missing.
+    #[must_use]
+    pub fn bar(&self) -> Option<Aside> {
+        let bar = self.bar.lock();
+        bar.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// True once it was known where its columns stand, so that the log tells of it.
+    #[must_use]
+    pub fn was_learned(&self) -> bool {
+        self.learned.load(Ordering::Relaxed)
+    }
+
+    /// Its columns are known, or this is in the way.
+    pub(super) fn learns(&self, bar: Option<Aside>) {
+        if bar.is_none() {
+            self.learned.store(true, Ordering::Relaxed);
+        }
+        *self.bar.lock().unwrap_or_else(PoisonError::into_inner) = bar;
     }
 
     /// It takes so much memory at most from now on.

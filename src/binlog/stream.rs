@@ -11,7 +11,7 @@ use super::passing::Passing;
 use super::resume::{self, Start, Warm};
 use super::right::Right;
 use super::rows::{log_end, text};
-use super::{Aside, Binlog, fence, history, lag, replica};
+use super::{Binlog, fence, history, lag, replica};
 use crate::account::log::Request;
 use crate::account::{AccountError, Conn, Purpose};
 use crate::binlog::load::Load;
@@ -45,11 +45,8 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
             true => binlog.leave(),
             false => binlog.step_aside(),
         }
-        binlog.state().aside = Some(Aside {
-            reason: error.reason(),
-            text: error.to_string(),
-            cure: error.cure(binlog.account.user()),
-        });
+        let aside = error.aside(binlog.account.user());
+        binlog.aside.send_replace(Some(aside));
         if matches!(
             error,
             BinlogError::Late | BinlogError::Asked | BinlogError::Moved
@@ -104,11 +101,11 @@ impl News {
     fn trouble(&mut self, error: &BinlogError) {
         let text = error.to_string();
         if matches!(error, BinlogError::Contradiction(_)) {
-            tracing::error!("calls are not answered from memory: {text}");
+            tracing::error!("nothing is answered from memory: {text}");
             self.trouble = Some(text);
         } else if self.trouble.as_ref() != Some(&text) {
             if !error.was_said() {
-                tracing::warn!("calls are not answered from memory: {text}");
+                tracing::warn!("nothing is answered from memory: {text}");
             }
             self.trouble = Some(text);
         }
@@ -335,7 +332,7 @@ fn begin(binlog: &Binlog, server: ServerFacts, begins: Start) -> (Generation, Ar
     state.base = begins.base;
     state.remains = None;
     state.anew = None;
-    state.aside = None;
+    binlog.aside.send_replace(None);
     state.noted = lag::Noted::default();
     state.noted.hears(Instant::now());
     state.server = Some(Arc::new(server));

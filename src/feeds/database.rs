@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::binlog::{Binlog, Place};
+use super::Feed;
+use super::cause::in_one_line;
+use crate::binlog::{Aside, Binlog, Place};
 use crate::catalogue::Epoch;
 use crate::feed::FeedDefinition;
 use crate::feed::bind::Types;
@@ -26,6 +28,17 @@ pub(super) struct Database {
     version: u64,
     seen: Option<(Instant, Epoch)>,
     served: Vec<Served>,
+    /// What the log was told of each.
+    said: Vec<Option<Said>>,
+}
+
+/// What the log was told of a feed.
+#[derive(Debug, PartialEq, Eq)]
+enum Said {
+    Served,
+    Refused(String),
+    /// Nothing is in its own way.
+    Waits,
 }
 
 /// Whether a feed is served from a database.
@@ -81,9 +94,10 @@ impl Database {
     pub(super) fn reconsider(&mut self) {
         self.seen = None;
         self.served.clear();
+        self.said.clear();
     }
 
-    /// Takes in the tables as they were seen at a time. Tells what became of each feed, where that is new.
+    /// Takes in the tables as they were seen at a time.
     pub(super) fn saw(
         &mut self,
         tables: Tables,
@@ -98,42 +112,86 @@ impl Database {
         self.version += 1;
         let before = std::mem::take(&mut self.served);
         for (number, definition) in definitions.iter().enumerate() {
-            let served = Served::of(definition, &tables, binlog);
-            let name = &definition.name;
-            let database = &tables.database;
-            match (&served, before.get(number)) {
-                (Served::Yes { .. }, Some(Served::Yes { .. })) | (Served::Elsewhere, _) => {}
-                (Served::Yes { place: Some(_), .. }, _) => {
-                    tracing::info!("feed {name} in database {database}: served");
-                }
-                (Served::Yes { place: None, .. }, _) => {
-                    tracing::warn!(
-                        "feed {name} in database {database}: relayed, as many timelines are in memory as can be"
-                    );
-                }
-                (Served::No(found), before) => {
-                    let told = matches!(before, Some(Served::No(before)) if before == found);
-                    if !told {
-                        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-                        let found = found.join("; ");
-                        tracing::warn!("feed {name} in database {database}: relayed, {found}");
-                    }
-                }
-            }
-            self.served.push(served);
+            let was_here = before.get(number).is_some_and(Served::is_here);
+            self.served
+                .push(Served::of(definition, &tables, binlog, was_here));
         }
         self.tables = Arc::new(tables);
+    }
+
+    /// Says what became of each feed, where that was not said before. Nothing is served while the log is not followed.
+    pub(super) fn announce(&mut self, feeds: &[Feed], aside: Option<&Aside>) {
+        let database = &self.tables.database;
+        self.said.resize_with(self.served.len(), || None);
+        let each = feeds.iter().zip(&self.served).zip(&mut self.said);
+        for ((feed, served), said) in each {
+            let name = &feed.definition.name;
+            let place = match served {
+                Served::Yes { place, .. } => place.as_ref(),
+                Served::No(_) | Served::Elsewhere => None,
+            };
+            let next = match (served, aside, place.map(|place| place.bar())) {
+                (Served::Elsewhere, ..) => continue,
+                (Served::No(found), ..) => Said::Refused(in_one_line(found)),
+                (_, _, None) => {
+                    Said::Refused("as many timelines are in memory as can be".to_owned())
+                }
+                (_, _, Some(Some(bar))) => Said::Refused(bar.text),
+                // What interrupts it is said of the log.
+                (_, Some(_), _) if matches!(said, Some(Said::Served)) => continue,
+                (_, Some(aside), _) if aside.is_a_beginning() => continue,
+                (_, Some(_), _) => Said::Waits,
+                (_, None, _) if place.is_some_and(|place| place.was_learned()) => Said::Served,
+                // It will be in a moment.
+                (_, None, _) => continue,
+            };
+            if said.as_ref() == Some(&next) {
+                continue;
+            }
+            match (&next, aside) {
+                (Said::Served, _) => tracing::info!("feed {name} in database {database}: served"),
+                (Said::Refused(why), _) => {
+                    tracing::warn!("feed {name} in database {database}: relayed, {why}");
+                }
+                (Said::Waits, aside) => tracing::warn!(
+                    "feed {name} in database {database}: relayed until the server's log is followed, {}",
+                    aside.map_or("", |aside| &aside.text)
+                ),
+            }
+            *said = Some(next);
+        }
     }
 }
 
 impl Served {
-    fn of(definition: &FeedDefinition, tables: &Tables, binlog: &Binlog) -> Served {
+    /// It is served, once the log is followed.
+    pub(super) fn is_served(&self) -> bool {
+        matches!(self, Served::Yes { .. }) && !self.is_barred()
+    }
+
+    /// Its tables are fit, and their rows are kept out of memory all the same.
+    pub(super) fn is_barred(&self) -> bool {
+        matches!(self, Served::Yes { place: Some(place), .. } if place.bar().is_some())
+    }
+
+    /// Its messages are, or were, in this database.
+    fn is_here(&self) -> bool {
+        matches!(self, Served::Yes { .. } | Served::No(_))
+    }
+
+    /// Tables of its own are not to be seen, so that nobody can say whether a statement would be its.
+    pub(super) fn lacks_tables(&self) -> bool {
+        let lacks = |own: &Obstacle| matches!(own, Obstacle::NoTable { .. });
+        matches!(self, Served::No(found) if found.iter().any(lacks))
+    }
+
+    fn of(definition: &FeedDefinition, tables: &Tables, binlog: &Binlog, was_here: bool) -> Served {
         let database = &tables.database;
         let own = definition.database.as_ref();
         let elsewhere = match own {
             Some(own) => own != database,
-            // One without the feed's messages is no place for it.
-            None => tables.facts(&definition.message.table).is_none(),
+            // One without the feed's messages is no place for it, unless they were there: a right may have been taken away.
+            None => !was_here && tables.facts(&definition.message.table).is_none(),
         };
         if elsewhere {
             return Served::Elsewhere;

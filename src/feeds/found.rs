@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::cause::in_one_line;
 use super::{Feed, Feeds, State, Suggested, table_of};
 use crate::feed::FeedDefinition;
 use crate::feed::propose::Proposal;
@@ -25,12 +26,14 @@ pub enum Auto {
 }
 
 /// What became of a feed that was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// There is one already that serves the same, or there is no room.
     Nothing,
     /// The log has named it.
     Suggested,
+    /// These of its tables cannot be seen.
+    Unseen(Arc<[String]>),
     /// It is a feed now, whose tables are to be looked at.
     Taken,
 }
@@ -55,8 +58,7 @@ impl Feeds {
             if state.suggested.len() == MOST {
                 return Found::Nothing;
             }
-            let obstacles: Vec<_> = proposal.obstacles.iter().map(ToString::to_string).collect();
-            let obstacles = obstacles.join("; ");
+            let obstacles = in_one_line(&proposal.obstacles);
             suggest(proposal, &obstacles, database, self.auto);
             state.suggested.push(Suggested {
                 definition: definition.clone(),

@@ -3,14 +3,16 @@
 //! A session asks for a text's template and is answered at once. What is not known yet is found out beside it, by the service account:
 //! the statement that came first is relayed.
 
+mod cause;
 mod database;
 mod found;
+mod refusal;
 mod seen;
 mod stranger;
 mod tallies;
 mod work;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
@@ -22,16 +24,19 @@ use crate::binlog::{Binlog, Place, RowsSection};
 use crate::catalogue::Epoch;
 use crate::feed::counted::Counted;
 use crate::feed::shown::{shortened, shown};
+use crate::feed::template::Tallies;
 use crate::feed::words::Words;
 use crate::feed::{FeedDefinition, FeedId, Refused, Template};
 use crate::limits::Limits;
 use crate::session::narrowing::lessons::Lessons;
 use crate::session::narrowing::{Known, Why};
 use crate::sql::{contains, hex};
+pub use cause::Cause;
 pub use database::rows_of;
 use database::{Database, Served};
 pub use found::Auto;
 use found::Found;
+use refusal::Refusal;
 pub use seen::{FeedSeen, TemplateSeen};
 pub use stranger::Met;
 use stranger::Stranger;
@@ -75,6 +80,10 @@ struct State {
     /// What was said of feeds that nobody named.
     suggested: Vec<Suggested>,
     databases: HashMap<Vec<u8>, Database>,
+    /// Why the service account could not look at tables when it was asked last.
+    failing: Option<String>,
+    /// Tables, by database, of which the log was told that the service account may not see them.
+    unseen: BTreeSet<(String, String)>,
 }
 
 /// A feed that nobody named, and that is not served.
@@ -112,7 +121,7 @@ enum Is {
     /// It is none that can be served, or is, by the tables as they were then.
     Known {
         version: u64,
-        is: Result<Arc<Template>, Refused>,
+        is: Result<Arc<Template>, Refusal>,
     },
 }
 
@@ -162,6 +171,8 @@ impl Feeds {
                 strangers: LruCache::new(most),
                 suggested: Vec::new(),
                 databases: HashMap::new(),
+                failing: None,
+                unseen: BTreeSet::new(),
             }),
             work,
             looked: watch::Sender::new(false),
@@ -198,8 +209,7 @@ impl Feeds {
         let state = self.state();
         let mut databases = state.databases.values();
         let feeds = || 0..state.feeds.len();
-        databases
-            .any(|known| feeds().any(|feed| matches!(known.served(feed), Some(Served::Yes { .. }))))
+        databases.any(|known| feeds().any(|feed| known.served(feed).is_some_and(Served::is_served)))
     }
 
     /// Each feed by its name, and what became of its statements.
@@ -238,56 +248,71 @@ impl Feeds {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The template of a text that is sent in a database, and counted; or is only asked about.
+    /// The template of a text that is sent in a database.
     #[must_use]
-    pub fn template(
-        &self,
-        database: &[u8],
-        words: &Words,
-        text: &[u8],
-        epoch: Epoch,
-        came: bool,
-    ) -> Known {
+    pub fn template(&self, database: &[u8], words: &Words, text: &[u8], epoch: Epoch) -> Known {
         let mut state = self.state();
         let State {
             templates,
             databases,
+            feeds,
             ..
         } = &mut *state;
         let known = databases.get(database);
         let Some(known) = known.filter(|known| known.is_fresh(epoch, self.lifetime)) else {
             drop(state);
             self.look(Work::Database(database.to_vec()));
-            return Known::Not(Why::Unchecked);
+            return Known::Not(Why::Unchecked, None);
         };
         let current = known.version();
         let key = key(database, words);
+        let tallies;
         let why = match templates.get_mut(&*key) {
             Some(Entry { is, counted, .. }) => {
+                let mut counts = Tallies {
+                    own: Arc::clone(counted),
+                    feed: None,
+                };
                 let why = match is {
                     Is::Asked => Some(Why::New),
                     Is::Known { version, is } if *version == current => match is {
-                        Ok(template) => return Known::Ready(Arc::clone(template)),
-                        Err(refused) => Some((*refused).into()),
+                        Ok(template) => {
+                            let at = template.feed.0.checked_sub(self.first);
+                            let served = at.and_then(|at| known.served(at));
+                            if !served.is_some_and(Served::is_barred) {
+                                return Known::Ready(Arc::clone(template));
+                            }
+                            let feed = at.and_then(|at| feeds.get(at));
+                            counts.feed = feed.map(|feed| Arc::clone(&feed.counted));
+                            Some(Why::Refused)
+                        }
+                        Err(refusal) => {
+                            let feed = refusal.feed().and_then(|at| feeds.get(at));
+                            counts.feed = feed.map(|feed| Arc::clone(&feed.counted));
+                            Some(refusal.why())
+                        }
                     },
                     Is::Known { .. } => {
                         *is = Is::Asked;
                         None
                     }
                 };
-                if came {
-                    counted.add(why.unwrap_or(Why::New).label());
-                }
+                tallies = Some(counts);
                 why
             }
             None => {
-                templates.put(key.clone(), Entry::new(text, came));
+                let entry = Entry::new(text);
+                tallies = Some(Tallies {
+                    own: Arc::clone(&entry.counted),
+                    feed: None,
+                });
+                templates.put(key.clone(), entry);
                 None
             }
         };
         drop(state);
         if let Some(why) = why {
-            return Known::Not(why);
+            return Known::Not(why, tallies);
         }
         let work = Work::Template {
             key: key.clone(),
@@ -297,7 +322,19 @@ impl Feeds {
         if !self.look(work) {
             self.state().templates.pop(&*key);
         }
-        Known::Not(Why::New)
+        Known::Not(Why::New, tallies)
+    }
+
+    /// Tells the log what became of each feed, where that is new.
+    fn announce(&self) {
+        let aside = self.binlog.aside();
+        let mut state = self.state();
+        let State {
+            feeds, databases, ..
+        } = &mut *state;
+        for known in databases.values_mut() {
+            known.announce(feeds, aside.as_ref());
+        }
     }
 
     fn look(&self, work: Work) -> bool {
@@ -355,20 +392,16 @@ impl Entry {
             is: Is::Known {
                 // No tables have this version.
                 version: u64::MAX,
-                is: Err(Refused::Names),
+                is: Err(Refused::Names.into()),
             },
         }
     }
 
     /// Of a text that was not met before.
-    fn new(text: &[u8], came: bool) -> Entry {
-        let counted = Counted::default();
-        if came {
-            counted.add(Why::New.label());
-        }
+    fn new(text: &[u8]) -> Entry {
         Entry {
             shown: shortened(&shown(text)),
-            counted: Arc::new(counted),
+            counted: Arc::default(),
             is: Is::Asked,
         }
     }

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use super::cause::Cause;
 use super::database::Served;
-use super::{Entry, Feeds, Is, digest_of};
+use super::refusal::Refusal;
+use super::{Entry, Feeds, Is, Met, digest_of, key};
 use crate::feed::FeedId;
 use crate::feed::counted::Counted;
+use crate::feed::words::Words;
+use crate::session::narrowing::Why;
 
 /// A feed.
 #[derive(Clone, Debug)]
@@ -14,8 +18,8 @@ pub struct FeedSeen {
     pub name: String,
     /// Nobody named it: it was found.
     pub found: bool,
-    /// Each database that was looked at and has its tables, with what is in the way there; empty: it is served.
-    pub databases: Vec<(String, String)>,
+    /// Each database that was looked at and has its tables, with what is in the way there; `None`: it is served.
+    pub databases: Vec<(String, Option<Cause>)>,
     /// What became of its statements.
     pub counted: Vec<(&'static str, u64)>,
     /// Its section of the settings file.
@@ -48,6 +52,8 @@ pub struct TemplateSeen {
     pub counted: Vec<(&'static str, u64)>,
     /// Microseconds directly and narrowed.
     pub times: Option<(f64, f64)>,
+    /// Microseconds that the server has spent on them; `None`: that is not known.
+    pub spent: Option<u64>,
 }
 
 impl TemplateSeen {
@@ -69,24 +75,21 @@ impl Feeds {
     /// Every feed.
     #[must_use]
     pub fn overview(&self) -> Vec<FeedSeen> {
+        let of_log = self.binlog.aside().map(Cause::of_log);
         let state = self.state();
         let feeds = state.feeds.iter().enumerate().map(|(number, feed)| {
             let databases = state.databases.iter().filter_map(|(name, known)| {
-                let why_not = match known.served(number)? {
-                    Served::Yes { place: Some(_), .. } => String::new(),
-                    Served::Yes { place: None, .. } => {
-                        "as many timelines are in memory as can be".to_owned()
-                    }
-                    Served::No(found) => {
-                        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-                        found.join("; ")
-                    }
-                    Served::Elsewhere => return None,
+                let name = String::from_utf8_lossy(name).into_owned();
+                let served = known.served(number)?;
+                let cause = match (served, &of_log) {
+                    (Served::Elsewhere, _) => return None,
+                    (_, Some(of_log)) => Some(of_log.clone()),
+                    (served, None) => Cause::of_check(served, &name, self.binlog.user()),
                 };
-                Some((String::from_utf8_lossy(name).into_owned(), why_not))
+                Some((name, cause))
             });
             let mut databases: Vec<_> = databases.collect();
-            databases.sort();
+            databases.sort_by(|(one, _), (other, _)| one.cmp(other));
             FeedSeen {
                 name: feed.definition.name.clone(),
                 found: feed.found,
@@ -110,6 +113,59 @@ impl Feeds {
         all.collect()
     }
 
+    /// Why a statement of a database is relayed, as far as more is known than its name says; and whose it is, where that is known.
+    #[must_use]
+    pub fn cause(&self, database: &[u8], words: &Words, why: Why) -> (Cause, Option<String>) {
+        let mut cause = match (why, self.binlog.aside()) {
+            (Why::Aside, Some(aside)) => Cause::of_log(aside),
+            _ => Cause::of(why),
+        };
+        let state = self.state();
+        if let (Why::Unchecked, Some(error)) = (why, &state.failing) {
+            cause = Cause::of_account(error);
+        }
+        let key = key(database, words);
+        let Some(Is::Known { is, .. }) = state.templates.peek(&*key).map(|entry| &entry.is) else {
+            return (cause, None);
+        };
+        let feed = match is {
+            Ok(template) => state.feed(template.feed, self.first),
+            Err(refusal) => refusal.feed().and_then(|at| state.feeds.get(at)),
+        };
+        let feed = feed.map(|feed| feed.definition.name.clone());
+        let (name, user) = (String::from_utf8_lossy(database), self.binlog.user());
+        match (why, is) {
+            (Why::Refused, is) => {
+                let at = match is {
+                    Ok(template) => template.feed.0.checked_sub(self.first),
+                    Err(refusal) => refusal.feed(),
+                };
+                let known = state.databases.get(database);
+                let served = known.zip(at).and_then(|(known, at)| known.served(at));
+                let of_check = served.and_then(|served| Cause::of_check(served, &name, user));
+                cause = of_check.unwrap_or(cause);
+            }
+            (Why::Unseen, Err(Refusal::Unseen(_, unseen))) => {
+                cause = Cause::unseen(&name, unseen, user);
+            }
+            _ => {}
+        }
+        (cause, feed)
+    }
+
+    /// Why a statement is relayed that names no feed's messages, and is one of a feed that nobody named.
+    #[must_use]
+    pub fn cause_of_stranger(&self, database: &[u8], met: &Met) -> Option<Cause> {
+        match met {
+            Met::Unknown => None,
+            Met::Suggested => Some(Cause::of(Why::Suggested)),
+            Met::Unseen(unseen) => {
+                let database = String::from_utf8_lossy(database);
+                Some(Cause::unseen(&database, unseen, self.binlog.user()))
+            }
+        }
+    }
+
     /// A feed's name.
     #[must_use]
     pub fn name_of(&self, feed: FeedId) -> Option<String> {
@@ -131,8 +187,11 @@ impl Feeds {
                     } => Some(Arc::clone(template)),
                     Is::Known { .. } | Is::Asked => None,
                 };
-                let feed = template.as_ref();
-                let feed = feed.and_then(|it| state.feed(it.feed, self.first));
+                let feed = match is {
+                    Is::Known { is: Ok(own), .. } => state.feed(own.feed, self.first),
+                    Is::Known { is: Err(own), .. } => own.feed().and_then(|at| state.feeds.get(at)),
+                    Is::Asked => None,
+                };
                 let feed = feed.map(|feed| feed.definition.name.clone());
                 let database = key.split(|byte| *byte == 0).next().unwrap_or_default();
                 let database = String::from_utf8_lossy(database).into_owned();
@@ -150,16 +209,19 @@ impl Feeds {
         };
         let seen = found
             .into_iter()
-            .map(
-                |(digest, shown, feed, database, counted, template)| TemplateSeen {
+            .map(|(digest, shown, feed, database, counted, template)| {
+                let times = template.and_then(|template| template.times());
+                let spent = Some(counted.spent());
+                TemplateSeen {
                     digest,
                     shown,
                     feed,
                     database,
                     counted: counted.all(),
-                    times: template.and_then(|template| template.times()),
-                },
-            );
+                    times,
+                    spent: spent.filter(|spent| *spent > 0 || times.is_some()),
+                }
+            });
         seen.collect()
     }
 }

@@ -1,5 +1,6 @@
 //! Texts that name no feed's messages and look like those of feeds: those that come often are looked at once.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::work::Work;
@@ -10,6 +11,8 @@ use crate::feed::words::Words;
 const OFTEN: u32 = 10;
 /// What was found is taken to be so for so long.
 const JUDGED_FOR: Duration = Duration::from_secs(600);
+/// The same where a right was missing, which may be given any time.
+const UNSEEN_FOR: Duration = Duration::from_secs(10);
 
 /// What is known of such a template.
 #[derive(Debug)]
@@ -18,17 +21,28 @@ pub(super) enum Stranger {
     Came(u32),
     /// It is being looked at.
     Asked,
-    /// It is one of a feed that nobody named, or of none.
-    Judged { at: Instant, is_feed: bool },
+    /// It was found to be this.
+    Judged { at: Instant, is: Met },
 }
 
 /// What such a text is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Met {
     /// One of a feed that the log has named.
     Suggested,
+    /// It looks like one, and these of its tables cannot be seen.
+    Unseen(Arc<[String]>),
     /// Nothing that is known.
     Unknown,
+}
+
+impl Met {
+    fn lasts(&self) -> Duration {
+        match self {
+            Met::Unseen(_) => UNSEEN_FOR,
+            Met::Suggested | Met::Unknown => JUDGED_FOR,
+        }
+    }
 }
 
 impl Stranger {
@@ -37,12 +51,7 @@ impl Stranger {
         match self {
             Stranger::Came(times) if *times < OFTEN => *times += 1,
             Stranger::Asked => {}
-            Stranger::Judged { at, is_feed } if at.elapsed() < JUDGED_FOR => {
-                return Some(match is_feed {
-                    true => Met::Suggested,
-                    false => Met::Unknown,
-                });
-            }
+            Stranger::Judged { at, is } if at.elapsed() < is.lasts() => return Some(is.clone()),
             Stranger::Came(_) | Stranger::Judged { .. } => {
                 *self = Stranger::Asked;
                 return None;
@@ -74,16 +83,40 @@ impl Feeds {
             }
         };
         met.unwrap_or_else(|| {
-            let work = Work::Stranger {
-                key: key.clone(),
-                database: database.to_vec(),
-                text: text.to_vec(),
-            };
-            if !self.look(work) {
-                self.state().strangers.pop(&*key);
-            }
+            self.look_at(key, database, text);
             Met::Unknown
         })
+    }
+
+    /// What a text is that names no feed's messages, and is only asked about: found out since a moment. `None`: it is being looked at.
+    #[must_use]
+    pub fn judged(&self, database: &[u8], text: &[u8], since: Instant) -> Option<Met> {
+        let words = Words::read(text).filter(|_| self.auto != Auto::Off);
+        let Some(words) = words else {
+            return Some(Met::Unknown);
+        };
+        let key = key(database, &words);
+        {
+            let mut state = self.state();
+            match state.strangers.peek(&*key) {
+                Some(Stranger::Judged { at, is }) if *at >= since => return Some(is.clone()),
+                Some(Stranger::Asked) => return None,
+                _ => drop(state.strangers.put(key.clone(), Stranger::Asked)),
+            }
+        }
+        self.look_at(key, database, text);
+        None
+    }
+
+    fn look_at(&self, key: Box<[u8]>, database: &[u8], text: &[u8]) {
+        let work = Work::Stranger {
+            key: key.clone(),
+            database: database.to_vec(),
+            text: text.to_vec(),
+        };
+        if !self.look(work) {
+            self.state().strangers.pop(&*key);
+        }
     }
 }
 
@@ -98,7 +131,7 @@ mod tests {
         assert_eq!(asked, 1);
         stranger = Stranger::Judged {
             at: Instant::now(),
-            is_feed: true,
+            is: Met::Suggested,
         };
         assert_eq!(stranger.comes(), Some(Met::Suggested));
     }

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use headwater_rows::MOST_LINKS;
 
 use super::database::Served;
-use super::stranger::Stranger;
-use super::{Auto, Feeds, Found, Inbox, Is, State, databases_query};
+use super::refusal::{self, Judgement, Refusal};
+use super::stranger::{Met, Stranger};
+use super::{Auto, Cause, Feeds, Found, Inbox, Is, State, databases_query};
 use crate::catalogue::{Catalogue, ServiceError};
 use crate::feed::check;
 use crate::feed::facts::{self, Tables, Told};
@@ -21,6 +22,9 @@ use crate::feed::words::Words;
 use crate::feed::{FeedDefinition, FeedId, Refused, Template, shape};
 use crate::index::PlaceId;
 use crate::log::referred::Referred;
+
+/// Of more tables the log is not told that they cannot be seen.
+const MOST_UNSEEN: usize = 100;
 
 /// What has to be looked at.
 #[derive(Debug)]
@@ -44,16 +48,21 @@ pub(super) enum Work {
 /// Looks at what comes, and at all that is known every so often, for good.
 pub async fn run(feeds: Arc<Feeds>, catalogue: &Catalogue, inbox: Inbox, every: Duration) {
     let Inbox(mut inbox) = inbox;
-    let mut worker = Worker {
-        feeds,
-        catalogue,
-        failing: false,
-    };
+    let mut worker = Worker { feeds, catalogue };
     worker.discover().await;
     worker.feeds.looked.send_replace(true);
+    let mut asides = worker.feeds.binlog.asides();
     let mut due = Instant::now() + every;
     loop {
-        match tokio::time::timeout_at(due.into(), inbox.recv()).await {
+        let next = tokio::select! {
+            biased;
+            next = tokio::time::timeout_at(due.into(), inbox.recv()) => next,
+            Ok(()) = asides.changed() => {
+                worker.feeds.announce();
+                continue;
+            }
+        };
+        match next {
             Ok(None) => return,
             Ok(Some(Work::Database(database))) => worker.refresh(&database, false).await,
             Ok(Some(Work::Template {
@@ -82,7 +91,6 @@ pub async fn run(feeds: Arc<Feeds>, catalogue: &Catalogue, inbox: Inbox, every: 
 struct Worker<'a> {
     feeds: Arc<Feeds>,
     catalogue: &'a Catalogue,
-    failing: bool,
 }
 
 impl Worker<'_> {
@@ -127,14 +135,17 @@ impl Worker<'_> {
         let service = self.catalogue.service.as_ref()?;
         match service.told(queries).await {
             Ok(told) => {
-                self.failing = false;
+                self.feeds.state().failing = None;
                 Some(told)
             }
+            // It says why it failed before.
+            Err(ServiceError::Lately) => None,
             Err(error) => {
-                if !self.failing && !error.was_said() && !matches!(error, ServiceError::Lately) {
+                let (said, error) = (error.was_said(), error.to_string());
+                let before = self.feeds.state().failing.replace(error.clone());
+                if !said && before.is_none() {
                     tracing::warn!("the tables of feeds cannot be looked at: {error}");
                 }
-                self.failing = true;
                 None
             }
         }
@@ -173,6 +184,8 @@ impl Worker<'_> {
         if let Some(known) = state.databases.get_mut(database) {
             known.saw(tables, &definitions, &feeds.binlog, (at, epoch));
         }
+        drop(state);
+        feeds.announce();
     }
 
     /// Finds out about a template by its first text.
@@ -202,38 +215,55 @@ impl Worker<'_> {
         key: &[u8],
         database: &[u8],
         text: &[u8],
-    ) -> Option<(u64, Result<Arc<Template>, Refused>)> {
+    ) -> Option<(u64, Result<Arc<Template>, Refusal>)> {
         let read = Words::read(text).ok_or(Refused::NotUnderstood);
         let query = read.and_then(|words| Ok((parse(text, &words)?, words)));
         let (query, words) = match query {
             Ok(read) => read,
             Err(refused) => {
                 let state = self.feeds.state();
-                return Some((state.databases.get(database)?.version(), Err(refused)));
+                let version = state.databases.get(database)?.version();
+                return Some((version, Err(refused.into())));
             }
         };
         let named = query.tables();
-        let unseen = {
+        let is_new = {
             let mut state = self.feeds.state();
             let known = state.databases.get_mut(database)?;
             known.want(named.iter().map(|named| named.table.clone()))
         };
-        if unseen {
+        if is_new {
             self.refresh(database, true).await;
         }
-        let state = self.feeds.state();
+        let mut state = self.feeds.state();
         let known = state.databases.get(database)?;
         let (version, tables) = (known.version(), known.tables());
         let own = &state.templates.peek(key)?.counted;
-        let mut refused = Refused::Names;
+        let mut found = Judgement::default();
         for (at, feed) in state.feeds.iter().enumerate() {
-            let number = FeedId(self.feeds.first + at);
-            let Some(Served::Yes { types, .. }) = known.served(at) else {
-                continue;
+            let names = refusal::names(&named, &feed.definition, &tables.database);
+            let shape = || {
+                let names = feed.definition.feed(&tables.database);
+                let shape = shape(&query, &words, &names, &*tables);
+                shape.map(|shape| (shape, names))
             };
-            let names = feed.definition.feed(&tables.database);
-            match shape(&query, &words, &names, &*tables) {
-                Ok(mut shape) => {
+            let types = match known.served(at) {
+                Some(Served::Yes {
+                    types,
+                    place: Some(_),
+                }) => *types,
+                Some(Served::Elsewhere) | None => {
+                    found.barred(at, false, names);
+                    continue;
+                }
+                Some(served) => {
+                    let fits = shape().is_ok() || names && served.lacks_tables();
+                    found.barred(at, fits, names);
+                    continue;
+                }
+            };
+            match shape() {
+                Ok((mut shape, names)) => {
                     let keeps = self.feeds.rows.keeps(&tables.database, &names.message);
                     let keep = shape.keep.as_ref().filter(|_| keeps);
                     let others = keep.and_then(|keep| self.others(keep, &tables));
@@ -241,21 +271,25 @@ impl Worker<'_> {
                         shape.keep = None;
                     }
                     let (referred, lists) = others.unwrap_or_default();
+                    let number = FeedId(self.feeds.first + at);
                     let template =
-                        Template::new(number, tables.database.clone(), names, *types, shape, named);
+                        Template::new(number, tables.database.clone(), names, types, shape, named);
                     let template = template.referring(referred, lists);
                     let template = template.counted(Tallies {
                         own: Arc::clone(own),
-                        feed: Arc::clone(&feed.counted),
+                        feed: Some(Arc::clone(&feed.counted)),
                     });
                     return Some((version, Ok(Arc::new(template))));
                 }
-                // Another feed's names say nothing of the text.
-                Err(why) if refused == Refused::Names => refused = why,
-                Err(_) => {}
+                Err(why) => found.served(at, why, names),
             }
         }
-        Some((version, Err(refused)))
+        let unseen = refusal::unseen(&named, &tables);
+        let refusal = found.refusal(&unseen);
+        if let Refusal::Unseen(Some(_), unseen) = &refusal {
+            state.tell_unseen(&tables.database, unseen, self.feeds.binlog.user());
+        }
+        Some((version, Err(refusal)))
     }
 
     /// The places of rows that a template's are made of, and of those that its lists of authors are made of. `None`: not all of them can
@@ -300,6 +334,9 @@ impl Worker<'_> {
     fn propose(&self, text: &[u8], tables: &Tables) -> Found {
         match propose(text, tables) {
             Proposed::Feed(proposal) => self.feeds.found(&proposal, &tables.database),
+            Proposed::Unseen(named) if propose::is_of_several(text) => {
+                Found::Unseen(refusal::unseen(&named, tables))
+            }
             Proposed::Nothing | Proposed::Refused(_) | Proposed::Unseen(_) => Found::Nothing,
         }
     }
@@ -313,10 +350,18 @@ impl Worker<'_> {
         if found == Found::Taken {
             self.refresh(database, true).await;
         }
-        let judged = Stranger::Judged {
-            at: Instant::now(),
-            is_feed: found == Found::Suggested,
+        let is = match found {
+            Found::Suggested => Met::Suggested,
+            Found::Unseen(unseen) => {
+                let database = String::from_utf8_lossy(database);
+                let user = self.feeds.binlog.user();
+                self.feeds.state().tell_unseen(&database, &unseen, user);
+                Met::Unseen(unseen)
+            }
+            Found::Nothing | Found::Taken => Met::Unknown,
         };
+        let at = Instant::now();
+        let judged = Stranger::Judged { at, is };
         self.feeds.state().strangers.put(key, judged);
     }
 
@@ -336,6 +381,23 @@ impl Worker<'_> {
 }
 
 impl State {
+    /// Says once which tables the service account may not see.
+    fn tell_unseen(&mut self, database: &str, tables: &[String], user: &str) {
+        let (mut unseen, most) = (Vec::new(), MOST_UNSEEN);
+        for table in tables {
+            let named = (database.to_owned(), table.clone());
+            if self.unseen.len() < most && self.unseen.insert(named) {
+                unseen.push(table.clone());
+            }
+        }
+        if !unseen.is_empty() {
+            let Cause { text, cure, .. } = Cause::unseen(database, &unseen, user);
+            tracing::warn!(
+                "statements of database {database} look like a feed's and are relayed, {text}: {cure}"
+            );
+        }
+    }
+
     fn definitions(&self) -> Vec<Arc<FeedDefinition>> {
         let each = self.feeds.iter();
         each.map(|feed| Arc::clone(&feed.definition)).collect()

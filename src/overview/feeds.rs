@@ -1,12 +1,17 @@
 //! Definitions and feeds, whether each is answered from memory, and what became of their statements.
 
-use crate::feeds::in_letters;
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use crate::feeds::{Cause, TemplateSeen, in_letters};
 use crate::session::calls::Answer;
 use crate::session::narrowing::Why;
+use crate::session::reason::Reason;
 use crate::session::shared::Shared;
 use crate::session::table::{Cell, Table};
 use crate::session::watched::STATEMENTS;
-use crate::timeline::check::Verdict;
+use crate::shadow::Shadow;
+use crate::timeline::check::{Facts, Verdict};
 use crate::timeline::definition::DefinitionId;
 
 /// One row for each definition and each feed in each database.
@@ -20,6 +25,8 @@ pub(super) fn feeds(shared: &Shared) -> Table {
         "statements",
         "from_memory",
         "section",
+        "reason",
+        "cure",
     ]);
     definitions(shared, &mut table);
     let Some(feeds) = &shared.feeds else {
@@ -48,23 +55,24 @@ pub(super) fn feeds(shared: &Shared) -> Table {
                 all.into(),
                 from_memory.into(),
                 section(),
+                Cell::Null,
+                Cell::Null,
             ]);
         }
-        for (database, why_not) in feed.databases {
-            let from = if why_not.is_empty() {
-                "memory"
-            } else {
-                "server"
-            };
+        for (database, cause) in feed.databases {
+            let from = if cause.is_none() { "memory" } else { "server" };
+            let (why_not, reason, cure) = told(cause);
             table.add([
                 feed.name.as_str().into(),
                 kind.into(),
                 database.into(),
                 from.into(),
-                why_not.into(),
+                why_not,
                 all.into(),
                 from_memory.into(),
                 section(),
+                reason,
+                cure,
             ]);
         }
     }
@@ -82,6 +90,8 @@ pub(super) fn feeds(shared: &Shared) -> Table {
             Cell::Null,
             0_u64.into(),
             Cell::lines(&suggested.section),
+            Cell::Null,
+            Cell::Null,
         ]);
     }
     table
@@ -95,16 +105,19 @@ fn definitions(shared: &Shared, table: &mut Table) {
         let all: u64 = own().map(|it| it.calls).sum();
         let memory = own().filter(|it| it.answer == Answer::Memory.name());
         let memory: u64 = memory.map(|it| it.calls).sum();
-        let mut row = |database: Cell, from: &str, why_not: String| {
+        let mut row = |database: Cell, from: &str, cause: Option<Cause>| {
+            let (why_not, reason, cure) = told(cause);
             table.add([
                 definition.name.as_str().into(),
                 "definition".into(),
                 database,
                 from.into(),
-                why_not.into(),
+                why_not,
                 all.into(),
                 memory.into(),
                 Cell::Null,
+                reason,
+                cure,
             ]);
         };
         let databases = catalogue.known().into_iter();
@@ -116,18 +129,19 @@ fn definitions(shared: &Shared, table: &mut Table) {
             };
             known = true;
             let name = String::from_utf8_lossy(&database).into_owned().into();
-            let (from, why_not) = match &*verdict {
-                Verdict::Relay(reason) => ("server", reason.to_string()),
+            let (from, cause) = match &*verdict {
+                Verdict::Relay(found) => {
+                    let cause = Cause::of_reason(Reason::Definition);
+                    ("server", Some(cause.with(found.to_string())))
+                }
                 Verdict::Accelerate(facts) => accelerated(shared, number, facts),
             };
-            row(name, from, why_not);
+            row(name, from, cause);
         }
         if !known {
-            row(
-                Cell::Null,
-                "server",
-                "no database is known that has its tables".to_owned(),
-            );
+            let cause = Cause::of_reason(Reason::Unchecked);
+            let none = "no database is known that has its tables".to_owned();
+            row(Cell::Null, "server", Some(cause.with(none)));
         }
     }
 }
@@ -136,26 +150,33 @@ fn definitions(shared: &Shared, table: &mut Table) {
 fn accelerated(
     shared: &Shared,
     number: DefinitionId,
-    facts: &crate::timeline::check::Facts,
-) -> (&'static str, String) {
-    let distrusts = |shadow: &std::sync::Arc<crate::shadow::Shadow>| shadow.distrusts(number);
+    facts: &Facts,
+) -> (&'static str, Option<Cause>) {
+    let distrusts = |shadow: &Arc<Shadow>| shadow.distrusts(number);
     if shared.shadow.as_ref().is_some_and(distrusts) {
         let why = "an answer differed from the procedure's: both are in the log. SIGHUP has it answered again";
-        return ("server", why.to_owned());
+        let cause = Cause::of_reason(Reason::Distrusted);
+        return ("server", Some(cause.with(why.to_owned())));
     }
-    let part = match facts.are_whole() {
-        true => String::new(),
-        false => format!("in part: {facts}"),
+    let of_log = match &shared.binlog {
+        None => Some(Cause::no_memory()),
+        Some(binlog) => binlog.aside().map(Cause::of_log),
     };
-    match &shared.binlog {
-        None => (
-            "lookups",
-            "there is no memory: set service.user, and index.memory_bytes above 0".to_owned(),
-        ),
-        Some(binlog) => match binlog.aside() {
-            Some(aside) => ("lookups", aside.text),
-            None => ("memory", part),
-        },
+    if of_log.is_some() {
+        return ("lookups", of_log);
+    }
+    let in_part = (!facts.are_whole()).then(|| {
+        let cause = Cause::of_reason(Reason::Definition);
+        cause.with(format!("in part: {facts}"))
+    });
+    ("memory", in_part)
+}
+
+/// What is in the way, the name that counters have for it, and what mends it.
+fn told(cause: Option<Cause>) -> (Cell, Cell, Cell) {
+    match cause {
+        None => ("".into(), Cell::Null, Cell::Null),
+        Some(Cause { reason, text, cure }) => (text.into(), reason.into(), cure.into()),
     }
 }
 
@@ -180,14 +201,9 @@ pub(super) fn statements(shared: &Shared) -> Table {
         return table;
     };
     let mut templates = feeds.templates();
-    // What the server does for it, as far as that is known: statements that went to it, by their time.
-    let weight = |it: &crate::feeds::TemplateSeen| {
-        let (kept, narrowed) = (it.times("kept"), it.times("narrowed"));
-        let whole = it.total().saturating_sub(kept.saturating_add(narrowed));
-        let (directly, less) = it.times.unwrap_or((1.0, 1.0));
-        whole as f64 * directly + narrowed as f64 * less
-    };
-    templates.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+    // Of what is not known how long it takes, those come first that the server was sent most often.
+    let sent = |it: &TemplateSeen| it.total().saturating_sub(it.times("kept"));
+    templates.sort_by_key(|it| Reverse((it.spent.unwrap_or_default(), sent(it))));
     for seen in templates {
         let relayed = seen
             .counted
@@ -211,7 +227,7 @@ pub(super) fn statements(shared: &Shared) -> Table {
             cure.into(),
             seen.times.map(|(directly, _)| directly / 1_000.0).into(),
             seen.times.map(|(_, narrowed)| narrowed / 1_000.0).into(),
-            seen.times.map(|_| weight(&seen) / 1_000_000.0).into(),
+            seen.spent.map(|spent| spent as f64 / 1_000_000.0).into(),
             in_letters(seen.digest).into(),
         ]);
     }

@@ -82,7 +82,7 @@ impl Server {
         let shared = self.shared();
         let binlog = shared.binlog.as_ref();
         match binlog.and_then(|binlog| binlog.aside()) {
-            Some(aside) => format!("calls are not answered from memory: {}", aside.text),
+            Some(aside) => format!("nothing is answered from memory: {}", aside.text),
             None => {
                 "feeds are not looked at, or timelines are not loaded (index.preload)".to_owned()
             }

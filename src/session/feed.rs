@@ -69,10 +69,15 @@ pub(super) struct SharedFeeds<'a> {
 impl Feeds for SharedFeeds<'_> {
     fn template(&self, database: &[u8], words: &Words, text: &[u8]) -> Known {
         let Some(feeds) = &self.shared.feeds else {
-            return Known::Not(Why::Unchecked);
+            return Known::Not(Why::Unchecked, None);
         };
         let epoch = self.shared.catalogue.epoch();
-        feeds.template(database, words, text, epoch, self.came)
+        feeds.template(database, words, text, epoch)
+    }
+
+    fn are_aside(&self) -> bool {
+        let binlog = self.shared.binlog.as_ref();
+        binlog.is_some_and(|binlog| binlog.is_aside())
     }
 
     fn is_galera(&self) -> bool {
@@ -200,7 +205,11 @@ impl Session {
         }
         let database = commands.standing.database();
         let met = database.map(|database| feeds.meet(database, text));
-        Some((met == Some(Met::Suggested)).then_some(Why::Suggested))
+        Some(match met {
+            Some(Met::Suggested) => Some(Why::Suggested),
+            Some(Met::Unseen(_)) => Some(Why::Unseen),
+            Some(Met::Unknown) | None => None,
+        })
     }
 
     /// What is sent now may open a transaction's snapshot: notes what memory knew before it.
@@ -419,8 +428,8 @@ impl Session {
         } = waits;
         if let Some(why) = why {
             self.shared.counts.feed_relayed(why);
-            if let Some(template) = decision.and_then(Narrowing::template) {
-                template.count(why.label());
+            if let Some(decision) = decision {
+                decision.count(why.label());
             }
             log_in!(
                 self.span(),

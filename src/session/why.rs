@@ -10,7 +10,11 @@ use super::reason::Reason;
 use super::state::{Ended, Session};
 use super::table::{Cell, Table};
 use crate::binlog::Likely;
+use crate::feed::words::Words;
+use crate::feeds::Cause;
 use crate::statement::Class;
+use crate::timeline::check::Verdict as CheckVerdict;
+use crate::timeline::definition::DefinitionId;
 use crate::wire::command::query_payload;
 
 /// A statement's form is looked at for so long, where it was not met before.
@@ -42,6 +46,15 @@ impl Verdict {
             reason,
             means: plain(means),
             cure: plain(cure),
+        }
+    }
+
+    fn caused(cause: Cause) -> Verdict {
+        Verdict {
+            answered_from: "server",
+            reason: cause.reason,
+            means: cause.text,
+            cure: cause.cure,
         }
     }
 
@@ -120,9 +133,9 @@ impl Session {
             wanted,
             dress: Dress::Indirect,
         };
-        let of = self.definition_of(&asked);
+        let number = self.definition_of(&asked);
         let definitions = self.shared.catalogue.definitions();
-        let of = of.and_then(|number| Some(number.of(definitions)?.name.clone()));
+        let of = number.and_then(|number| Some(number.of(definitions)?.name.clone()));
         let Some(capabilities) = self.machine.commands().map(|it| it.capabilities) else {
             return Ok((Verdict::relayed(UNFOLLOWED), of));
         };
@@ -159,7 +172,9 @@ impl Session {
                     }
                 }
                 ownership::Need::Page => ownership::Input::Page(self.page(memory).await),
-                ownership::Need::Relay(reason) => break Verdict::relayed(reason.explained()),
+                ownership::Need::Relay(reason) => {
+                    break Verdict::caused(self.cause_of_call(reason, number));
+                }
                 ownership::Need::Interrupted(_) => {
                     break Verdict::relayed(Reason::LookupFailed.explained());
                 }
@@ -169,10 +184,7 @@ impl Session {
                             "memory",
                             "the page is in memory, which was proved to be fresh",
                         ),
-                        Source::Lookups => Verdict::well(
-                            "lookups",
-                            "the page is not in memory, or not in time: it is found by lookups on this connection; memory begins to keep it",
-                        ),
+                        Source::Lookups => self.by_lookups(),
                         Source::Procedure => Verdict::well("server", "the procedure runs"),
                     };
                 }
@@ -187,10 +199,11 @@ impl Session {
             .feeds
             .as_ref()
             .is_some_and(|feeds| feeds.are_named(text));
+        let begun = Instant::now();
         if !named {
-            return Ok((self.no_concern(text), None));
+            return Ok((self.judge(text, begun).await, None));
         }
-        let until = Instant::now() + PATIENCE;
+        let until = begun + PATIENCE;
         loop {
             let (verdict, of) = self.decide_feed(text).await?;
             let waits = [Why::New, Why::Unchecked].map(Why::label);
@@ -198,6 +211,63 @@ impl Session {
                 return Ok((verdict, of));
             }
             tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Why a call is relayed.
+    fn cause_of_call(&mut self, reason: Reason, number: Option<DefinitionId>) -> Cause {
+        let cause = Cause::of_reason(reason);
+        let commands = self.machine.commands();
+        let database = commands.and_then(|it| it.standing.database());
+        let known = number.zip(database).and_then(|(number, database)| {
+            let (verdict, _) = self.shared.catalogue.last_verdict(number, database)?;
+            Some(verdict)
+        });
+        match (reason, known.as_deref()) {
+            (Reason::Definition, Some(CheckVerdict::Relay(found))) => cause.with(found.to_string()),
+            _ => cause,
+        }
+    }
+
+    /// A call that memory does not answer, and why.
+    fn by_lookups(&self) -> Verdict {
+        let binlog = self.shared.binlog.as_ref();
+        match binlog.and_then(|binlog| binlog.aside()) {
+            Some(aside) => Verdict {
+                answered_from: "lookups",
+                ..Verdict::caused(Cause::of_log(aside))
+            },
+            None => Verdict::well(
+                "lookups",
+                "the page is not in memory, or not in time: it is found by lookups on this connection; memory begins to keep it",
+            ),
+        }
+    }
+
+    /// Whether a text that names no feed's messages is one of a feed that nobody named.
+    async fn judge(&mut self, text: &[u8], begun: Instant) -> Verdict {
+        let commands = self.machine.commands();
+        let database = commands.and_then(|it| Some(it.standing.database()?.to_vec()));
+        if let (Some(feeds), Some(database)) = (self.shared.feeds.clone(), database) {
+            while begun.elapsed() < PATIENCE {
+                if let Some(met) = feeds.judged(&database, text, begun) {
+                    let cause = feeds.cause_of_stranger(&database, &met);
+                    return cause.map_or_else(|| self.no_concern(text), Verdict::caused);
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+        self.no_concern(text)
+    }
+
+    /// Why a feed's statement is relayed, and whose it is, as far as that is known.
+    fn cause(&mut self, text: &[u8], why: Why) -> (Cause, Option<String>) {
+        let commands = self.machine.commands();
+        let database = commands.and_then(|it| it.standing.database());
+        let known = self.shared.feeds.as_ref().zip(database);
+        match (known, Words::read(text)) {
+            (Some((feeds, database)), Some(words)) => feeds.cause(database, &words, why),
+            _ => (Cause::of(why), None),
         }
     }
 
@@ -245,7 +315,10 @@ impl Session {
                         "memory names the messages, and the server shows them: it is asked by their ids",
                     );
                 }
-                narrowing::Need::Relay(why) => break Verdict::relayed(why.explained()),
+                narrowing::Need::Relay(why) => {
+                    let (cause, of) = self.cause(text, why);
+                    return Ok((Verdict::caused(cause), of));
+                }
                 // Executions alone.
                 narrowing::Need::Prepare(_)
                 | narrowing::Need::Teach(_)

@@ -79,6 +79,45 @@ pub enum Obstacle {
     },
 }
 
+impl Obstacle {
+    /// The statement that mends it, where one does, for an account and a database as a statement names them.
+    #[must_use]
+    pub fn cure(&self, database: &str, account: &str) -> Option<String> {
+        match self {
+            Obstacle::NoTable { table } => Some(right_to_see(database, table, account)),
+            _ => self.alter(),
+        }
+    }
+
+    /// The statement that makes the table fit.
+    fn alter(&self) -> Option<String> {
+        let columns = |columns: &[String]| {
+            let columns = columns.iter().map(|name| quoted(name));
+            columns.collect::<Vec<_>>().join(", ")
+        };
+        let (table, what) = match self {
+            Obstacle::Engine { table, .. } => (table, "ENGINE = InnoDB".to_owned()),
+            Obstacle::NoIndex {
+                table,
+                columns: own,
+            } => (table, format!("ADD INDEX ({})", columns(own))),
+            Obstacle::NotUnique {
+                table,
+                columns: own,
+            } => (table, format!("ADD UNIQUE INDEX ({})", columns(own))),
+            _ => return None,
+        };
+        Some(format!("ALTER TABLE {} {what}", quoted(table)))
+    }
+}
+
+/// The statement that lets an account see a table, as the statement names the account.
+#[must_use]
+pub fn right_to_see(database: &str, table: &str, account: &str) -> String {
+    let (database, table) = (quoted(database), quoted(table));
+    format!("GRANT SELECT ON {database}.{table} TO {account}")
+}
+
 impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -95,8 +134,7 @@ impl fmt::Display for Obstacle {
             }
             Obstacle::Engine { table, engine } => write!(
                 f,
-                "{table} is kept by {engine}, and has to be kept by InnoDB: ALTER TABLE {} ENGINE = InnoDB",
-                quoted(table)
+                "{table} is kept by {engine}, and has to be kept by InnoDB"
             ),
             Obstacle::NoColumn { table, column } => write!(f, "{table} has no column {column}"),
             Obstacle::Type {
@@ -111,24 +149,16 @@ impl fmt::Display for Obstacle {
             Obstacle::PrimaryKey { table, id } => {
                 write!(f, "{id} alone has to be the primary key of {table}")
             }
-            Obstacle::NoIndex { table, columns } => {
-                let columns = columns.iter().map(|name| quoted(name));
-                write!(
-                    f,
-                    "no index leads to the rows that are asked for: ALTER TABLE {} ADD INDEX ({})",
-                    quoted(table),
-                    columns.collect::<Vec<_>>().join(", ")
-                )
+            Obstacle::NoIndex { .. } => {
+                f.write_str("no index leads to the rows that are asked for")
             }
-            Obstacle::NotUnique { table, columns } => {
-                let columns = columns.iter().map(|name| quoted(name));
-                write!(
-                    f,
-                    "{table} may hold the same follow twice: ALTER TABLE {} ADD UNIQUE INDEX ({})",
-                    quoted(table),
-                    columns.collect::<Vec<_>>().join(", ")
-                )
+            Obstacle::NotUnique { table, .. } => {
+                write!(f, "{table} may hold the same follow twice")
             }
+        }?;
+        match self.alter() {
+            Some(alter) => write!(f, ": {alter}"),
+            None => Ok(()),
         }
     }
 }
@@ -368,6 +398,24 @@ mod tests {
         ["f", "PRIMARY", "0", "reader", "NULL"],
         ["f", "PRIMARY", "0", "author", "NULL"],
     ];
+
+    #[test]
+    fn what_one_statement_mends_is_told_with_it() {
+        let table = || "m".to_owned();
+        let cure = |obstacle: Obstacle| obstacle.cure("app", "`me`@`here`").unwrap_or_default();
+        assert_eq!(
+            cure(Obstacle::NoTable { table: table() }),
+            "GRANT SELECT ON `app`.`m` TO `me`@`here`"
+        );
+        let columns = vec!["a".to_owned(), "b".to_owned()];
+        let index = Obstacle::NoIndex {
+            table: table(),
+            columns,
+        };
+        assert_eq!(cure(index), "ALTER TABLE `m` ADD INDEX (`a`, `b`)");
+        let id = "id".to_owned();
+        assert_eq!(cure(Obstacle::PrimaryKey { table: table(), id }), "");
+    }
 
     /// What is said where one cell is another, or a row is not there.
     fn said(table: usize, row: usize, to: Option<(usize, &'static str)>) -> Vec<String> {

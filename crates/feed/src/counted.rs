@@ -13,6 +13,10 @@ pub struct Counted {
     /// In the order in which they came.
     first: [OnceLock<(&'static str, AtomicU64)>; SIDE_BY_SIDE],
     more: OnceLock<Box<Counted>>,
+    /// What the server has spent on them, as far as that is known, in microseconds: it only grows.
+    spent: AtomicU64,
+    /// How many went to the server before it was known how long they take.
+    unweighed: AtomicU64,
 }
 
 impl Counted {
@@ -26,6 +30,30 @@ impl Counted {
             }
         }
         self.more.get_or_init(Box::default).add(name);
+    }
+
+    /// The server has answered one more, which takes it so many microseconds as far as is known; and so do those before it, of which
+    /// nothing was known.
+    pub fn weigh(&self, microseconds: Option<f64>) {
+        let Some(each) = microseconds else {
+            self.unweighed.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        let before = self.unweighed.swap(0, Ordering::Relaxed);
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "what is below 0 or too much is brought into bounds by the cast"
+        )]
+        let each = each as u64;
+        let all = each.saturating_mul(before.saturating_add(1));
+        self.spent.fetch_add(all, Ordering::Relaxed);
+    }
+
+    /// What the server has spent on them, in microseconds.
+    #[must_use]
+    pub fn spent(&self) -> u64 {
+        self.spent.load(Ordering::Relaxed)
     }
 
     /// Each name with how often it came, the most frequent first.
@@ -72,6 +100,21 @@ mod tests {
         }
         assert_eq!(counted.to_string(), "ties=2 learned=1 narrowed=1");
         assert_eq!(counted.total(), 4);
+    }
+
+    #[test]
+    fn what_was_spent_only_grows() {
+        let counted = Counted::default();
+        counted.weigh(None);
+        counted.weigh(None);
+        assert_eq!(counted.spent(), 0);
+        counted.weigh(Some(1_000.0));
+        assert_eq!(counted.spent(), 3_000);
+        // They take less of late, or were measured wrongly.
+        for (each, all) in [(10.0, 3_010), (0.0, 3_010), (-5.0, 3_010)] {
+            counted.weigh(Some(each));
+            assert_eq!(counted.spent(), all);
+        }
     }
 
     #[test]

@@ -43,8 +43,18 @@ pub struct Template {
 pub struct Tallies {
     /// Those of the template.
     pub own: Arc<Counted>,
-    /// Those of all templates of its feed.
-    pub feed: Arc<Counted>,
+    /// Those of all templates of its feed, where that is known.
+    pub feed: Option<Arc<Counted>>,
+}
+
+impl Tallies {
+    /// Counts what became of a statement.
+    pub fn add(&self, what: &'static str) {
+        self.own.add(what);
+        if let Some(feed) = &self.feed {
+            feed.add(what);
+        }
+    }
 }
 
 /// A table as a statement names it.
@@ -148,8 +158,14 @@ impl Template {
 
     /// This has become of one of its statements.
     pub fn count(&self, what: &'static str) {
-        self.counted.own.add(what);
-        self.counted.feed.add(what);
+        self.counted.add(what);
+        let times = match what {
+            // The server was not asked.
+            "kept" => return,
+            "narrowed" => self.times().map(|(_, narrowed)| narrowed),
+            _ => self.times().map(|(directly, _)| directly),
+        };
+        self.counted.own.weigh(times);
     }
 
     /// How long statements take directly and narrowed, in microseconds, where most authors were named of late. `None`: not known.

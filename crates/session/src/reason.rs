@@ -86,7 +86,7 @@ impl Reason {
             Reason::AutocommitOff => (
                 "autocommit_off",
                 "the session has autocommit off",
-                "switch it on: [autocommit](connecting.md#autocommit)",
+                "switch autocommit on: [how](connecting.md#autocommit)",
             ),
             Reason::InTransaction => (
                 "in_transaction",
@@ -96,12 +96,12 @@ impl Reason {
             Reason::OneShotTransaction => (
                 "one_shot_transaction",
                 "a `SET TRANSACTION` waits for the next statement, or a statement that Headwater could not read may have set one",
-                "call before it, or set the level for the session",
+                "call before `SET TRANSACTION`, or set the level for the session",
             ),
             Reason::TableLocks => (
                 "table_locks",
                 "the session holds `LOCK TABLES`",
-                "call before it, or after `UNLOCK TABLES`",
+                "call before `LOCK TABLES`, or after `UNLOCK TABLES`",
             ),
             Reason::Arguments => (
                 "arguments",
@@ -111,22 +111,22 @@ impl Reason {
             Reason::OtherDatabase => (
                 "other_database",
                 "the session is in another database than the definition's, or in none",
-                "connect with the database, or `USE` it before the call; `db.` in front of the procedure is not enough",
+                "connect with the database, or send `USE` before the call; `db.` in front of the procedure is not enough",
             ),
             Reason::Settings => (
                 "session_settings",
                 "a session setting changes what the procedure does",
-                "leave it at its default; `headwater check` names those with which sessions begin",
+                "leave the session's settings at their defaults; `headwater check` names those with which sessions begin",
             ),
             Reason::WaitsForCluster => (
                 "waits_for_cluster",
                 "the session's reads wait for the other members of the cluster (`group_replication_consistency` is `BEFORE` or `BEFORE_AND_AFTER`; `wsrep_sync_wait` has 1 in it)",
-                "leave it at its default where reads need not wait: [clusters](clusters.md)",
+                "leave that setting at its default where reads need not wait: [clusters](clusters.md)",
             ),
             Reason::TemporaryTables => (
                 "temporary_tables",
                 "a temporary table hides a table of the timeline, or has another form",
-                "name it otherwise",
+                "name the temporary table otherwise",
             ),
             Reason::NoExecute => (
                 "no_execute_privilege",
@@ -136,17 +136,17 @@ impl Reason {
             Reason::DefinerRights => (
                 "definer_rights",
                 "the procedure's definer may not do what the procedure does, or is gone; the server says the same",
-                "give the definer its rights, or create the procedure with another definer",
+                "give the definer the rights, or create the procedure with another definer",
             ),
             Reason::Definition => (
                 "definition_refused",
                 "the check found tables or procedures that are not as the definition says",
-                "run `headwater check`; the log says it too",
+                "run `headwater check`; the log says the same",
             ),
             Reason::Unchecked => (
                 "definition_unchecked",
                 "the check has not ended yet, or no account may see the procedures' bodies",
-                "with a service account: wait; if it grows, raise `limits.check_ms`. Without one: [create it](service-account.md)",
+                "with a service account: wait; where the counter grows, raise `limits.check_ms`. Without: [create a service account](service-account.md)",
             ),
             Reason::LookupDenied => (
                 "lookup_denied",
@@ -156,7 +156,7 @@ impl Reason {
             Reason::ParseWarnings => (
                 "parse_warnings",
                 "MySQL warns of the procedure's text at a session's first call",
-                "take the utf8mb3 collation out of the procedure, or let it be: once a session",
+                "take the utf8mb3 collation out of the procedure, or do nothing: once a session",
             ),
             Reason::LookupFailed => (
                 "lookup_failed",
@@ -166,7 +166,7 @@ impl Reason {
             Reason::TooManyIds => (
                 "too_many_ids",
                 "the answer has more ids than `limits.pending_ids`; or on [Spider](lookups.md#spider) a reader follows more than 5,000 authors",
-                "raise it",
+                "raise `limits.pending_ids`",
             ),
             Reason::WriteDenied => (
                 "write_denied",
@@ -176,7 +176,7 @@ impl Reason {
             Reason::SwitchedOff => (
                 "switched_off",
                 "`accelerate = false` or `--relay-only`",
-                "switch it on",
+                "set `accelerate = true`, and start without `--relay-only`",
             ),
             Reason::Distrusted => (
                 "answer_differed",
@@ -194,6 +194,23 @@ impl From<Unusable> for Reason {
             Unusable::Moments => Reason::Settings,
             Unusable::TooManyIds => Reason::TooManyIds,
             Unusable::TemporaryTables => Reason::TemporaryTables,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::narrowing::Why;
+
+    /// A cure is told without what it means: in `SHOW HEADWATER STATEMENTS`, for example.
+    #[test]
+    fn a_cure_stands_by_itself() {
+        let reasons = Reason::ALL.into_iter().map(Reason::explained);
+        for (label, _, cure) in reasons.chain(Why::all().map(Why::explained)) {
+            let mut words = cure.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+            let what = words.find(|word| ["it", "its", "them", "they", "one"].contains(word));
+            assert_eq!(what, None, "{label}: {cure}");
         }
     }
 }

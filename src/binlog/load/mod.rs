@@ -249,7 +249,11 @@ impl Loader {
             return;
         };
         let done = self.learn(&place).await;
-        if done.is_err() {
+        if let Err(error) = &done {
+            if error.bars_tables() {
+                place.learns(Some(error.aside(self.binlog.user())));
+                self.binlog.tell_asides();
+            }
             self.again(Load::Schema(number), RETRY);
         }
         self.complain(&place, done);
@@ -282,6 +286,8 @@ impl Loader {
             return Ok(());
         };
         if schema::learn(&self.binlog, self.generation, place, &mut conn).await? {
+            place.learns(None);
+            self.binlog.tell_asides();
             let failed = BinlogError::while_doing("the tables cannot be read");
             if let Some(top) = place.tables.top_query() {
                 // NULL, or below 0: then nothing is known.

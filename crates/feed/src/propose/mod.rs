@@ -81,7 +81,8 @@ pub fn resembles(text: &[u8]) -> bool {
 }
 
 /// A glance at a text that is not understood: of several authors, or of several tables.
-fn is_of_several(text: &[u8]) -> bool {
+#[must_use]
+pub fn is_of_several(text: &[u8]) -> bool {
     ["IN", "JOIN", "EXISTS"]
         .iter()
         .any(|word| holds_word(text, word))

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use headwater_feed::Template;
+use headwater_feed::template::Tallies;
 use headwater_feed::words::Words;
 
 use super::Why;
@@ -14,14 +15,18 @@ use super::lessons::Lessons;
 pub enum Known {
     /// It is served.
     Ready(Arc<Template>),
-    /// It is not, or not yet.
-    Not(Why),
+    /// It is not, or not yet; what becomes of its statements is counted there.
+    Not(Why, Option<Tallies>),
 }
 
 /// What all sessions know of feeds.
 pub trait Feeds {
     /// The template of a text, in a database.
     fn template(&self, database: &[u8], words: &Words, text: &[u8]) -> Known;
+    /// The server's log is not followed: memory answers nothing, whatever is asked.
+    fn are_aside(&self) -> bool {
+        false
+    }
     /// The server is a node of a Galera cluster, as the service account has found.
     fn is_galera(&self) -> bool {
         false

@@ -19,6 +19,7 @@ mod lists;
 mod named;
 mod proofs;
 mod reply;
+mod subject;
 mod why;
 
 #[cfg(test)]
@@ -30,9 +31,8 @@ use std::time::Instant;
 use headwater_feed::bind::{Asked, At, Statement};
 use headwater_feed::cost::Crowd;
 use headwater_feed::narrow::{Candidates as Among, Form};
-use headwater_feed::template::Choice;
+use headwater_feed::template::{Choice, Tallies};
 use headwater_feed::variants::{Plan, Under};
-use headwater_feed::words::Words;
 use headwater_feed::{Refused, Template};
 use headwater_rows::template::Frame;
 use headwater_timeline::KeyType;
@@ -52,6 +52,7 @@ use lessons::{Awaits, Of};
 pub use lists::List;
 use named::Named;
 use proofs::Unproved;
+use subject::Subject;
 pub use why::Why;
 
 use crate::commands::Commands;
@@ -59,8 +60,6 @@ use crate::kept::{Fill, Paged};
 use crate::lists::Authors;
 use crate::ownership::{ASK_LIMITS, Ask, INTERRUPTED};
 use crate::prepared::{Executed, ExecutedByName, PreparedFeed};
-use crate::probe;
-use crate::reason::Reason;
 
 /// What a statement needs next.
 #[derive(Debug)]
@@ -197,6 +196,8 @@ pub struct Narrowing {
     begun: Option<Instant>,
     plain: bool,
     template: Option<Arc<Template>>,
+    /// Where it is counted, while it has no template that is served.
+    tallies: Option<Tallies>,
 }
 
 /// Where a decision stands.
@@ -228,13 +229,6 @@ enum Stage {
     /// It is asked whether anything has changed.
     Waiting(Subject, Wishes, Candidates, Told),
     Ended,
-}
-
-/// A statement whose template is served.
-#[derive(Debug)]
-struct Subject {
-    template: Arc<Template>,
-    words: Words,
 }
 
 /// What a statement asks for, and how often candidates were taken for it.
@@ -294,6 +288,7 @@ struct World<'a, K> {
     begun: &'a mut Option<Instant>,
     plain: &'a mut bool,
     template: &'a mut Option<Arc<Template>>,
+    tallies: &'a mut Option<Tallies>,
     session: &'a mut Commands,
     known: &'a K,
     now: Instant,
@@ -312,6 +307,7 @@ impl Narrowing {
             begun: None,
             plain: false,
             template: None,
+            tallies: None,
         }
     }
 
@@ -352,6 +348,15 @@ impl Narrowing {
         self.template.as_deref()
     }
 
+    /// Counts what became of it, for its template and its feed.
+    pub fn count(&self, what: &'static str) {
+        match (&self.template, &self.tallies) {
+            (Some(template), _) => template.count(what),
+            (None, Some(tallies)) => tallies.add(what),
+            (None, None) => {}
+        }
+    }
+
     /// True once it is proved that the statement reads rows of plain tables and does nothing else, so that it leaves nothing in its
     /// session but what each SELECT does.
     #[must_use]
@@ -376,6 +381,7 @@ impl Narrowing {
             begun: &mut self.begun,
             plain: &mut self.plain,
             template: &mut self.template,
+            tallies: &mut self.tallies,
             session,
             known,
             now,
@@ -474,64 +480,6 @@ impl<K: Feeds> World<'_, K> {
     fn text(&self) -> Option<&[u8]> {
         let prepared = prepared(self.executed, self.named.as_deref());
         text(self.payload, prepared, self.session.capabilities)
-    }
-
-    fn begin(&mut self) -> Turn {
-        if !self.policy.accelerate {
-            return Err(Reason::SwitchedOff.into());
-        }
-        let standing = &self.session.standing;
-        if let Some(reason) = standing.feed_obstacle() {
-            // It is counted of its template.
-            let _ = self.find();
-            return Err(reason.into());
-        }
-        // Nothing is asked in front of a statement that may ask what was left by the one before it: a template never does.
-        let (subject, database) = self.find()?;
-        let standing = &self.session.standing;
-        let known = standing.are_settings_proven() && standing.server().is_some();
-        if known && !standing.must_ask_first() {
-            self.is_in(&database)?;
-            return self.prove(subject);
-        }
-        let query = probe::settings_query(self.session.asked(self.known.is_galera()));
-        Ok((Stage::Settings(subject, database), ask(vec![query])))
-    }
-
-    /// The session is in the database where the template was found.
-    fn is_in(&self, database: &[u8]) -> Result<(), Why> {
-        match self.session.standing.database() == Some(database) {
-            true => Ok(()),
-            false => Err(Reason::OtherDatabase.into()),
-        }
-    }
-
-    /// Finds the template, in the database that was the current one last, or where the statement was prepared.
-    fn find(&mut self) -> Result<(Subject, Vec<u8>), Why> {
-        let standing = &self.session.standing;
-        let database = standing.database().ok_or(Reason::OtherDatabase)?;
-        let changes = standing.database_changes();
-        let database = match prepared(self.executed, self.named.as_deref()) {
-            None => database,
-            Some(feed) => {
-                let place = feed.database(database, changes);
-                place.ok_or(Reason::OtherDatabase)?
-            }
-        };
-        let text = self.text().ok_or(Refused::NotUnderstood)?;
-        let words = match (self.executed, self.named.as_deref()) {
-            (Some(executed), _) => self.executed_words(executed)?,
-            (None, Some(named)) => named.words()?,
-            (None, None) => Words::read(text),
-        };
-        let words = words.ok_or(Refused::NotUnderstood)?;
-        let template = match self.known.template(database, &words, text) {
-            Known::Ready(template) => template,
-            Known::Not(why) => return Err(why),
-        };
-        let database = database.to_vec();
-        *self.template = Some(Arc::clone(&template));
-        Ok((Subject { template, words }, database))
     }
 
     /// Reads the statement's values, and asks memory.

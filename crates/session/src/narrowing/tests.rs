@@ -16,6 +16,7 @@ use headwater_feed::authors::Follow;
 use headwater_feed::bind::Types;
 use headwater_feed::parse::parse;
 use headwater_feed::schema::{Class, ColumnFacts, Schema, Table};
+use headwater_feed::words::Words;
 use headwater_feed::{Feed, FeedId, shape};
 use headwater_statement::{Effects, Locks};
 use headwater_timeline::Integer;
@@ -27,7 +28,7 @@ use headwater_wire::resultset::{told, told_with};
 use super::lessons::Lessons;
 use super::*;
 use crate::idle;
-use crate::probe::Settings;
+use crate::probe::{self, Settings};
 use crate::standing::Standing;
 
 const JOINED: &str = "SELECT m.id FROM message m JOIN follower f ON f.author = m.author WHERE f.reader = 7 ORDER BY m.id DESC LIMIT 2";
@@ -99,7 +100,7 @@ fn template(text: &str) -> Arc<Template> {
     Arc::new(template.referring(Vec::new(), vec![PlaceId(70); lists]))
 }
 
-struct OneTemplate(super::Known, Lessons);
+struct OneTemplate(super::Known, Lessons, bool);
 
 impl Feeds for OneTemplate {
     fn template(&self, _: &[u8], _: &Words, _: &[u8]) -> super::Known {
@@ -108,6 +109,10 @@ impl Feeds for OneTemplate {
 
     fn lessons(&self) -> Option<&Lessons> {
         Some(&self.1)
+    }
+
+    fn are_aside(&self) -> bool {
+        self.2
     }
 }
 
@@ -142,7 +147,11 @@ impl Scene {
         session.standing = Standing::new(Some(b"tl".to_vec()));
         let mut scene = Scene {
             session,
-            known: OneTemplate(super::Known::Ready(template(text)), Lessons::default()),
+            known: OneTemplate(
+                super::Known::Ready(template(text)),
+                Lessons::default(),
+                false,
+            ),
             policy: Policy {
                 accelerate: true,
                 list_authors: 10,
@@ -518,7 +527,7 @@ fn nothing_is_asked_of_a_session_that_stands_in_the_way() {
             "relay table_locks",
         ),
         (
-            |scene| scene.known.0 = super::Known::Not(Why::New),
+            |scene| scene.known.0 = super::Known::Not(Why::New, None),
             "relay new_template",
         ),
         (|scene| scene.policy.candidates = 1, "relay too_many"),
@@ -528,6 +537,31 @@ fn nothing_is_asked_of_a_session_that_stands_in_the_way() {
         change(&mut scene);
         assert_eq!(scene.play(JOINED, vec![]), [expected]);
     }
+}
+
+/// What is mended first is told first: a session that is changed is answered no better while the log is not followed.
+#[test]
+fn of_several_causes_the_nearest_is_told() {
+    let mut scene = Scene::learned(JOINED);
+    let told = |scene: &mut Scene| scene.play(JOINED, vec![]);
+    scene.policy.candidates = 1;
+    assert_eq!(told(&mut scene), ["relay too_many"]);
+    scene.session.standing.command_relayed(Effects {
+        locks: Locks::Taken,
+        ..Effects::NONE
+    });
+    for why in [Why::New, Why::Refused, Why::Unseen, Why::Unchecked] {
+        scene.known.0 = super::Known::Not(why, None);
+        let expected = match why.is_of_feed() {
+            true => format!("relay {}", why.label()),
+            false => "relay table_locks".to_owned(),
+        };
+        assert_eq!(told(&mut scene), [expected]);
+    }
+    scene.known.2 = true;
+    assert_eq!(told(&mut scene), ["relay log_not_followed"]);
+    scene.policy.accelerate = false;
+    assert_eq!(told(&mut scene), ["relay switched_off"]);
 }
 
 fn status(status: u16) -> OkPacket {
@@ -750,7 +784,7 @@ fn a_timestamp_orders_only_where_no_hour_comes_twice() {
     let mut template = template(text);
     Arc::get_mut(&mut template).unwrap().types.key = Some(KeyType::Timestamp(0));
     let mut scene = Scene::proven(text);
-    scene.known = OneTemplate(super::Known::Ready(template), Lessons::default());
+    scene.known = OneTemplate(super::Known::Ready(template), Lessons::default(), false);
     assert_eq!(scene.play(text, vec![]), ["candidates [] [1] all 0 2"]);
     scene.session.standing.settings_proved(Settings {
         ahead: None,

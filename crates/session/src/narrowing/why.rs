@@ -20,8 +20,14 @@ pub enum Why {
     New,
     /// It is one of a feed that the settings do not name.
     Suggested,
-    /// The feed's check found something in the way, or has not ended.
+    /// The server's log is not followed, so that memory answers nothing.
+    Aside,
+    /// The feed's check has not ended.
     Unchecked,
+    /// The feed's check found something in the way.
+    Refused,
+    /// A table that it names is not there, as far as the service account may see.
+    Unseen,
     /// What was seen of its template bars it.
     Retired(Retired),
     /// How the server describes its columns is not certain.
@@ -46,12 +52,15 @@ pub enum Why {
 
 impl Why {
     /// Every one, but for what texts and sessions say.
-    pub const OWN: [Why; 17] = [
+    pub const OWN: [Why; 20] = [
         Why::Execution,
         Why::Several,
         Why::New,
         Why::Suggested,
+        Why::Aside,
         Why::Unchecked,
+        Why::Refused,
+        Why::Unseen,
         Why::Retired(Retired::Warns),
         Why::Retired(Retired::Columns),
         Why::Retired(Retired::Long),
@@ -90,6 +99,15 @@ impl Why {
         texts.chain(sessions).chain(Why::OWN)
     }
 
+    /// True where no statement of the feed is answered from memory, whatever session it comes in.
+    #[must_use]
+    pub fn is_of_feed(self) -> bool {
+        matches!(
+            self,
+            Why::Aside | Why::Unchecked | Why::Refused | Why::Unseen
+        )
+    }
+
     /// The label of its counter: lower case, words joined by `_`.
     #[must_use]
     pub fn label(self) -> &'static str {
@@ -110,17 +128,32 @@ impl Why {
             Why::Several => (
                 "several",
                 "it is one of several statements in a command, and one before it does more than read; or the command has attributes, or is compressed",
-                "send it first, or by itself",
+                "send the statement first, or alone",
             ),
             Why::New => (
                 "new_template",
                 "no statement of its form came before, or the tables have changed since: they are looked at",
-                "nothing; if it grows all the time, raise `limits.templates`",
+                "nothing; where the counter grows all the time, raise `limits.templates`",
             ),
             Why::Suggested => (
                 "suggested",
                 "it is one of a feed that the settings do not name",
                 "`feeds.auto = \"on\"`, or paste the section that the log has into the settings file",
+            ),
+            Why::Aside => (
+                "log_not_followed",
+                "the server's log is not followed, so that memory answers nothing",
+                "what the log says, and `headwater check`",
+            ),
+            Why::Refused => (
+                "feed_refused",
+                "the feed's check found something in the way",
+                "mend what the log and `SHOW HEADWATER FEEDS` name, each with its statement",
+            ),
+            Why::Unseen => (
+                "table_unseen",
+                "it names a table that is not there, as far as the service account may see",
+                "`GRANT SELECT` on the table to the service account: the log has the statement",
             ),
             Why::Unchecked => (
                 "feed_unchecked",
@@ -130,7 +163,7 @@ impl Why {
             Why::Retired(Retired::Warns) => (
                 "warns",
                 "the server warns of statements of this form",
-                "mend what it warns of",
+                "mend what the server warns of: `SHOW WARNINGS` behind the statement",
             ),
             Why::Retired(Retired::Columns) => (
                 "columns_differ",
@@ -140,7 +173,7 @@ impl Why {
             Why::Retired(Retired::Long) => (
                 "long_answer",
                 "an answer was longer than `limits.tail_bytes`",
-                "raise it, or ask for fewer rows or columns",
+                "raise `limits.tail_bytes`, or ask for fewer rows or columns",
             ),
             Why::ColumnsUnsure => (
                 "columns_unsure",
@@ -155,7 +188,7 @@ impl Why {
             Why::TooMany => (
                 "too_many",
                 "it names more authors than `limits.list_authors`, or wants rows beyond `limits.candidates`",
-                "raise it; page by a cursor in place of OFFSET",
+                "raise `limits.list_authors` or `limits.candidates`; page by a cursor in place of OFFSET",
             ),
             Why::NotInMemory => (
                 "not_in_memory",
@@ -170,7 +203,7 @@ impl Why {
             Why::Ties => (
                 "ties",
                 "messages on its page, or beside it, have the same value of the one column that orders them: which comes first is the server's choice",
-                "order by the id behind it: `ORDER BY created_at DESC, id DESC`",
+                "order by the id behind that column: `ORDER BY created_at DESC, id DESC`",
             ),
             Why::Filtered => (
                 "filtered",
@@ -195,16 +228,16 @@ fn of_text(refused: Refused) -> (&'static str, &'static str, &'static str) {
     let (means, cure) = match refused {
         Refused::NotUnderstood => (
             "a part of it is not read alike by all servers and settings",
-            "write it plainly: see [which statements](#which-statements)",
+            "write the statement plainly: [which statements](feeds.md#which-statements)",
         ),
         Refused::NotPlain => (
             "it has arithmetic, variables or functions, which may fail or warn for rows that are not read then",
-            "take them out of the statement",
+            "leave arithmetic, variables and functions out of the statement",
         ),
         Refused::Locks => ("it locks rows, or writes them elsewhere", "nothing"),
         Refused::Hints => (
             "it has hints, or asks for more than rows (`SQL_CALC_FOUND_ROWS`)",
-            "leave them out",
+            "leave hints and `SQL_CALC_FOUND_ROWS` out",
         ),
         Refused::Structure => (
             "it is made of several SELECTs, or has HAVING or a window",
@@ -218,10 +251,13 @@ fn of_text(refused: Refused) -> (&'static str, &'static str, &'static str) {
             "it is not ordered as the feed is, newest first",
             "order by `message.order` of the feed, each DESC",
         ),
-        Refused::Limit => ("it has no LIMIT that is a plain number", "give it one"),
+        Refused::Limit => (
+            "it has no LIMIT that is a plain number",
+            "end the statement with LIMIT and a number",
+        ),
         Refused::Authors => (
             "nothing in it says whose messages are wanted",
-            "nothing, if it is no feed; else `[feed.follow]`",
+            "nothing, where the statement is no feed's; else `[feed.follow]`",
         ),
         Refused::Joins => (
             "a join in it may give several rows for a message",
@@ -233,7 +269,7 @@ fn of_text(refused: Refused) -> (&'static str, &'static str, &'static str) {
         ),
         Refused::Names => (
             "a name in it is ambiguous, another database's, or of a table that the service account may not see",
-            "`GRANT SELECT` on its tables to the service account",
+            "`GRANT SELECT` on the statement's tables to the service account",
         ),
     };
     (refused.label(), means, cure)
@@ -242,16 +278,20 @@ fn of_text(refused: Refused) -> (&'static str, &'static str, &'static str) {
 fn of_session(reason: Reason) -> (&'static str, &'static str, &'static str) {
     let (label, means, cure) = reason.explained();
     match reason {
-        Reason::TableLocks => (label, means, "ask before it, or after `UNLOCK TABLES`"),
+        Reason::TableLocks => (
+            label,
+            means,
+            "ask before `LOCK TABLES`, or after `UNLOCK TABLES`",
+        ),
         Reason::InTransaction => (
             label,
             "the transaction that is open has done more than read, or reads under SERIALIZABLE",
-            "ask before it writes",
+            "ask before the transaction writes",
         ),
         Reason::OneShotTransaction => (
             label,
             means,
-            "ask before it, or set the level for the session; COMMIT ends the doubt",
+            "ask before `SET TRANSACTION`, or set the level for the session; COMMIT ends the doubt",
         ),
         Reason::OtherDatabase => (
             label,
@@ -261,17 +301,17 @@ fn of_session(reason: Reason) -> (&'static str, &'static str, &'static str) {
         Reason::Settings => (
             label,
             "a session setting changes what a statement does",
-            "leave it at its default",
+            "leave the session's settings at their defaults: [which](calls.md#session-settings)",
         ),
         Reason::TemporaryTables => (
             label,
             "a temporary table hides a table of the statement",
-            "name it otherwise",
+            "name the temporary table otherwise",
         ),
         Reason::LookupDenied => (
             label,
             "the account may not read a table of the statement, or the column of authors",
-            "`GRANT SELECT` to it",
+            "`GRANT SELECT` on the table to the session's account",
         ),
         Reason::LookupFailed => (
             label,
