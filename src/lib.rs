@@ -48,7 +48,7 @@ mod listener;
 pub mod logging;
 pub mod overview;
 mod reach;
-mod report;
+pub mod report;
 pub mod room;
 pub mod server;
 pub mod session;

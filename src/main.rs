@@ -9,6 +9,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use headwater::config::{Changes, ConfigError, Log, LogFormat, LogLevel, ServeFlags, Settings};
 use headwater::discover::DiscoverFlags;
 use headwater::logging::{JsonLines, Messages, Throttle, fields};
+use headwater::report::with_causes;
 use headwater::server::{Offer, Predecessor, Reloads, Server, Source};
 use headwater::session::current::Current;
 use headwater::sockets::Sockets;
@@ -22,11 +23,12 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// A MySQL proxy that gives pull-model timelines the read speed of push ones.
+/// A MySQL proxy that makes feeds fast to read, without a change to the app's SQL.
 ///
-/// Point any MySQL client at its port. It answers CALL fetch_timeline_ids(reader),
-/// CALL fetch_timeline_ids2(reader, bound) and their helper, CALL build_max_ids_of_followers(reader, bound),
-/// itself, and relays every other byte unchanged.
+/// Point any MySQL client at its port. It answers SELECTs of feeds (the newest messages of everyone I follow: by a join, EXISTS, a
+/// subquery or a list of authors) from memory that follows the server's binary log: those of the feeds that the settings file names,
+/// and of those that it finds by itself (feeds.auto). It does the same for timelines by stored procedures, CALL fetch_timeline_ids(reader)
+/// and its like. Every other byte it relays unchanged.
 #[derive(Parser)]
 #[command(version = headwater::version::WHOLE, max_term_width = 100)]
 struct Arguments {
@@ -59,12 +61,13 @@ enum Command {
     /// Takes the settings of `serve` (flags, environment, file), asks the server as `serve` would, changes nothing, and
     /// prints: the server; how fresh answers are and how much memory there is; the grants that the service account
     /// needs, as statements to paste, with those that are missing marked; every setting of the server that is in the
-    /// way, with the way out; and for each call of each definition in each database whether it is answered from memory,
-    /// by lookups, or by the server's procedure (relay), and why.
+    /// way, with the way out; for each feed in each database whether its SELECTs are answered from memory, and what is in the
+    /// way; and for each call of each definition whether it is answered from memory, by lookups, or by the server's procedure
+    /// (relay), and why.
     ///
-    /// The exit status is for deploy scripts. 0: every call of every definition is answered as well as these
+    /// The exit status is for deploy scripts. 0: every feed is served, and every call of every definition is answered as well as these
     /// settings allow: from memory; by lookups where memory is switched off or no service account is set; relayed with
-    /// --relay-only. 1: a right is missing, a setting is in the way, a call is relayed, a definition is found in no
+    /// --relay-only. 1: a right is missing, a setting is in the way, a feed or a call is relayed, a definition is found in no
     /// database, or the server cannot be asked. 2: the flags or the settings file are wrong.
     ///
     /// A definition is looked for in every database that the account may see: name one (its key `database`) where
@@ -86,9 +89,9 @@ enum Command {
     Discover(Box<DiscoverFlags>),
     /// Whether every reader is answered as the server would answer, on a live server
     ///
-    /// Takes the settings of `serve` (flags, environment, file). It goes through every reader of every definition and feed, or through
-    /// some of them (--readers), asks through the Headwater that runs, asks the server itself, and compares: of a definition the
-    /// calls and the SELECT behind each, of a feed the statements that apps were seen to send, with the reader's values in them.
+    /// Takes the settings of `serve` (flags, environment, file). It goes through every reader of every feed and definition, or through
+    /// some of them (--readers), asks through the Headwater that runs, asks the server itself, and compares: of a feed the statements that
+    /// apps were seen to send, with the reader's values in them, of a definition the calls and the SELECT behind each.
     ///
     /// Others may write meanwhile: an answer that differs is asked for again on both sides, and is a difference only where it
     /// stays one while the server's own answer does not change. Each difference is reported with both answers.
@@ -118,7 +121,7 @@ fn main() -> ExitCode {
     match run(Arguments::parse()) {
         Ok(status) => status,
         Err(error) => {
-            eprintln!("headwater: {error:#}");
+            eprintln!("headwater: {}", with_causes(error.as_ref()));
             ExitCode::FAILURE
         }
     }
@@ -190,7 +193,7 @@ fn settings<T>(load: impl FnOnce() -> Result<T, ConfigError>) -> Option<T> {
             Some(settings)
         }
         Err(error) => {
-            eprintln!("headwater: {:#}", anyhow::Error::from(error));
+            eprintln!("headwater: {}", with_causes(&error));
             None
         }
     }
@@ -326,7 +329,7 @@ struct Flags {
 
 impl Source for Flags {
     fn read(&self) -> Result<Settings, String> {
-        Settings::load(&self.flags).map_err(|error| format!("{:#}", anyhow::Error::from(error)))
+        Settings::load(&self.flags).map_err(|error| with_causes(&error))
     }
 
     fn log_at(&self, level: LogLevel) {

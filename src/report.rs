@@ -3,12 +3,17 @@
 use std::error::Error;
 use std::fmt::Write as _;
 
-/// What failed, and why: an error and those that led to it, with colons between.
-pub(crate) fn with_causes(error: &dyn Error) -> String {
+/// What failed, and why: an error and those that led to it, with colons between. Some say by themselves what led to them: that is not said
+/// again.
+#[must_use]
+pub fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        let _ = write!(text, ": {error}");
+        let said = error.to_string();
+        if !text.contains(&said) {
+            let _ = write!(text, ": {said}");
+        }
         cause = error.source();
     }
     text
@@ -38,5 +43,33 @@ pub(crate) trait Report {
 
     fn line(&mut self, text: &str) {
         let _ = writeln!(self.text(), "{text}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::account::AccountError;
+    use crate::check::CheckError;
+
+    #[test]
+    fn what_led_to_an_error_is_said_once() {
+        let reset = || io::Error::new(io::ErrorKind::ConnectionReset, "reset by the peer");
+        // It says its cause by itself.
+        let lost = AccountError::from(reset());
+        let once = "the connection to the server failed: reset by the peer";
+        assert_eq!(with_causes(&lost), once);
+        let asking = CheckError::Asking { source: lost };
+        assert_eq!(
+            with_causes(&asking),
+            format!("the server cannot be asked by the service account: {once}")
+        );
+        let unreachable = CheckError::Unreachable {
+            upstream: "db:3306".to_owned(),
+            source: reset(),
+        };
+        assert!(with_causes(&unreachable).ends_with(": reset by the peer"));
     }
 }

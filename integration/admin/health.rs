@@ -71,12 +71,12 @@ fn accelerating_is_whether_memory_answers() {
             (
                 "",
                 &[],
-                "no_service_account: calls are answered by lookups: set service.user",
+                "no_service_account: nothing is answered from memory: set service.user",
             ),
             (
                 "[index]\nmemory_bytes = 0\n",
                 ROOT_SERVICE,
-                "no_memory: calls are answered by lookups: set index.memory_bytes above 0",
+                "no_memory: nothing is answered from memory: set index.memory_bytes above 0",
             ),
         ] {
             let (_proxy, admin) = Admin::beside(server.addr(), settings, flags);

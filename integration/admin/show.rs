@@ -310,3 +310,31 @@ fn who_may_not_ask_hears_it_from_the_server() {
         database.connect().ok(&format!("DROP USER {user}@'%'"));
     });
 }
+
+/// The list of what can be asked has everything that can be, as the documentation has it.
+#[test]
+fn the_list_of_questions_is_that_of_the_documentation() {
+    const PAGE: &str = include_str!("../../docs/show.md");
+    let rows = PAGE
+        .lines()
+        .filter(|line| line.starts_with("| `SHOW HEADWATER "));
+    let explained: Vec<String> = rows
+        .map(|row| {
+            row.split('`')
+                .nth(1)
+                .unwrap()
+                .replace("FOR statement", "FOR <statement>")
+        })
+        .collect();
+    on_each_server(|server| {
+        let database = Database::classic(server, "showlist");
+        let (proxy, _) = Admin::beside(server.addr(), "", ROOT_SERVICE);
+        let mut client = proxy.login(&database.login());
+        let rows = client.rows("SHOW HEADWATER TEA");
+        let listed: Vec<String> = rows
+            .into_iter()
+            .map(|row| row[0].clone().unwrap())
+            .collect();
+        assert_eq!(listed, explained);
+    });
+}

@@ -20,10 +20,10 @@ fn without_a_service_account_it_says_what_one_would_give_and_how_to_make_it() {
         );
         checked.says("definition classic, any database: lookups");
         checked.says("No service account is set (--service-user");
-        checked.says("With one, calls are answered from memory");
+        checked.says("With one, feeds and calls are, and this command says which");
         let relayed = check(server.addr(), "", &["--relay-only"]);
         assert_eq!(relayed.status, 0);
-        relayed.says("Every call is relayed, as the settings say (--relay-only");
+        relayed.says("Every statement is relayed, as the settings say (--relay-only");
     });
 }
 

@@ -17,7 +17,7 @@ fn it_says_where_it_listens_and_what_it_is_in_front_of() {
         proxy.wait_for_log(&format!("in front of {product}"));
         proxy.wait_for_log("no service account (--service-user)");
         let proxy = Proxy::start(server.addr(), &["--relay-only"]);
-        proxy.wait_for_log("every call is relayed (--relay-only, accelerate = false)");
+        proxy.wait_for_log("every statement is relayed (--relay-only, accelerate = false)");
     });
 }
 
@@ -55,7 +55,7 @@ fn a_service_account_that_is_not_let_in_is_said_once_with_the_setting_and_the_wa
             let flags = ["--service-user", user, "--service-password", "wrong"];
             let settings = "[limits]\nrecheck_ms = 100\n";
             let proxy = Proxy::configured(server.addr(), settings, &flags);
-            proxy.wait_for_log("no call is answered from memory: ");
+            proxy.wait_for_log("nothing is answered from memory: ");
             // The waits between attempts to follow the log double from 50 ms.
             std::thread::sleep(std::time::Duration::from_millis(1_500));
             let log = proxy.log();

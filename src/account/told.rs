@@ -24,7 +24,7 @@ impl Told {
             Err(error) if error.is_refusal() => {
                 let text = error.to_string();
                 if self.is_news(&text, Instant::now()) {
-                    tracing::warn!("no call is answered from memory: {text}");
+                    tracing::warn!("nothing is answered from memory: {text}");
                 }
             }
             Err(_) => {}

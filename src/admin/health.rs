@@ -100,13 +100,13 @@ pub(super) async fn accelerating(seen: &Seen) -> Health {
     if shared.catalogue.service.is_none() {
         return Health::not(
             "no_service_account",
-            "calls are answered by lookups: set service.user, see docs/service-account.md",
+            "nothing is answered from memory: set service.user, see docs/service-account.md",
         );
     }
     let Some(binlog) = &shared.binlog else {
         return Health::not(
             "no_memory",
-            "calls are answered by lookups: set index.memory_bytes above 0",
+            "nothing is answered from memory: set index.memory_bytes above 0",
         );
     };
     if let Some(aside) = binlog.aside() {

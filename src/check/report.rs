@@ -55,7 +55,7 @@ impl<'a> Findings<'a> {
     pub(super) fn settings(&mut self, settings: &Settings) {
         self.part("Settings");
         let memory = match settings.binlog.memory_bytes {
-            0 => "0: no memory, calls are answered by lookups".to_owned(),
+            0 => "0: no memory, nothing is answered from there".to_owned(),
             bytes => format!(
                 "{bytes} ({} MiB) for each timeline in each database",
                 bytes >> 20
@@ -104,18 +104,26 @@ impl<'a> Findings<'a> {
     }
 
     pub(super) fn nothing_accelerated(&mut self, settings: &Settings) {
-        self.part("Timelines");
-        for definition in &settings.definitions {
+        self.part("Feeds and timelines");
+        for feed in &settings.feeds {
+            self.item(&format!("feed {}: relayed", feed.name));
+        }
+        for definition in settings.named_definitions() {
             self.item(&format!("definition {}: relay", definition.name));
         }
-        self.part("Every call is relayed, as the settings say (--relay-only, accelerate = false).");
+        self.part(
+            "Every statement is relayed, as the settings say (--relay-only, accelerate = false).",
+        );
     }
 
     /// What can be said without an account to ask with.
     pub(super) fn no_account(&mut self, settings: &Settings, product: Product) {
         self.account_to_make(settings, product, "headwater");
-        self.part("Timelines");
-        for definition in &settings.definitions {
+        self.part("Feeds and timelines");
+        for feed in &settings.feeds {
+            self.item(&format!("feed {}: relayed", feed.name));
+        }
+        for definition in settings.named_definitions() {
             let database = definition.database.as_deref().map_or_else(
                 || "any database".to_owned(),
                 |name| format!("database {name}"),
@@ -127,8 +135,8 @@ impl<'a> Findings<'a> {
             ));
         }
         self.part(
-            "No service account is set (--service-user, HEADWATER_SERVICE_USER, service.user): the server was not asked, and no \
-             call\nis answered from memory. With one, calls are answered from memory, and this command says which.",
+            "No service account is set (--service-user, HEADWATER_SERVICE_USER, service.user): the server was not asked, and \
+             nothing\nis answered from memory. With one, feeds and calls are, and this command says which.",
         );
     }
 
@@ -140,7 +148,7 @@ impl<'a> Findings<'a> {
         let account = account::to_make(user);
         self.item(&format!("CREATE USER {account} IDENTIFIED BY 'PASSWORD';"));
         // What it would give is worth knowing even where memory is off.
-        let definitions = settings.definitions.iter();
+        let definitions = settings.named_definitions();
         let timelines = definitions.map(|one| (one, one.database.as_deref()));
         let compares = Compares::from(settings.shadow) == Compares::Wished;
         for right in account::rights(Goal::Memory, compares, product, timelines) {
@@ -158,6 +166,9 @@ impl<'a> Findings<'a> {
         let Missing { missing, unseen } = self.grants(server, timelines);
         self.for_comparisons(server, timelines);
         let obstacles = self.in_the_way(server);
+        if timelines.is_empty() {
+            return self.without_timelines(missing, obstacles);
+        }
         self.timelines(timelines);
         let calls = || timelines.iter().flat_map(|found| &found.calls);
         let all = calls().count();
@@ -183,6 +194,17 @@ impl<'a> Findings<'a> {
                 "{best} of {all} calls are {goal}. Rights missing: {rights}. Server settings in the way: {obstacles}. \
                  Definitions found nowhere: {absent} of {}.",
                 settings.definitions.len()
+            ));
+        }
+        fine
+    }
+
+    /// What is said of the server to whoever has feeds alone. True when nothing is in the way.
+    fn without_timelines(&mut self, missing: usize, obstacles: usize) -> bool {
+        let fine = missing == 0 && obstacles == 0;
+        if !fine {
+            self.part(&format!(
+                "Rights missing: {missing}. Server settings in the way: {obstacles}."
             ));
         }
         fine

@@ -105,8 +105,7 @@ pub(super) async fn all(
     for definition in &settings.definitions {
         let query = check::databases_query(definition, settings.limits.databases);
         let databases = databases(conn, definition.database.as_ref(), query).await?;
-        // Who has feeds need not have the classic timeline.
-        if databases.is_empty() && settings.classic_by_default && !settings.feeds.is_empty() {
+        if databases.is_empty() && settings.are_feeds_alone() {
             continue;
         }
         if databases.is_empty() {

@@ -30,6 +30,7 @@ pub use upstream::{ListenerSection, MOST_SERVERS, Servers};
 use crate::admin::AdminSection;
 use crate::binlog::{BinlogLimits, Freshness, RowsSection};
 use crate::feed::FeedDefinition;
+use crate::feeds::Auto;
 use crate::limits::Limits;
 use crate::session::frames::Compression;
 use crate::timeline::definition::Definition;
@@ -102,6 +103,18 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Feeds are all that anybody asked for: the classic timeline need not be there.
+    #[must_use]
+    pub fn are_feeds_alone(&self) -> bool {
+        self.classic_by_default && (!self.feeds.is_empty() || self.narrow.auto == Auto::On)
+    }
+
+    /// The timelines that are of concern to whoever wrote these settings.
+    pub fn named_definitions(&self) -> impl Iterator<Item = &Definition> {
+        let definitions = self.definitions.iter();
+        definitions.filter(|_| !self.are_feeds_alone())
+    }
+
     /// How many threads move bytes.
     #[must_use]
     pub fn worker_threads(&self) -> usize {
@@ -155,12 +168,11 @@ impl Settings {
         log.level = flags.log_level.unwrap_or(log.level);
         log.format = flags.log_format.unwrap_or(log.format);
         log.slow_ms = flags.log_slow_ms.unwrap_or(log.slow_ms);
-        let definitions = if file.definition.is_empty() {
-            vec![Definition::classic()]
-        } else {
-            file.definition
+        let classic_by_default = file.definition.is_empty();
+        let definitions = match classic_by_default {
+            true => vec![Definition::classic()],
+            false => file.definition,
         };
-        let classic_by_default = definitions == [Definition::classic()];
         let feeds = file.feed.0;
         let accelerate = !flags.relay_only && file.accelerate.unwrap_or(true);
         let memory_bytes = flags.index_memory_bytes.unwrap_or(file.index.memory_bytes);

@@ -217,15 +217,8 @@ pub(super) async fn discover(shared: &Shared) {
         };
         match databases {
             Ok(databases) => {
-                // Who has feeds need not have the classic timeline.
-                let unasked = shared.classic_by_default && shared.has_feeds();
-                if databases.is_empty() && !unasked {
-                    tracing::warn!(
-                        "definition {}: no database has the tables {} and {}",
-                        definition.name,
-                        definition.follower.table,
-                        definition.message.table
-                    );
+                if databases.is_empty() {
+                    nowhere(shared, definition);
                 }
                 for database in databases {
                     let mut checked = catalogue.check(number, &database).await;
@@ -242,6 +235,31 @@ pub(super) async fn discover(shared: &Shared) {
             }
             Err(error) => unchecked(definition, &error),
         }
+    }
+}
+
+/// Says that a definition's tables are nowhere. Whoever has not named the classic timeline need not have it, and who has feeds does not ask
+/// for it.
+fn nowhere(shared: &Shared, definition: &Definition) {
+    let Definition {
+        name,
+        follower,
+        message,
+        ..
+    } = definition;
+    let (follows, messages) = (&follower.table, &message.table);
+    match (shared.classic_by_default, shared.has_feeds()) {
+        (false, _) => {
+            tracing::warn!(
+                "definition {name}: no database has the tables {follows} and {messages}"
+            );
+        }
+        (true, false) => {
+            tracing::info!(
+                "definition {name}: no database has the tables {follows} and {messages}"
+            );
+        }
+        (true, true) => {}
     }
 }
 

@@ -409,7 +409,7 @@ impl Server {
             }
             introduce(&entry, &shared).await;
             if !shared.accelerate {
-                tracing::info!("every call is relayed (--relay-only, accelerate = false)");
+                tracing::info!("every statement is relayed (--relay-only, accelerate = false)");
             } else if shared.catalogue.service.is_none() {
                 tracing::info!(
                     "no service account (--service-user): definitions are checked on the first client \

@@ -134,7 +134,7 @@ fn questions() -> Table {
         ),
         (
             "SHOW HEADWATER FEEDS",
-            "definitions and feeds, whether each is answered from memory, and what is in the way",
+            "feeds and definitions, whether each is answered from memory, and what is in the way",
         ),
         (
             "SHOW HEADWATER STATEMENTS",
@@ -143,6 +143,10 @@ fn questions() -> Table {
         ("SHOW HEADWATER SESSIONS", "client sessions"),
         ("SHOW HEADWATER MEMORY", "what memory holds, and its bounds"),
         ("SHOW HEADWATER SETTINGS", "settings as they are in force"),
+        (
+            "SHOW HEADWATER UPSTREAMS",
+            "the servers, and which of several is the primary",
+        ),
         (
             "SHOW HEADWATER WHY FOR <statement>",
             "whether the statement would be answered from memory here and now; if not, why, and the cure",

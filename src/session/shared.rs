@@ -48,7 +48,7 @@ pub struct Shared {
     pub tails: Option<Tails>,
     /// Feeds, where there are any.
     pub feeds: Option<Arc<Feeds>>,
-    /// There is the classic definition alone, as there is unasked: where its tables are nowhere, nothing is said beside feeds.
+    /// There is the classic definition alone, as there is unasked: where its tables are nowhere, nothing is said.
     pub classic_by_default: bool,
     /// Columns of feeds' statements are described exactly as directly.
     pub exact_columns: bool,
