@@ -1,7 +1,7 @@
 //! The page about counters explains each that is printed, in the words of the program.
 
 use headwater::session::counts::{
-    COMPARED, CONTRADICTIONS, Counter, Event, FEEDS_RELAYED, RELAYED, UNREADABLE,
+    COMPARED, CONTRADICTIONS, Counter, DIFFERENT_ROWS, Event, FEEDS_RELAYED, RELAYED, UNREADABLE,
 };
 use headwater::session::narrowing::Why;
 use headwater::session::reason::Reason;
@@ -23,7 +23,7 @@ fn every_counter_that_is_printed_is_explained() {
     let counters = events
         .chain([RELAYED, FEEDS_RELAYED])
         .chain(COMPARED)
-        .chain([UNREADABLE, CONTRADICTIONS])
+        .chain([UNREADABLE, CONTRADICTIONS, DIFFERENT_ROWS])
         .map(named);
     let reasons = Reason::ALL.iter().map(|reason| {
         let (label, means, cure) = reason.explained();
