@@ -79,7 +79,7 @@ fn with_a_token_others_learn_no_more_than_whether_it_is_well() {
         assert_eq!(admin.get("/accelerating").body, "no_service_account\n");
         let own = admin.get_with("/accelerating", &shown);
         assert!(
-            own.body.starts_with("no_service_account: calls are "),
+            own.body.starts_with("no_service_account: nothing is "),
             "{own:?}"
         );
         assert_eq!(admin.get_with("/metrics", &shown).status, 200);
