@@ -1,5 +1,6 @@
 //! SELECTs of feeds: the same directly and through Headwater.
 
+mod alike;
 mod app;
 mod auto;
 mod causes;

@@ -81,7 +81,8 @@ impl Tail {
         })
     }
 
-    /// Its words up to the number behind LIMIT: tails that differ in that, in comments or in spaces show each message alike.
+    /// Its words up to the number behind LIMIT: tails that differ in that, in comments or in which white space stands between words show each
+    /// message alike. All columns have names of their own, so no part of the text is told.
     pub fn template(&self) -> &str {
         &self.template
     }
@@ -134,9 +135,17 @@ fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
 /// What stands in front of the number behind LIMIT.
 fn template(tokens: &[Token<'_>]) -> Option<String> {
     let (last, front) = tokens.split_last()?;
-    let words = front.iter().map(|token| std::str::from_utf8(token.text));
-    let words: Vec<&str> = words.collect::<Result<_, _>>().ok()?;
-    (last.kind == Kind::Number).then(|| words.join(" "))
+    let mut words = String::new();
+    let mut end = 0;
+    for token in front {
+        // Behind `m. ` a reserved word is none of its columns.
+        if token.at > end && !words.is_empty() {
+            words.push(' ');
+        }
+        words.push_str(std::str::from_utf8(token.text).ok()?);
+        end = token.at + token.text.len();
+    }
+    (last.kind == Kind::Number).then_some(words)
 }
 
 /// The parser sees the tokens alone, so it cannot read comments or white space in another way.

@@ -193,13 +193,12 @@ impl Reader<'_> {
                 true => Some(reader.condition()?),
                 false => None,
             };
-            // LIMIT 1 behind EXISTS, as some write it, makes no difference.
-            if exists && reader.is_next("LIMIT") {
-                reader.advance();
-                if reader.peek() != Some(Is::Number) {
+            // LIMIT 1 behind EXISTS, as some write it, makes no difference; LIMIT 0 does.
+            if exists && reader.takes("LIMIT") {
+                let limit = reader.number_that_stays().ok_or(Refused::NotUnderstood)?;
+                if limit.iter().all(|digit| *digit == b'0') {
                     return Err(Refused::NotUnderstood);
                 }
-                reader.advance();
             }
             match reader.is_next_punct(b')') {
                 true => Ok(Rows {
@@ -311,10 +310,10 @@ impl Reader<'_> {
         self.advance();
         if self.takes_punct(b'(') {
             if self.peek() == Some(Is::Number) {
-                match self.bytes() {
-                    [b'0'..=b'6'] => self.advance(),
+                match self.number_that_stays() {
+                    Some([b'0'..=b'6']) => {}
                     _ => return Err(Refused::NotPlain),
-                };
+                }
             }
             self.punct(b')')?;
         }
@@ -323,10 +322,10 @@ impl Reader<'_> {
             // More than that could leave the range of dates, which warns.
             const MOST_DIGITS: usize = 4;
             self.keyword("INTERVAL")?;
-            if self.peek() != Some(Is::Number) || self.bytes().len() > MOST_DIGITS {
+            let count = self.number_that_stays().ok_or(Refused::NotPlain)?;
+            if count.len() > MOST_DIGITS {
                 return Err(Refused::NotPlain);
             }
-            self.advance();
             if !UNITS.iter().any(|unit| self.takes(unit)) {
                 return Err(Refused::NotPlain);
             }

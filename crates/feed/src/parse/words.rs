@@ -144,8 +144,16 @@ impl<'a> Reader<'a> {
         false
     }
 
+    /// The digits of a number that is next, and that all statements of the template have: what the grammar makes of it holds for all of them.
+    pub(super) fn number_that_stays(&mut self) -> Option<&'a [u8]> {
+        let next = self.words.words.get(self.at)?;
+        let digits = (next.is == Is::Number && next.stays).then(|| self.bytes())?;
+        self.advance();
+        Some(digits)
+    }
+
     /// The bytes of the next word.
-    pub(super) fn bytes(&self) -> &'a [u8] {
+    fn bytes(&self) -> &'a [u8] {
         self.words.text(self.at, self.text)
     }
 

@@ -71,7 +71,8 @@ impl<K: Feeds> World<'_, K> {
         let words = match (self.executed, self.named.as_deref()) {
             (Some(executed), _) => self.executed_words(executed)?,
             (None, Some(named)) => named.words()?,
-            (None, None) => Words::read(text),
+            // To the server a parameter in a text is an error.
+            (None, None) => Words::read(text).filter(|words| words.parameters == 0),
         };
         let words = words.ok_or(Refused::NotUnderstood)?;
         let template = match self.known.template(database, &words, text) {
