@@ -29,6 +29,7 @@ mod settings;
 mod several;
 mod statements;
 mod transactions;
+mod values;
 mod why;
 
 pub(crate) use served::PATIENT;

@@ -1,5 +1,7 @@
 //! What one statement of a template asks for: its literals read, its parameters put in.
 
+use std::ops::Range;
+
 use headwater_timeline::moment::DIGITS;
 use headwater_timeline::{Integer, KeyType, Moment};
 
@@ -28,6 +30,10 @@ pub enum Parameter {
     Other,
 }
 
+/// The type of a parameter, and whether it has a sign, as an execution gives them: servers compare values of one text or number in other ways
+/// where their types are others.
+pub type ParameterType = [u8; 2];
+
 /// Types of a feed's columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Types {
@@ -48,6 +54,8 @@ pub struct Statement<'a> {
     pub words: &'a Words,
     /// Values of its parameters.
     pub parameters: &'a [Parameter],
+    /// The type that each was given, as the protocol has it: none, where there are parameters and that is not known.
+    pub types: &'a [ParameterType],
     /// How far the session's time zone is ahead of UTC, in microseconds, if that is always the same.
     pub ahead: Option<i64>,
 }
@@ -110,6 +118,10 @@ impl Shape {
             Some(at) => of.count(at).ok_or(Refused::Limit)?,
             None => 0,
         };
+        // What is not read may be another value each time, wherever it stands.
+        if of.parameters.contains(&Parameter::Other) {
+            return Err(Refused::Types);
+        }
         let ends = |upper| {
             let own = self.bounds.iter().filter(move |bound| bound.upper == upper);
             own.filter_map(|bound| of.end(bound, types))
@@ -160,9 +172,18 @@ fn unquoted(text: &[u8]) -> Option<&[u8]> {
 impl Statement<'_> {
     /// The values of a parameter, or of a list of them.
     pub(crate) fn parameters(&self, at: usize) -> Option<&[Parameter]> {
+        self.parameters.get(self.numbers(at)?)
+    }
+
+    /// The types of these.
+    pub(crate) fn types(&self, at: usize) -> Option<&[ParameterType]> {
+        self.types.get(self.numbers(at)?)
+    }
+
+    fn numbers(&self, at: usize) -> Option<Range<usize>> {
         let first = self.words.words.get(at)?.parameters;
         let count = self.words.literals(at, self.text).count();
-        self.parameters.get(first..first.checked_add(count)?)
+        Some(first..first.checked_add(count)?)
     }
 
     fn parameter(&self, at: usize) -> Option<&Parameter> {

@@ -4,6 +4,7 @@
 //! The messages themselves have to be known without the server's help as well: whose they are is said by one condition, of which
 //! memory knows all (a superset would do for narrowing).
 
+use std::io::Write as _;
 use std::ops::Range;
 
 use crate::authors::{Authors, Search};
@@ -14,7 +15,7 @@ use crate::lists::{AuthorList, Lists, is, is_of_literals, is_own, owns, value};
 use crate::query::{Column, Condition, Item, Query, Says};
 use crate::refers::{Refer, Tables};
 use crate::scope::{Scope, Seen};
-use crate::words::{Is, Members, Word};
+use crate::words::{Is, Members};
 
 /// What a row depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -244,7 +245,12 @@ struct Said<'a> {
 }
 
 impl Keep {
-    /// The literals that rows depend on, each as it stands: statements of one template with equal ones show a message alike.
+    /// The literals that rows depend on, each as it stands and with its place, and parameters with the types that they were given: statements of one
+    /// template with equal ones show a message alike.
+    ///
+    /// What is left out says no more than whose messages, from where on, or how many, and each of these was read by its value: authors and
+    /// readers ([`Shape::bind`](crate::shape::Shape::bind) reads every literal of these conditions, or the statement is relayed), conditions of
+    /// lists (they stand in the lists' own questions), bounds that are read for certain, LIMIT and OFFSET.
     #[must_use]
     pub fn literals(&self, statement: Statement<'_>, types: Types) -> Option<Vec<u8>> {
         let read = |(_, bounds): &&(_, Vec<Bound>)| {
@@ -254,19 +260,18 @@ impl Keep {
         let bounds = self.bounds.iter().filter(read).map(|(words, _)| words);
         let apart: Vec<&Range<usize>> = self.apart.iter().chain(bounds).collect();
         let mut literals = Vec::new();
-        for (at, Word { is, .. }) in statement.words.words.iter().enumerate() {
-            if apart.iter().any(|range| range.contains(&at)) {
+        for (at, word) in statement.words.words.iter().enumerate() {
+            if word.stays || apart.iter().any(|range| range.contains(&at)) {
                 continue;
             }
-            match is {
-                Is::Number | Is::Text | Is::List(Members::Numbers | Members::Texts) => {
-                    literals.extend_from_slice(statement.words.text(at, statement.text));
-                }
+            // Which of two bounds is left out is told by nothing else.
+            write!(literals, "{at}=").ok()?;
+            match word.is {
                 Is::Parameter | Is::List(Members::Parameters) => {
-                    let values = statement.parameters(at)?;
-                    literals.extend_from_slice(format!("{values:?}").as_bytes());
+                    let (values, types) = (statement.parameters(at)?, statement.types(at)?);
+                    write!(literals, "{values:?}{types:?}").ok()?;
                 }
-                Is::Name | Is::Quoted | Is::Punct(_) => continue,
+                _ => literals.extend_from_slice(statement.words.text(at, statement.text)),
             }
             literals.push(0);
         }

@@ -19,6 +19,7 @@ fn asked(text: &str, key: Option<KeyType>, parameters: &[Parameter]) -> Result<A
         text: text.as_bytes(),
         words: &words,
         parameters,
+        types: &[],
         ahead: Some(3_600_000_000),
     };
     let types = Types {

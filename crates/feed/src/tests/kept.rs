@@ -3,7 +3,7 @@
 use headwater_timeline::{Integer, KeyType};
 
 use super::{read, shaped};
-use crate::bind::{Parameter, Statement, Types};
+use crate::bind::{Parameter, ParameterType, Statement, Types};
 use crate::refers::By;
 
 const UNSIGNED: Integer = Integer {
@@ -13,12 +13,28 @@ const UNSIGNED: Integer = Integer {
 
 /// The literals that rows depend on; `None`: rows depend on more.
 fn kept(text: &str, by_time: bool, parameters: &[Parameter]) -> Option<String> {
+    let literals = kept_under(text, by_time, parameters, LONGLONG)?;
+    let literals = literals.split_terminator('\0');
+    let values = literals.map(|one| format!("{} ", one.split_once('=').unwrap().1));
+    Some(values.collect())
+}
+
+const LONGLONG: ParameterType = [8, 0];
+
+/// The same with the places of literals, and where all parameters have this type.
+fn kept_under(
+    text: &str,
+    by_time: bool,
+    parameters: &[Parameter],
+    kind: ParameterType,
+) -> Option<String> {
     let shape = shaped(text, by_time).unwrap_or_else(|refused| panic!("{refused:?}: {text}"));
     let (words, _) = read(text);
     let statement = Statement {
         text: text.as_bytes(),
         words: &words,
         parameters,
+        types: &vec![kind; parameters.len()],
         ahead: Some(0),
     };
     let types = Types {
@@ -27,7 +43,7 @@ fn kept(text: &str, by_time: bool, parameters: &[Parameter]) -> Option<String> {
         key: by_time.then_some(KeyType::Datetime(0)),
     };
     let literals = shape.keep?.literals(statement, types)?;
-    Some(String::from_utf8(literals).unwrap().replace('\0', " "))
+    Some(String::from_utf8(literals).unwrap())
 }
 
 fn of(condition: &str) -> Option<String> {
@@ -115,7 +131,7 @@ fn messages_may_be_joined_with_edges_and_nothing_else() {
     );
     assert_eq!(
         joined("m.id, 'x', COALESCE(m.body, 'y')", "f.reader = 5").as_deref(),
-        Some("'x' 'y' ")
+        Some("")
     );
     for (items, condition) in [
         ("*", "f.reader = 5"),
@@ -136,6 +152,7 @@ fn asks(text: &str) -> Option<String> {
         text: text.as_bytes(),
         words: &words,
         parameters: &[Parameter::Integer(-1), Parameter::Null],
+        types: &[[8, 0]; 2],
         ahead: Some(0),
     };
     let lists = shape.keep?.lists;
@@ -408,4 +425,37 @@ fn values_of_parameters_stand_for_literals() {
     assert_eq!(values(0), values(0));
     assert_ne!(values(0), values(1));
     assert_eq!(kept(text, false, &[]), None);
+    // A text that is binary is compared in another way than one that is not.
+    let typed = |kind| {
+        let all = [3, 4, 0, 900, 20].map(Parameter::Integer);
+        kept_under(text, false, &all, kind).unwrap()
+    };
+    assert_eq!(typed([8, 0]), typed([8, 0]));
+    assert_ne!(typed([8, 0]), typed([3, 0]));
+    assert_ne!(typed([8, 0]), typed([8, 0x80]));
+}
+
+/// Of two bounds the one that is not read for certain says which rows pass, and the other one from where on: which is which has to be told.
+#[test]
+fn literals_that_change_places_are_others() {
+    let of = |first: &str, second: &str| {
+        let text = format!(
+            "SELECT id FROM message WHERE user_id = 7 AND created_at < '{first}' AND created_at <= '{second}' \
+             ORDER BY created_at DESC, id DESC LIMIT 9"
+        );
+        kept_under(&text, true, &[], LONGLONG).unwrap()
+    };
+    let (exact, finer) = ("2026-01-31 10:00:00", "2026-01-31 10:00:00.5");
+    assert_ne!(of(exact, finer), of(finer, exact));
+    assert_eq!(of(exact, finer), of("2026-02-01 00:00:00", finer));
+    let of = |condition: &str| {
+        let text = format!(
+            "SELECT id FROM message WHERE user_id = 7 AND {condition} ORDER BY id DESC LIMIT 9"
+        );
+        kept_under(&text, false, &[], LONGLONG).unwrap()
+    };
+    assert_ne!(
+        of("hidden = 1 AND score = 2"),
+        of("hidden = 2 AND score = 1")
+    );
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use headwater_feed::bind::Parameter;
+use headwater_feed::bind::{Parameter, ParameterType};
 use headwater_feed::cost::Crowd;
 use headwater_feed::narrow::Form;
 use headwater_feed::variants::Columns;
@@ -63,6 +63,17 @@ impl<K: Feeds> World<'_, K> {
         self.with_each(executed, |each| {
             let all = each.len() == subject.words.parameters;
             all.then(|| each.iter().map(parameter).collect())
+        })
+    }
+
+    /// The types that they were given: none, where it is a text.
+    pub(super) fn parameter_types(&self) -> Result<Vec<ParameterType>, Why> {
+        let Some(executed) = self.executed else {
+            return Ok(Vec::new());
+        };
+        self.with_each(executed, |each| {
+            let kind = |one: &command::Parameter<'_>| one.kind.first_chunk().copied();
+            each.iter().map(kind).collect()
         })
     }
 

@@ -503,6 +503,7 @@ impl<K: Feeds> World<'_, K> {
             text,
             words: &subject.words,
             parameters: &self.parameters(&subject)?,
+            types: &self.parameter_types()?,
             ahead,
         };
         let asked = template.shape.bind(statement, template.types)?;

@@ -39,6 +39,20 @@ pub enum Value<'a> {
     Other,
 }
 
+impl Value<'_> {
+    /// True for a date alone, or at midnight.
+    fn has_no_time(&self) -> bool {
+        matches!(
+            self,
+            Value::Moment {
+                time: [0, 0, 0],
+                microseconds: 0,
+                ..
+            }
+        )
+    }
+}
+
 impl<'a> Execute<'a> {
     /// The parameters, which `types` tell apart.
     ///
@@ -142,8 +156,10 @@ impl<'a> Parameter<'a> {
             0 | 246 => Value::Whole(decimal(cursor.lenenc_bytes().ok()?)?),
             // VARCHAR, VAR_STRING, STRING
             15 | 253 | 254 => Value::Text(cursor.lenenc_bytes().ok()?),
-            // TIMESTAMP, DATE, DATETIME
-            7 | 10 | 12 => moment(&mut cursor)?,
+            // TIMESTAMP, DATETIME
+            7 | 12 => moment(&mut cursor)?,
+            // DATE: servers do not read a time that comes with it.
+            10 => moment(&mut cursor).filter(Value::has_no_time)?,
             _ => Value::Other,
         })
     }
@@ -255,6 +271,8 @@ mod tests {
             (6, 0, b"", Value::Null),
             (11, 0, b"\0", Value::Other),
             (10, 0, b"\0", Value::Other),
+            (10, 0, b"\x07\xea\x07\x01\x02\x0a\0\0", Value::Other),
+            (10, 0, b"\x0b\xea\x07\x01\x02\0\0\0\x01\0\0\0", Value::Other),
         ] {
             assert_eq!(one(code, sign, value), expected, "type {code}");
         }
