@@ -91,7 +91,7 @@ pub struct Learned(Vec<(Under, Variants)>);
 
 impl Learned {
     /// Under so many settings something is remembered.
-    pub const MOST: usize = 4;
+    pub const MOST: usize = 8;
 
     /// What was learned under these.
     #[must_use]
@@ -320,16 +320,16 @@ mod tests {
                 ends(2),
             );
         };
-        for settings in 1..=4 {
+        for settings in 1..=8 {
             learned.change(Under(settings), learn);
         }
-        assert!(learned.under(Under(1)).is_some() && learned.under(Under(5)).is_none());
-        // The latest four.
+        assert!(learned.under(Under(1)).is_some() && learned.under(Under(9)).is_none());
+        // The latest eight.
         learned.change(Under(1), |_| ());
-        learned.change(Under(5), learn);
+        learned.change(Under(9), learn);
         let known = |settings: &u64| learned.under(Under(*settings)).is_some();
-        let known: Vec<u64> = (0..=9).filter(known).collect();
-        assert_eq!(known, [1, 3, 4, 5]);
+        let known: Vec<u64> = (0..=12).filter(known).collect();
+        assert_eq!(known, [1, 3, 4, 5, 6, 7, 8, 9]);
     }
 
     #[test]

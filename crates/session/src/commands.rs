@@ -178,8 +178,8 @@ impl Commands {
 
     /// What stands around the rows of a reply follows this: settings, and all that both sides agreed on.
     pub(crate) fn framing(&self) -> [u8; 16] {
-        let settings = u64::from(self.standing.plans());
-        let [plans, agreed] = [settings, self.capabilities.0].map(u64::to_le_bytes);
+        let plans = self.standing.plans();
+        let [plans, agreed] = [plans, self.capabilities.0].map(u64::to_le_bytes);
         let mut framing = [0; 16];
         framing[..8].copy_from_slice(&plans);
         framing[8..].copy_from_slice(&agreed);

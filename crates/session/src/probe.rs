@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::reason::Reason;
 use headwater_sql::holds;
-use headwater_wire::resultset::Rows;
+use headwater_wire::resultset::{Rows, column};
 use headwater_wire::status;
 
 /// A variable, and whether a call may be owned under its value.
@@ -103,6 +103,12 @@ const STEERING_MARIADB: [&str; 5] = [
     "in_predicate_conversion_threshold",
 ];
 const STEERING_MYSQL: [&str; 2] = ["range_optimizer_max_mem_size", "tmp_table_size"];
+/// What else descriptions of columns follow beside `character_set_results`: the character set and collation of literals, and whether `''` is NULL.
+const DESCRIBING: [&str; 3] = [
+    "@@character_set_connection",
+    "@@collation_connection",
+    "@@sql_mode",
+];
 /// What rows of plain columns and comparisons of them with literals depend on: how characters are told and compared, how a TIMESTAMP is
 /// told, whether CHAR is filled up; and from when on a statement is told to have been slow. The rest of what rows may depend on, for what
 /// may be kept one day.
@@ -182,8 +188,9 @@ pub fn settings_query(asked: Asked) -> String {
         "@@system_time_zone".to_owned(),
     ];
     let [own, of_all] = ["@@", "@@global."].map(|scope| steering(mariadb, scope));
+    let describing = DESCRIBING.join(",");
     columns.push(format!(
-        "CRC32(CONCAT_WS(0x2f,IFNULL(@@character_set_results,0x2d),{own}))"
+        "CRC32(CONCAT_WS(0x2f,IFNULL(@@character_set_results,0x2d),{describing},{own}))"
     ));
     columns.push(format!("CONCAT_WS(0x2f,{own})=CONCAT_WS(0x2f,{of_all})"));
     let rows: Vec<String> = ROWS_FOLLOW.iter().map(|name| format!("@@{name}")).collect();
@@ -243,7 +250,7 @@ pub struct Settings {
     /// How far its time zone is ahead of UTC, in microseconds, if that is always the same.
     pub ahead: Option<i64>,
     /// Plans, and what is said of columns, follow settings: this is another number where one of them is another.
-    pub plans: u32,
+    pub plans: u64,
     /// Settings that plans follow are not as in any other session.
     pub steers: bool,
     /// All settings that rows depend on; `None`: rows may depend on more.
@@ -299,12 +306,18 @@ pub fn judge_settings(mariadb: bool, rows: &Rows) -> Result<Settings, Reason> {
             b"SYSTEM" => text(SYSTEM_TIME_ZONE),
             zone => zone,
         }),
-        plans: number(text(PLANS))
-            .and_then(|sum| u32::try_from(sum).ok())
-            .unwrap_or_default(),
+        plans: told_in(rows) << 32 | number(text(PLANS)).unwrap_or_default(),
         steers: text(PLANS_AS_ALL) != b"1",
         rows: row.cell(ROWS).map(<[u8]>::to_vec),
     })
+}
+
+/// The number of the character set and collation in which the session is told strings: no variable has the collation, which is that of a login or a
+/// SET NAMES.
+fn told_in(rows: &Rows) -> u64 {
+    let column = rows.columns().get(DATABASE);
+    let number = column.and_then(|definition| column::character_set(definition));
+    number.unwrap_or_default().into()
 }
 
 /// A time zone that is an offset: `+05:30`, or `UTC`. Others have hours that come twice.

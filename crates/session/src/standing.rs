@@ -394,7 +394,7 @@ impl Standing {
 
     /// A number that stands for the settings which plans follow.
     #[must_use]
-    pub fn plans(&self) -> u32 {
+    pub fn plans(&self) -> u64 {
         let settings = self.settings.last();
         settings.map_or(0, |settings| settings.plans)
     }

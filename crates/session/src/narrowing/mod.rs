@@ -659,7 +659,7 @@ impl<K: Feeds> World<'_, K> {
             Capabilities::OPTIONAL_RESULTSET_METADATA,
             Capabilities::MARIADB_EXTENDED_METADATA,
         ];
-        let plans = u64::from(self.session.standing.plans());
+        let plans = self.session.standing.plans();
         let read = READ.iter().fold(0, |read, one| {
             read << 1 | u64::from(self.session.capabilities.contains(*one))
         });

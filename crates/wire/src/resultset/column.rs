@@ -36,6 +36,17 @@ pub fn names(definition: &[u8]) -> Option<Names<'_>> {
     })
 }
 
+/// Where the number of a column's character set and collation stands in its definition, from the end.
+const CHARACTER_SET_FROM_END: usize = 12;
+
+/// The number of a column's character set and collation, as it is told. `None`: the definition is malformed.
+#[must_use]
+pub fn character_set(definition: &[u8]) -> Option<u16> {
+    let at = definition.len().checked_sub(CHARACTER_SET_FROM_END)?;
+    let bytes = definition.get(at..)?.first_chunk()?;
+    Some(u16::from_le_bytes(*bytes))
+}
+
 /// Where the type of a column stands in its definition, from the end.
 const TYPE_FROM_END: usize = 6;
 
