@@ -24,8 +24,8 @@ pub(super) const PAGES: [&str; 6] = [
     "SELECT * FROM statuses WHERE profile_id IN (1, 2, 3, 4, 5) ORDER BY id DESC LIMIT 5",
     "SELECT s.id, s.caption, s.visibility, s.created_at FROM statuses s JOIN followers f ON f.following_id = s.profile_id \
      WHERE f.profile_id = 1 ORDER BY s.id DESC LIMIT 7",
-    "SELECT id, COALESCE(caption, 'none') AS caption FROM statuses WHERE profile_id IN (SELECT following_id FROM followers \
-     WHERE profile_id = 2) AND kind = 'photo' ORDER BY id DESC LIMIT 4 OFFSET 3",
+    "SELECT id, COALESCE(caption, 'none') AS caption FROM statuses WHERE profile_id IN (2, 3, 4, 6, 7, 8) \
+     AND kind = 'photo' ORDER BY id DESC LIMIT 4 OFFSET 3",
     "SELECT caption FROM statuses s WHERE EXISTS (SELECT 1 FROM followers f WHERE f.following_id = s.profile_id AND f.profile_id = 1) \
      ORDER BY s.id DESC LIMIT 5",
     "SELECT id, likes FROM statuses WHERE (profile_id = 3 OR profile_id IN (SELECT following_id FROM followers WHERE profile_id = 3)) \

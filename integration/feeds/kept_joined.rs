@@ -25,7 +25,7 @@ pub(super) const PAGES: [&str; 6] = [
      WHERE f.profile_id = 1 AND s.deleted_at IS NULL AND p.private = 0 ORDER BY s.id DESC LIMIT 7",
     "SELECT s.id, p.* FROM statuses s JOIN profiles p ON s.profile_id = p.id WHERE s.profile_id IN (SELECT following_id FROM followers \
      WHERE profile_id = 2) AND s.kind = 'photo' ORDER BY s.id DESC LIMIT 4",
-    "SELECT s.id, s.likes, p.name, COALESCE(q.name, 'nobody') FROM statuses s LEFT JOIN profiles q ON q.id = s.likes \
+    "SELECT s.id, s.likes, p.name, q.name FROM statuses s LEFT JOIN profiles q ON q.id = s.likes \
      JOIN profiles p ON p.id = s.profile_id WHERE s.profile_id IN (1, 2, 3) ORDER BY s.id DESC LIMIT 5",
     "SELECT s.id, p.name FROM statuses s LEFT JOIN profiles p ON p.id = s.profile_id AND p.private = 0 WHERE s.profile_id IN (1, 2, 3, 4) \
      AND p.name IS NOT NULL ORDER BY s.id DESC LIMIT 5",

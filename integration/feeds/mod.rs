@@ -5,6 +5,7 @@ mod app;
 mod auto;
 mod causes;
 mod checked;
+mod described;
 mod differential;
 mod discover;
 mod grammar;

@@ -456,7 +456,7 @@ fn columns_that_a_client_keeps_are_left_out_as_directly() {
                 .with(capability::MARIADB_CACHE_METADATA);
             let mut twin = Twin::new(server, &proxy, &login);
             let all = "SELECT * FROM statuses WHERE profile_id IN (?, ?) ORDER BY id DESC LIMIT 5";
-            let joined = "SELECT s.id, COALESCE(s.caption, 'none') AS shown, s.created_at FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = ? ORDER BY s.id DESC LIMIT 7";
+            let joined = "SELECT s.id, s.caption AS shown, s.created_at FROM statuses s JOIN followers f ON f.following_id = s.profile_id WHERE f.profile_id = ? ORDER BY s.id DESC LIMIT 7";
             let users = [1, 2].map(Param::long);
             let of = |user| [Param::long(user)];
             let statement = twin.prepare(all);

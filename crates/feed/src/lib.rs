@@ -13,6 +13,7 @@ pub mod check;
 pub mod cost;
 pub mod counted;
 pub mod definition;
+pub mod described;
 pub mod digest;
 pub mod equal;
 pub mod facts;

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::authors::{Authors, Follow, Search};
 use crate::bounds::{self, Bound, Ordered};
+use crate::described::{Described, described};
 use crate::equal::{Equal, certain};
 use crate::joins;
 use crate::keep::{self, Keep};
@@ -58,6 +59,8 @@ pub struct Shape {
     pub zoned: bool,
     /// It is read through a SELECT in FROM.
     pub derived: bool,
+    /// What plans change of how its columns are described.
+    pub described: Described,
     /// What rows depend on, if it is little enough for them to be kept.
     pub keep: Option<Keep>,
 }
@@ -127,6 +130,7 @@ pub fn shape(
     };
     let keep = look.keep(query, &holds).filter(|_| !ties);
     Ok(Shape {
+        described: described(query, &scope, &equal, &holds),
         keep,
         qualifier: match &message.source.alias {
             Some(alias) => alias.word,

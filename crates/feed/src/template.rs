@@ -228,6 +228,14 @@ impl Template {
         variants.map_or(Planned::Unknown, |variants| variants.planned(plan))
     }
 
+    /// True where a narrowed answer is described as under this plan if it comes through a temporary table.
+    #[must_use]
+    pub fn is_buffered(&self, under: Under, plan: &Plan) -> bool {
+        let learned = self.learned();
+        let variants = learned.variants.under(under);
+        variants.is_some_and(|variants| variants.is_buffered(plan))
+    }
+
     /// True where the server describes columns so for so many authors, as far as is known.
     #[must_use]
     pub fn tells(&self, crowd: Crowd, under: Under, columns: &Columns) -> bool {
@@ -294,6 +302,11 @@ impl Template {
         if let Some(columns) = variants.told(crowd, plan, own) {
             learned.misfits = 0;
             return Some((columns, ends));
+        }
+        if let Some(plan) = plan {
+            let differs = |variants: &mut Variants| variants.differs(plan);
+            learned.variants.change(under, differs);
+            return None;
         }
         learned.misfits += 1;
         match learned.misfits {

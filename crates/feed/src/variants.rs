@@ -1,7 +1,8 @@
 //! What the server says of a template's columns, as it said it itself: learned from statements that were asked directly.
 //!
 //! Key flags in column definitions depend on the plan, and the plan on the statement. So those of a narrowed answer are put back to
-//! what the server gave for the same template and about as many authors. Where anything else differs, nothing is put back.
+//! what the server gave for the same template and about as many authors. Where anything else differs, nothing is put back. Where plans change
+//! more than key flags ([`crate::described`]), only what was learned under the very plan is told.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -43,10 +44,20 @@ impl Ends {
 /// One way in which the server has answered: its key flags, and the status flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variant {
+    /// All definitions, their key flags taken out, as one number.
+    common: u64,
     /// Key flags of each column.
     flags: Vec<u16>,
     /// Status flags, those of the plan alone.
     pub ends: Ends,
+}
+
+/// What is known under one plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct UnderPlan {
+    variant: Variant,
+    /// A narrowed answer is described alike where it comes through a temporary table.
+    buffered: bool,
 }
 
 /// How the server goes about a statement, as it says itself, without its estimates.
@@ -78,10 +89,9 @@ const MOST_PLANS: usize = 64;
 /// What was learned of one template.
 #[derive(Clone, Debug, Default)]
 pub struct Variants {
-    common: u64,
     of_crowd: [Option<Variant>; Crowd::COUNT],
-    /// `None`: it was not always the same.
-    of_plan: BTreeMap<Plan, Option<Variant>>,
+    /// `None`: it was not always the same, or a narrowed answer is never described alike.
+    of_plan: BTreeMap<Plan, Option<UnderPlan>>,
 }
 
 /// What was learned of one template under each of the settings that sessions have: the latest last, and no more than
@@ -160,12 +170,13 @@ impl Columns {
 impl Variants {
     /// The server has answered a direct statement so, by that plan if it was asked.
     pub fn learn(&mut self, crowd: Crowd, plan: Option<Plan>, columns: Columns, ends: Ends) {
-        if self.common != columns.common {
+        let mut known = self.of_crowd.iter().flatten();
+        if plan.is_none() && known.any(|known| known.common != columns.common) {
             // The tables have changed: what was learned before says nothing any more.
             self.forget();
-            self.common = columns.common;
         }
         let seen = Variant {
+            common: columns.common,
             flags: columns.flags,
             ends: Ends {
                 columns: ends.columns & Ends::FLAGS,
@@ -175,9 +186,15 @@ impl Variants {
         if let Some(plan) = plan {
             let has_room = self.of_plan.len() < MOST_PLANS;
             match self.of_plan.get_mut(&plan) {
-                Some(known) if known.as_ref() != Some(&seen) => *known = None,
-                None if has_room => drop(self.of_plan.insert(plan, Some(seen.clone()))),
-                _ => {}
+                Some(known) => *known = known.take().filter(|known| known.variant == seen),
+                None if has_room => {
+                    let known = UnderPlan {
+                        variant: seen.clone(),
+                        buffered: false,
+                    };
+                    self.of_plan.insert(plan, Some(known));
+                }
+                None => {}
             }
         }
         if let Some(variant) = self.of_crowd.get_mut(crowd.number()) {
@@ -204,7 +221,7 @@ impl Variants {
     #[must_use]
     pub fn of(&self, crowd: Crowd, plan: Option<&Plan>) -> Option<&Variant> {
         match plan {
-            Some(plan) => self.of_plan.get(plan)?.as_ref(),
+            Some(plan) => self.of_plan.get(plan)?.as_ref().map(|known| &known.variant),
             None => self.of_crowd.get(crowd.number())?.as_ref(),
         }
     }
@@ -213,10 +230,29 @@ impl Variants {
     #[must_use]
     pub fn told(&self, crowd: Crowd, plan: Option<&Plan>, own: &Columns) -> Option<Columns> {
         let variant = self.of(crowd, plan)?;
-        (own.common == self.common).then(|| Columns {
-            common: self.common,
+        (own.common == variant.common).then(|| Columns {
+            common: variant.common,
             flags: variant.flags.clone(),
         })
+    }
+
+    /// True where a narrowed answer is to come through a temporary table, to be described as under this plan.
+    #[must_use]
+    pub fn is_buffered(&self, plan: &Plan) -> bool {
+        let known = self.of_plan.get(plan).and_then(Option::as_ref);
+        known.is_some_and(|known| known.buffered)
+    }
+
+    /// A narrowed answer is described in another way than is known under this plan: the next one comes through a temporary table, and behind that
+    /// none.
+    pub fn differs(&mut self, plan: &Plan) {
+        if let Some(known) = self.of_plan.get_mut(plan) {
+            let other = known.take().filter(|known| !known.buffered);
+            *known = other.map(|known| UnderPlan {
+                buffered: true,
+                ..known
+            });
+        }
     }
 }
 
@@ -351,6 +387,29 @@ mod tests {
         assert!(variants.of(Crowd::of(FEW), None).is_some());
         variants.forget();
         assert_eq!(variants.of(Crowd::of(FEW), None), None);
+    }
+
+    #[test]
+    fn what_plans_change_beside_key_flags_is_told_under_the_very_plan_alone() {
+        let (plain, buffered) = (Plan::new(vec![1]), Plan::new(vec![2]));
+        let (made, stored) = ([definition("", 0x0081)], [definition("x", 0x0001)]);
+        let few = Crowd::of(FEW);
+        let mut variants = Variants::default();
+        variants.learn(few, Some(plain.clone()), read(&made), ends(2));
+        variants.learn(few, Some(buffered.clone()), read(&stored), ends(2));
+        let told = |variants: &Variants, plan, own: &[Vec<u8>]| {
+            variants.told(few, Some(plan), &read(own)).is_some()
+        };
+        assert!(told(&variants, &plain, &made) && !told(&variants, &plain, &stored));
+        assert!(told(&variants, &buffered, &stored) && !told(&variants, &buffered, &made));
+        // It is asked for through a temporary table then, and where that does not help either not any more.
+        assert!(!variants.is_buffered(&buffered));
+        variants.differs(&buffered);
+        assert!(variants.is_buffered(&buffered) && !variants.is_buffered(&plain));
+        assert_eq!(variants.planned(&buffered), Planned::Known);
+        variants.differs(&buffered);
+        assert_eq!(variants.planned(&buffered), Planned::Differs);
+        assert_eq!(variants.planned(&plain), Planned::Known);
     }
 
     #[test]

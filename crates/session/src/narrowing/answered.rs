@@ -121,7 +121,10 @@ impl<K: Feeds> World<'_, K> {
         candidates: &Candidates,
         mut bytes: Vec<u8>,
     ) -> Result<Vec<u8>, Why> {
-        let differ = Why::Retired(Retired::Columns);
+        let differ = match wishes.plan {
+            Some(_) => Why::ColumnsUnsure,
+            None => Why::Retired(Retired::Columns),
+        };
         let (capabilities, under) = (self.session.capabilities, self.under());
         let said = reply::read(&bytes, capabilities).ok_or(differ)?;
         let own = self.own_columns(said.columns, candidates).ok_or(differ)?;

@@ -1,18 +1,35 @@
-//! Where columns have to be described exactly as directly: the server is asked first how it would go about the statement.
+//! Where columns have to be described exactly as directly, or the plan says more of them than key flags: the server is asked first how it would
+//! go about the statement.
 //!
-//! Key flags follow the plan. What they are under one plan is learned from statements that went as they are.
+//! What they are under one plan is learned from statements that went as they are.
 
+use headwater_feed::Template;
+use headwater_feed::cost::Crowd;
 use headwater_feed::template::Choice;
 use headwater_feed::variants::{Plan, Planned};
 use headwater_wire::cursor::Cursor;
 use headwater_wire::resultset::{Answer, Rows};
 
+use super::lessons::Of;
 use super::{Feeds, Found, Subject, Turn, Why, Wishes, World, ask};
 
 /// Columns of EXPLAIN that hold estimates.
 const ESTIMATES: [&[u8]; 2] = [b"rows", b"filtered"];
 
 impl<K: Feeds> World<'_, K> {
+    /// True where the plan is asked for.
+    pub(super) fn is_planned(&self, template: &Template) -> bool {
+        let mariadb = self.session.asked(false).mariadb;
+        self.policy.exact || template.shape.described.is_by_plan(mariadb)
+    }
+
+    /// An execution has no text that can be asked about.
+    pub(super) fn can_be_explained(&self) -> bool {
+        let is_text = self.executed.is_none() && self.named.is_none();
+        let text = self.text().filter(|_| is_text);
+        text.is_some_and(|text| std::str::from_utf8(text).is_ok())
+    }
+
     /// Asks for the plan.
     pub(super) fn explain(
         &mut self,
@@ -21,10 +38,7 @@ impl<K: Feeds> World<'_, K> {
         found: Found,
         choice: Choice,
     ) -> Turn {
-        // An execution has no text that can be asked about.
-        let is_text = self.executed.is_none() && self.named.is_none();
-        let text = self.text().filter(|_| is_text);
-        let text = text.and_then(|text| std::str::from_utf8(text).ok());
+        let text = self.text().and_then(|text| std::str::from_utf8(text).ok());
         let text = text.ok_or(Why::ColumnsUnsure)?;
         let question = format!("EXPLAIN FORMAT=TRADITIONAL {text}");
         let stage = super::Stage::Explaining(subject, wishes, found, choice);
@@ -40,16 +54,25 @@ impl<K: Feeds> World<'_, K> {
         choice: Choice,
         answers: Vec<Answer>,
     ) -> Turn {
-        let rows = match answers.first() {
-            Some(Answer::Rows(rows)) => rows,
-            _ => return Err(Why::ColumnsUnsure),
+        let told = match answers.first() {
+            Some(Answer::Rows(rows)) => {
+                self.session.standing.observe(rows.end());
+                plan(rows)
+            }
+            _ => None,
         };
-        self.session.standing.observe(rows.end());
-        let plan = plan(rows).ok_or(Why::ColumnsUnsure)?;
-        let choice = match subject.template.planned(self.under(), &plan) {
-            Planned::Known => choice,
-            Planned::Unknown => Choice::Learn,
-            Planned::Differs => return Err(Why::ColumnsUnsure),
+        let planned = told.map(|plan| (subject.template.planned(self.under(), &plan), plan));
+        let (choice, plan) = match planned {
+            Some((Planned::Known, plan)) => (choice, plan),
+            Some((Planned::Unknown, plan)) => (Choice::Learn, plan),
+            Some((Planned::Differs, _)) | None => {
+                // Nobody is to wait for what it might have taught.
+                let of = Of::new(&subject.template, Crowd::of(found.authors), self.under());
+                if let Some(lessons) = self.known.lessons() {
+                    lessons.end(of, false, self.now);
+                }
+                return Err(Why::ColumnsUnsure);
+            }
         };
         let plan = Some(plan);
         self.carry_out(subject, Wishes { plan, ..wishes }, found, choice)

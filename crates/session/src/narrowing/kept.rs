@@ -64,7 +64,7 @@ impl<K: Feeds> World<'_, K> {
     pub(super) fn keeping(&self, template: &Template, statement: Statement<'_>) -> Option<Keeping> {
         let standing = &self.session.standing;
         let may = self.policy.rows
-            && !self.policy.exact
+            && !self.is_planned(template)
             && !self.keeps_columns()
             && self.named.is_none()
             && !standing.reads_a_snapshot();

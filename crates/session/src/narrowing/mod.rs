@@ -495,6 +495,9 @@ impl<K: Feeds> World<'_, K> {
         if zoned && ahead.is_none() {
             return Err(Why::TimeZone);
         }
+        if self.is_planned(template) && !self.can_be_explained() {
+            return Err(Why::ColumnsUnsure);
+        }
         // How columns of a SELECT in FROM are described depends on how often it was executed.
         if template.shape.derived && (self.executed.is_some() || self.named.is_some()) {
             return Err(Why::Execution);
@@ -569,7 +572,8 @@ impl<K: Feeds> World<'_, K> {
             .template
             .choose(crowd, self.under(), self.policy.always);
         let goes_on = matches!(choice, Choice::Learn | Choice::Narrowed { .. });
-        match goes_on && self.policy.exact && wishes.plan.is_none() {
+        let is_planned = self.is_planned(&subject.template);
+        match goes_on && is_planned && wishes.plan.is_none() {
             true => self.explain(subject, wishes, found, choice),
             false => self.carry_out(subject, wishes, found, choice),
         }
@@ -600,6 +604,10 @@ impl<K: Feeds> World<'_, K> {
             }
             Choice::Direct => return Err(Why::Cheaper),
             Choice::Retired(retired) => return Err(Why::Retired(retired)),
+        };
+        let buffered = match &wishes.plan {
+            Some(plan) => template.is_buffered(self.under(), plan),
+            None => buffered,
         };
         let queries = wishes.asks(template, &found);
         if !queries.is_empty() {

@@ -177,8 +177,8 @@ impl Why {
             ),
             Why::ColumnsUnsure => (
                 "columns_unsure",
-                "`feeds.columns` is `exact`, and how the server describes the columns does not follow from EXPLAIN, or it is prepared",
-                "`feeds.columns = \"learned\"`, if a client does not mind key flags",
+                "how the server describes the columns follows its plan, since `feeds.columns` is `exact`, or the statement shows COALESCE or IFNULL beside another table; and that plan is not known by EXPLAIN, or it is prepared",
+                "compute in the app what COALESCE or IFNULL does; `feeds.columns = \"learned\"`, if a client does not mind key flags",
             ),
             Why::Cheaper => (
                 "cheaper_directly",
