@@ -71,6 +71,18 @@ pub struct Costs {
     since: u32,
     /// The ways were compared.
     judged: bool,
+    /// Pages of kept rows, where rows may be kept of such statements: those whom the narrowed way has left rows.
+    kept: Option<Pages>,
+}
+
+/// What the narrowed way gains by rows that it leaves behind.
+#[derive(Clone, Debug, PartialEq)]
+struct Pages {
+    took: Mean,
+    /// Of statements on this way, so many were answered by such a page.
+    share: f64,
+    /// Statements that went directly since the share was found out.
+    since: f64,
 }
 
 /// One that is tried and does not come back, as its client is gone perhaps, is waited for during so many statements at least.
@@ -86,6 +98,16 @@ const ENOUGH: u32 = 3;
 const MARGIN: f64 = 0.95;
 /// Where the direct way is the cheaper one, one statement in so many is measured.
 const LOOKED_AT: u32 = 16;
+/// The share of kept pages, as long as nothing is known of it: while rows are kept of none, no page shows what they are worth.
+const HOPED_FOR: f64 = 0.9;
+/// One page changes the share by so much: until rows are kept of those who come, most are missing.
+const SHARE_WEIGHT: f64 = 1.0 / 1024.0;
+/// What a kept page takes in microseconds, as long as none was made: the proof that memory is up to date.
+const KEPT: f64 = 300.0;
+/// So many statements find out what the share is, once it is not known any more.
+const FOUND_OUT: f64 = 1_000.0;
+/// So many kept pages are told of at once.
+pub const TOLD_OF: u32 = 16;
 
 impl Costs {
     /// Which way the next statement goes.
@@ -98,6 +120,7 @@ impl Costs {
         if self.narrowed.count < ENOUGH && !self.takes_direct {
             return Course::Narrowed;
         }
+        self.hope_again();
         let may_try = self.trying.is_none() || self.since >= LOST;
         if may_try && self.is_due() {
             self.since = 0;
@@ -121,14 +144,51 @@ impl Costs {
         known.then_some((self.direct.mean, self.narrowed.mean))
     }
 
-    fn is_due(&self) -> bool {
-        let (taken, other) = match self.takes_direct {
-            true => (&self.direct, &self.narrowed),
-            false => (&self.narrowed, &self.direct),
+    /// What a statement costs on the narrowed way, be it answered by a page of kept rows or by the server.
+    fn narrowed_with_kept(&self) -> f64 {
+        let narrowed = self.narrowed.mean;
+        let Some(Pages { took, share, .. }) = &self.kept else {
+            return narrowed;
         };
-        let seems_better = other.mean < taken.mean * MARGIN;
-        let pays = f64::from(self.since) * taken.mean >= PAYS * f64::from(ENOUGH) * other.mean;
+        let page = match took.count {
+            0 => KEPT.min(narrowed),
+            _ => took.mean,
+        };
+        share * page + (1.0 - share) * narrowed
+    }
+
+    /// Goes the narrowed way again to find out how many pages are kept by now, so seldom that it costs one part in [`PAYS`] at most.
+    fn hope_again(&mut self) {
+        let Some(kept) = self.kept.as_mut().filter(|_| self.takes_direct) else {
+            return;
+        };
+        kept.since += 1.0;
+        if kept.since * self.direct.mean < PAYS * FOUND_OUT * self.narrowed.mean {
+            return;
+        }
+        kept.share = HOPED_FOR;
+        kept.since = 0.0;
+        self.judge();
+    }
+
+    fn is_due(&self) -> bool {
+        let with_kept = self.narrowed_with_kept();
+        let (taken, other) = match self.takes_direct {
+            true => (self.direct.mean, with_kept),
+            false => (with_kept, self.direct.mean),
+        };
+        // One that is tried is answered by no kept page.
+        let tried = self.other_mean();
+        let seems_better = other < taken * MARGIN;
+        let pays = f64::from(self.since) * taken >= PAYS * f64::from(ENOUGH) * tried;
         self.since >= SUSPECTED && (seems_better || pays)
+    }
+
+    fn other_mean(&self) -> f64 {
+        match self.takes_direct {
+            true => self.narrowed.mean,
+            false => self.direct.mean,
+        }
     }
 
     fn other(&mut self) -> &mut Mean {
@@ -136,6 +196,20 @@ impl Costs {
             true => &mut self.narrowed,
             false => &mut self.direct,
         }
+    }
+
+    /// So many pages of kept rows were made, the last one in so many microseconds.
+    pub fn made_of_kept(&mut self, pages: u32, microseconds: f64) {
+        let kept = self.kept.get_or_insert_default();
+        kept.took.add(microseconds);
+        let others = f64::from(pages) * SHARE_WEIGHT;
+        kept.share += (1.0 - kept.share) * others.min(1.0);
+    }
+
+    /// A statement goes the narrowed way that would have been answered by a page of kept rows, had all of them been kept.
+    pub fn missed_kept(&mut self) {
+        let kept = self.kept.get_or_insert_default();
+        kept.share -= kept.share * SHARE_WEIGHT;
     }
 
     /// A statement took so many microseconds.
@@ -159,16 +233,26 @@ impl Costs {
 
     fn judge(&mut self) {
         self.judged = true;
-        let cheaper = |a: &Mean, b: &Mean| a.mean < b.mean * MARGIN;
+        let (direct, narrowed) = (self.direct.mean, self.narrowed_with_kept());
         self.takes_direct = match self.takes_direct {
-            true => !cheaper(&self.narrowed, &self.direct),
-            false => cheaper(&self.direct, &self.narrowed),
+            true => narrowed >= direct * MARGIN,
+            false => direct < narrowed * MARGIN,
         };
     }
 
     /// A narrowed statement took so many microseconds and came to nothing: it is asked directly behind that.
     pub fn took_in_vain(&mut self, microseconds: f64) {
         self.took(Way::Narrowed, microseconds + self.direct.mean);
+    }
+}
+
+impl Default for Pages {
+    fn default() -> Pages {
+        Pages {
+            took: Mean::default(),
+            share: HOPED_FOR,
+            since: 0.0,
+        }
     }
 }
 
@@ -293,6 +377,62 @@ mod tests {
         // Half a second.
         let (_, narrowed) = run(&mut costs, 10_000, 160.0, 250.0);
         assert!(narrowed < 2_100, "{narrowed}");
+    }
+
+    /// Runs statements that take so long, where rows may be kept: of so many in a hundred all are there, once the narrowed way is taken.
+    fn run_kept(costs: &mut Costs, statements: u32, times: [f64; 3], share: u32) -> (u32, u32) {
+        let [direct, narrowed, kept] = times;
+        let mut ways = (0, 0);
+        for number in 0..statements {
+            if !costs.takes_direct && number % 100 < share {
+                costs.made_of_kept(1, kept);
+                continue;
+            }
+            let (direct_ones, narrowed_ones) = match costs.choose() {
+                Course::Direct => (1, 0),
+                Course::Measured => {
+                    costs.took(Way::Direct, direct);
+                    (1, 0)
+                }
+                Course::Narrowed => {
+                    costs.missed_kept();
+                    costs.took(Way::Narrowed, narrowed);
+                    (0, 1)
+                }
+            };
+            ways = (ways.0 + direct_ones, ways.1 + narrowed_ones);
+        }
+        ways
+    }
+
+    #[test]
+    fn what_a_kept_page_costs_counts_for_the_way_that_keeps_rows() {
+        // A narrowed one is dearer, and most pages need none.
+        let mut costs = Costs::default();
+        run_kept(&mut costs, 1_000, [5_000.0, 6_000.0, 300.0], 0);
+        assert!(!costs.takes_direct, "nothing is kept yet");
+        let (direct, _) = run_kept(&mut costs, 50_000, [5_000.0, 6_000.0, 300.0], 90);
+        assert!(direct < 200, "{direct}");
+        // A busy moment turns nothing about, and another one later does not either.
+        run_kept(&mut costs, 3_000, [50_000.0, 80_000.0, 400.0], 90);
+        let (direct, _) = run_kept(&mut costs, 20_000, [5_000.0, 6_000.0, 300.0], 90);
+        assert!(direct < 200 && !costs.takes_direct, "{direct}");
+    }
+
+    #[test]
+    fn where_no_page_is_kept_the_cheaper_way_is_taken_all_the_same() {
+        let mut costs = Costs::default();
+        let times = [5_000.0, 6_000.0, 300.0];
+        let (_, narrowed) = run_kept(&mut costs, 100_000, times, 0);
+        assert!((1_000..9_000).contains(&narrowed), "{narrowed}");
+        assert!(costs.takes_direct);
+        // They are kept from now on.
+        run_kept(&mut costs, 100_000, times, 90);
+        assert!(!costs.takes_direct);
+        // One that takes no longer than a kept page is cheap enough.
+        let mut costs = Costs::default();
+        let (_, narrowed) = run_kept(&mut costs, 10_000, [200.0, 300.0, 300.0], 90);
+        assert!(narrowed < 400, "{narrowed}");
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! A template that is served: its shape, and what was learned from its statements.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use headwater_rows::template::KeptRows;
 use headwater_timeline::index::PlaceId;
 
 use crate::bind::Types;
-use crate::cost::{Costs, Course, Crowd, Need, WIDER, Way};
+use crate::cost::{Costs, Course, Crowd, Need, TOLD_OF, WIDER, Way};
 use crate::counted::Counted;
 use crate::definition::FeedId;
 use crate::query::{Condition, Query, Rows, Says, Source};
@@ -36,6 +37,8 @@ pub struct Template {
     pub lists: Arc<[PlaceId]>,
     counted: Tallies,
     learned: Mutex<Learned>,
+    /// Pages of kept rows.
+    pages: AtomicU32,
 }
 
 /// Where it is counted what becomes of a template's statements.
@@ -137,6 +140,7 @@ impl Template {
             lists: Arc::default(),
             counted: Tallies::default(),
             learned: Mutex::default(),
+            pages: AtomicU32::default(),
         }
     }
 
@@ -269,10 +273,28 @@ impl Template {
         }
     }
 
-    /// A narrowed one was answered in so many microseconds.
-    pub fn took(&self, crowd: Crowd, microseconds: f64) {
+    /// A narrowed one was answered in so many microseconds. `keeps`: its rows may be kept.
+    pub fn took(&self, crowd: Crowd, microseconds: f64, keeps: bool) {
         if let Some(costs) = self.learned().costs.get_mut(crowd.number()) {
+            if keeps {
+                costs.missed_kept();
+            }
             costs.took(Way::Narrowed, microseconds);
+        }
+    }
+
+    /// One was answered by a page of kept rows, in so many microseconds.
+    pub fn made_of_kept(&self, crowd: Crowd, microseconds: f64) {
+        // One in so many tells of all: sessions of all cores come here.
+        if !self
+            .pages
+            .fetch_add(1, Ordering::Relaxed)
+            .is_multiple_of(TOLD_OF)
+        {
+            return;
+        }
+        if let Some(costs) = self.learned().costs.get_mut(crowd.number()) {
+            costs.made_of_kept(TOLD_OF, microseconds);
         }
     }
 

@@ -163,7 +163,8 @@ impl<K: Feeds> World<'_, K> {
         }
         // How many candidates are needed is still being learned where they did not suffice: that is rare, and no cost of this way.
         if !wishes.short {
-            template.took(candidates.crowd, self.microseconds());
+            let keeps = wishes.keeping.is_some();
+            template.took(candidates.crowd, self.microseconds(), keeps);
         }
         if !candidates.all {
             template.sufficed();

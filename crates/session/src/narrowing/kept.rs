@@ -136,6 +136,8 @@ impl<K: Feeds> World<'_, K> {
         let Some(paged) = paged else {
             return self.go_to_server(subject, wishes, found);
         };
+        let crowd = Crowd::of(found.authors);
+        subject.template.made_of_kept(crowd, self.microseconds());
         if let Some(executed) = self.executed {
             self.session.statements().owned(executed.statement);
         }
