@@ -74,7 +74,7 @@ fn texts_of_one_key_are_answered_alike_and_others_by_their_own() {
             // What the first one leaves in memory is not the second one's, but where it is.
             for text in [&first, &first, &second] {
                 pair.ask(number, text);
-                if Words::read(text.as_bytes()).is_none() {
+                if !is_read(text) {
                     // It may have set something for the next transaction, as far as Headwater knows.
                     pair.run("COMMIT");
                 }
@@ -85,6 +85,11 @@ fn texts_of_one_key_are_answered_alike_and_others_by_their_own() {
         assert!(alike * 8 > texts() && well * 2 > alike, "{alike} {well}");
         assert!(counts.of("feeds_kept") * 8 > texts(), "{counts:?}");
     });
+}
+
+fn is_read(text: &str) -> bool {
+    let words = Words::read(text.as_bytes());
+    words.is_some_and(|words| parse(text.as_bytes(), &words).is_ok())
 }
 
 /// Both are of one template, and have the same values in the places where it has any.
@@ -110,10 +115,8 @@ fn are_one(first: &str, second: &str) -> bool {
         return false;
     }
     // So that the one that comes first decides for both.
-    let [read, read_too] = [(first, &one), (second, &other)]
-        .map(|(text, words)| parse(text.as_bytes(), words).map_err(|why| format!("{why:?}")));
-    assert_eq!(read.is_ok(), read_too.is_ok(), "{first}\n{second}");
-    read.is_ok()
+    assert_eq!(is_read(first), is_read(second), "{first}\n{second}");
+    is_read(first)
         && values(&one, first) == values(&other, second)
         && one.words.len() == other.words.len()
         && one.words.iter().all(|word| word.is != Is::Parameter)

@@ -8,8 +8,9 @@
 //!
 //! MariaDB 10.11 and MySQL 9.7: `make_send_field` of functions and of fields, `join_read_const_table`.
 
-use crate::equal::{Equal, conjuncts};
+use crate::equal::Equal;
 use crate::query::{Condition, Item, Operand, Query, Says};
+use crate::refers::columns;
 use crate::scope::{Of, Scope, Seen};
 
 /// What plans change of how columns are described, beside key flags.
@@ -56,11 +57,26 @@ pub(crate) fn described(
         }),
         Item::All | Item::AllOf(_) => scope.shown(item).any(outer),
     });
-    let mut tables = scope.own().iter();
-    match shows_outer && tables.any(|seen| is_read_ahead(seen, scope, equal, holds)) {
+    let inner = scope.own().iter().filter(|seen| !outer(seen));
+    let mut ahead = inner.filter(|seen| is_read_ahead(seen, scope, equal, holds));
+    match shows_outer && ahead.any(|seen| says_what_is_joined(seen, scope)) {
         true => Described::ByPlanOnMariadb,
         false => Described::Alike,
     }
+}
+
+/// Which row of a LEFT JOIN's table is joined follows a row of this table.
+fn says_what_is_joined(seen: &Seen<'_>, scope: &Scope<'_>) -> bool {
+    let outer = scope.own().iter().filter(|other| other.source.outer);
+    let mut on = outer.filter_map(|other| other.source.on.as_ref());
+    on.any(|on| {
+        let mut says = has_select(on);
+        columns(on, &mut |column| {
+            let of = scope.resolve(column);
+            says |= of.is_ok_and(|of| of.table == seen.number);
+        });
+        says
+    })
 }
 
 /// A table beside that of messages, wherever it stands.
@@ -88,13 +104,7 @@ fn has_select(condition: &Condition) -> bool {
 /// A whole unique key of the table is said by literals, as far as those of another statement may say it: by a list of one, or between two that are
 /// equal.
 fn is_read_ahead(seen: &Seen<'_>, scope: &Scope<'_>, equal: &Equal, holds: &[&Condition]) -> bool {
-    let mut own = equal.clone();
-    let mut all = holds.to_vec();
-    if let Some(on) = seen.source.on.as_ref().filter(|_| seen.source.outer) {
-        conjuncts(on, &mut all);
-        own.learn(&all, scope);
-    }
-    let between: Vec<Of> = all
+    let between: Vec<Of> = holds
         .iter()
         .filter_map(|condition| match &condition.is {
             Says::Between(Operand::Column(column), _, _, true) => scope.resolve(column).ok(),
@@ -107,10 +117,88 @@ fn is_read_ahead(seen: &Seen<'_>, scope: &Scope<'_>, equal: &Equal, holds: &[&Co
             column: *column,
         };
         let mut ranges = between.iter();
-        own.literal(of).is_some()
-            || own.list(of).is_some()
-            || ranges.any(|range| own.are_equal(*range, of))
+        equal.literal(of).is_some()
+            || equal.list(of).is_some()
+            || ranges.any(|range| equal.are_equal(*range, of))
     };
     let mut keys = seen.table.unique.iter();
     keys.any(|key| key.iter().all(is_said))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::tests::shaped;
+
+    fn of(items: &str, from: &str, condition: &str) -> Described {
+        let text = format!(
+            "SELECT m.id, {items} FROM message m {from} WHERE m.user_id IN (1, 2) AND {condition} ORDER BY m.id DESC LIMIT 9"
+        );
+        shaped(&text, false).unwrap().described
+    }
+
+    #[test]
+    fn what_functions_make_follows_the_plan_where_there_is_another_table() {
+        let users = "JOIN users u ON u.id = m.user_id";
+        let edges = "m.user_id IN (SELECT author FROM follower WHERE reader = 5)";
+        for (items, from, condition, expected) in [
+            (
+                "COALESCE(m.body, 'x')",
+                "",
+                "m.hidden = 0",
+                Described::Alike,
+            ),
+            (
+                "COALESCE(m.body, 'x')",
+                users,
+                "m.hidden = 0",
+                Described::ByPlan,
+            ),
+            ("IFNULL(m.body, 'x')", "", edges, Described::ByPlan),
+            ("m.body, 5", users, edges, Described::Alike),
+            (
+                "m.body",
+                users,
+                "COALESCE(m.body, 'x') = 'y'",
+                Described::Alike,
+            ),
+        ] {
+            assert_eq!(
+                of(items, from, condition),
+                expected,
+                "{items} {from} {condition}"
+            );
+        }
+    }
+
+    #[test]
+    fn columns_of_a_left_join_follow_the_plan_behind_a_row_that_is_read_ahead() {
+        let users = "LEFT JOIN users u ON u.id = m.user_id";
+        for (items, from, condition, expected) in [
+            ("u.name", users, "m.hidden = 0", Described::Alike),
+            ("u.name", users, "m.id < 7", Described::Alike),
+            ("u.name", users, "m.id = 7", Described::ByPlanOnMariadb),
+            ("*", users, "m.id IN (7, 8)", Described::ByPlanOnMariadb),
+            (
+                "u.*",
+                users,
+                "m.id BETWEEN 7 AND 8",
+                Described::ByPlanOnMariadb,
+            ),
+            ("m.body", users, "m.id = 7", Described::Alike),
+            (
+                "u.name",
+                "JOIN users u ON u.id = m.user_id",
+                "m.id = 7",
+                Described::Alike,
+            ),
+        ] {
+            assert_eq!(
+                of(items, from, condition),
+                expected,
+                "{items} {from} {condition}"
+            );
+        }
+    }
 }

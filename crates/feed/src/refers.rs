@@ -135,7 +135,7 @@ impl<'a> Tables<'_, 'a> {
 }
 
 /// Every column in a condition without a SELECT in it.
-fn columns<'q>(condition: &'q Condition, each: &mut impl FnMut(&'q Column)) {
+pub(crate) fn columns<'q>(condition: &'q Condition, each: &mut impl FnMut(&'q Column)) {
     let mut operands = |all: &[&'q Operand]| {
         let columns = all.iter().flat_map(|operand| operand.columns());
         columns.for_each(&mut *each);

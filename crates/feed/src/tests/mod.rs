@@ -109,7 +109,7 @@ fn read(text: &str) -> (Words, Result<Query, Refused>) {
     (words, query)
 }
 
-fn shaped(text: &str, by_time: bool) -> Result<Shape, Refused> {
+pub(crate) fn shaped(text: &str, by_time: bool) -> Result<Shape, Refused> {
     let (words, query) = read(text);
     shape(&query?, &words, &feed(by_time), &app())
 }
