@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use headwater::lab::demo::dataset::Size;
 use headwater::lab::demo::{accounts, load};
@@ -10,6 +10,7 @@ use mysql_async::{Conn, OptsBuilder};
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
+use crate::kit::proxy::headwater;
 use crate::kit::servers::{Server, leaves_nothing, on_each_server};
 use crate::kit::wire_client::{Login, WireClient};
 
@@ -85,7 +86,7 @@ fn keys_that_are_built_behind_the_rows_are_those_of_the_schema() {
 
 #[test]
 fn the_demo_shows_a_timeline_stays_until_interrupted_and_leaves_nothing() {
-    let mut demo = Command::new(env!("CARGO_BIN_EXE_headwater"))
+    let mut demo = headwater(&[])
         .args([
             "demo",
             "--users=200",

@@ -22,7 +22,10 @@ install_packages() {
     say "installing $* from the distribution's packages"
     as_root env DEBIAN_FRONTEND=noninteractive \
         apt-get -qq -o Acquire::Retries=3 update >/dev/null || return 1
+    # What others have installed stays: MySQL's own clients, for one, conflict with MariaDB's.
     as_root env DEBIAN_FRONTEND=noninteractive \
         apt-get -qq -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 \
-        install -y --no-install-recommends "$@" >/dev/null
+        install -y --no-install-recommends --no-remove "$@" >/dev/null && return
+    say "could not install $*: if apt would have to remove packages for them (see above), do that yourself, or use another machine"
+    return 1
 }

@@ -19,7 +19,7 @@ spider_prefix=${HEADWATER_SPIDER_PREFIX:-$HOME/.cache/headwater/spider}
 # Servers live where an ordinary user's PATH often does not look.
 PATH="$PATH:/usr/sbin:/usr/local/sbin"
 
-have_mariadb() { have mariadbd && have mariadb-install-db; }
+have_mariadb() { have mariadbd && have mariadb-install-db && have mariadb; }
 have_mysql() { [ -e "$mysql_prefix/.complete" ]; }
 have_galera() { [ -e "$galera_prefix/.complete" ] && have rsync; }
 

@@ -15,8 +15,9 @@ unpack_packages() {
         say "$* is unpacked from Debian packages, and this machine has no apt-get and dpkg"
         return 1
     fi
-    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' \
-        | grep -v -i -E 'security|backports' | head -n 1)
+    # Debian's own, if it is there: machines have repositories of others as well, such as MariaDB's or MySQL's.
+    mirror=$(mirrors 'Label: Debian' | head -n 1)
+    [ -n "$mirror" ] || mirror=$(mirrors | head -n 1)
     if [ -z "$mirror" ]; then
         say "apt knows no package mirror: run apt-get update first"
         return 1
@@ -34,6 +35,10 @@ unpack_packages() {
     rm -rf "$work"
     touch "$prefix/.complete"
     say "$prefix is ready"
+}
+
+mirrors() {
+    apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "$@" | grep -v -i -E 'security|backports'
 }
 
 private_apt() {

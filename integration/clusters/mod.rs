@@ -5,6 +5,7 @@ mod attack;
 mod failover;
 mod galera;
 mod group;
+mod machine;
 mod operators;
 mod scene;
 mod traffic;

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use headwater::lab::private_server::{
-    Kind, PrivateServer, PrivateServerError, free_port, galera_provider,
+    Kind, PrivateServer, PrivateServerError, free_port, galera_provider, words_of_scripts,
 };
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
@@ -108,6 +108,18 @@ impl Cluster {
         if_here(Cluster::try_start(form, more, 1))
     }
 
+    /// A cluster of two.
+    #[track_caller]
+    pub(crate) fn pair(form: Form) -> Option<Cluster> {
+        if_here(Cluster::try_start(form, &[], 2))
+    }
+
+    /// True on a machine that could not get Galera. On CI (`CI=true`) that is a failure.
+    #[track_caller]
+    pub(crate) fn has_no_galera() -> bool {
+        if_here(galera_provider()).is_none()
+    }
+
     fn try_start(form: Form, more: &[&str], count: usize) -> Result<Cluster, PrivateServerError> {
         let provider = match form {
             Form::Galera => galera_provider()?,
@@ -143,8 +155,10 @@ impl Cluster {
         };
         for index in 0..count {
             if form == Form::Galera {
-                let node = start(&cluster, index)?;
-                cluster.members.push(node);
+                let node = start(&cluster, index);
+                cluster
+                    .members
+                    .push(node.map_err(|error| cluster.explained(error))?);
             }
             cluster.join(index, index == 0);
         }
@@ -153,6 +167,20 @@ impl Cluster {
             cluster.wait_until_it_serves(index);
         }
         Ok(cluster)
+    }
+
+    /// Why a node did not come up: what it takes from another one may have failed there.
+    fn explained(&self, error: PrivateServerError) -> PrivateServerError {
+        let PrivateServerError::Start { kind, port, log } = error else {
+            return error;
+        };
+        let words = self
+            .members
+            .iter()
+            .map(|member| words_of_scripts(&member.log()));
+        let words = words.collect::<Vec<_>>().join("\n");
+        let log = format!("{log}\nthe scripts of the other members wrote:\n{words}");
+        PrivateServerError::Start { kind, port, log }
     }
 
     fn kind(&self) -> Kind {
@@ -357,9 +385,10 @@ impl Cluster {
         while !is_so() {
             assert!(
                 Instant::now() < deadline,
-                "member {index} waits for {what} in vain, and is {:?}:\n{}",
+                "member {index} waits for {what} in vain, and is {:?}:\n{}\nits scripts wrote:\n{}",
                 self.state(index),
-                self.log(index)
+                self.log(index),
+                words_of_scripts(&self.members[index].log())
             );
             thread::sleep(POLL);
         }
@@ -479,7 +508,7 @@ impl Cluster {
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         self.members[index].set_options(&options);
         if let Err(error) = self.members[index].restart() {
-            panic!("{error}");
+            panic!("{}", self.explained(error));
         }
     }
 

@@ -8,6 +8,7 @@ pub(crate) mod cluster;
 pub(crate) mod database;
 pub(crate) mod fake_replica;
 pub(crate) mod haproxy;
+pub(crate) mod machine;
 pub(crate) mod peer;
 pub(crate) mod proxy;
 pub(crate) mod random;

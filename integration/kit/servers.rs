@@ -47,6 +47,11 @@ impl Server {
         command
     }
 
+    /// The product's own client, which still has to be told where to connect.
+    pub(crate) fn client(&self) -> Command {
+        self.0.client()
+    }
+
     /// A new connection of `root`, straight to the server.
     #[track_caller]
     pub(crate) fn connect(&self) -> WireClient {

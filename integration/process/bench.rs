@@ -1,9 +1,9 @@
 //! The bench measures, compares, and leaves the tables as they were.
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 use crate::kit::database::{Database, HOME_FEED};
-use crate::kit::proxy::{Proxy, ROOT_SERVICE, settings_file};
+use crate::kit::proxy::{Proxy, ROOT_SERVICE, headwater, settings_file};
 use crate::kit::servers::{Server, on_each_server};
 use crate::kit::wire_client::WireClient;
 
@@ -12,7 +12,7 @@ fn a_bench_starts_its_own_headwater_and_compares_what_it_measures() {
     on_each_server(|server| {
         let (database, mut root) = filled(server);
         let upstream = server.addr().to_string();
-        let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
+        let output = headwater(&[])
             .args([
                 "bench",
                 "--upstream",
@@ -85,7 +85,7 @@ fn filled(server: &'static Server) -> (Database, WireClient) {
 /// What a bench of that feed, or of another name, says with further flags, and whether it ended well.
 fn of_feed(server: &Server, database: &Database, name: &str, flags: &[&str]) -> (String, bool) {
     let (_folder, path) = settings_file(&format!("[service]\nuser = \"root\"\n{HOME_FEED}"));
-    let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
+    let output = headwater(&[])
         .args(["bench", "--upstream", &server.addr().to_string()])
         .args(["--user", "root", "--database", database.name()])
         .args(["--feed", name, "--config", &path, "--seconds", "0.25"])
@@ -171,7 +171,7 @@ fn a_simulation_needs_no_server_and_is_the_same_by_its_seed() {
     let simulated = || {
         let folder = tempfile::tempdir().unwrap();
         let json = folder.path().join("figures.json");
-        let output = Command::new(env!("CARGO_BIN_EXE_headwater"))
+        let output = headwater(&[])
             .args(["bench", "--simulate", "1000000", "--sample", "1000"])
             .args(["--seed", "3", "--json", json.to_str().unwrap()])
             .output()

@@ -5,6 +5,7 @@ mod burst;
 mod counters;
 mod limits;
 mod log;
+mod machine;
 mod manual;
 mod package;
 mod reload;

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use headwater::lab::private_server::redis::RedisServer;
 
+use crate::kit::proxy::headwater;
 use crate::kit::servers::{if_here, leaves_nothing, mysql};
 
 /// Those that each server has.
@@ -41,7 +42,7 @@ fn every_strategy_has_the_procedures_pages_and_says_how_stale_it_is() {
         folder.path().join("figures.json"),
         folder.path().join("report"),
     );
-    let mut bench = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    let mut bench = headwater(&[]);
     bench.args(["bench", "strategies", "--quick", "--users", "60"]);
     bench.args(["--messages", "2000", "--readers", "30"]);
     bench.args(["--connections", "2", "--seconds", "0.15"]);
@@ -79,7 +80,7 @@ fn what_an_article_told_is_measured_again() {
     if if_here(RedisServer::start()).is_none() {
         return;
     }
-    let mut bench = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    let mut bench = headwater(&[]);
     bench.args(["bench", "strategies", "--run", "rails"]);
     bench.args(["--server", "mariadb", "--readers", "20"]);
     bench.args(["--connections", "1", "--seconds", "0.15"]);
@@ -109,7 +110,7 @@ fn growth_is_measured_size_by_size() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let mut bench = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    let mut bench = headwater(&[]);
     bench.args(["bench", "strategies", "--growth=follows", "--quick"]);
     bench.args(["--only", "sql-list,headwater-kept,push-mailbox"]);
     bench.args(["--server", "mariadb", "--readers", "20"]);
@@ -163,7 +164,7 @@ fn pages_of_headwater_are_read_in_turn_with_those_of_the_smallest_size() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let mut bench = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    let mut bench = headwater(&[]);
     bench.args(["bench", "strategies", "--growth=messages", "--quick"]);
     bench.args(["--only", "sql-list,headwater-kept"]);
     bench.args(["--server", "mariadb", "--readers", "20"]);
@@ -216,7 +217,7 @@ fn a_signal_ends_it_while_something_is_filled() {
 }
 
 fn on_mariadb(strategy: &str) -> Command {
-    let mut bench = Command::new(env!("CARGO_BIN_EXE_headwater"));
+    let mut bench = headwater(&[]);
     bench.args(["bench", "strategies", "--only", strategy]);
     bench.args(["--server", "mariadb"]);
     bench
@@ -261,7 +262,7 @@ fn ones_own_follows_and_messages_are_measured() {
     });
     std::fs::write(messages, lines.collect::<String>()).unwrap();
     let run = |messages: &Path| {
-        let mut bench = Command::new(env!("CARGO_BIN_EXE_headwater"));
+        let mut bench = headwater(&[]);
         bench.args(["bench", "strategies", "--quick", "--server", "mariadb"]);
         bench.args([
             "--only",

@@ -254,6 +254,18 @@ impl PrivateServer {
         self.options.iter().any(|option| option == RESOLVE)
     }
 
+    /// The end of its log; and of a Galera node what its scripts wrote, which may stand far before that.
+    fn last_words(&self) -> String {
+        let log = last_lines(&self.log());
+        match self.options.iter().any(|it| it.starts_with("--wsrep")) {
+            true => format!(
+                "{log}\nits scripts wrote:\n{}",
+                words_of_scripts(&self.log())
+            ),
+            false => log,
+        }
+    }
+
     fn is_running(&mut self) -> bool {
         self.process
             .as_mut()
@@ -289,7 +301,7 @@ impl PrivateServer {
         Err(PrivateServerError::Start {
             kind: self.kind,
             port: self.port,
-            log: last_lines(&self.folder.log()),
+            log: self.last_words(),
         })
     }
 }
@@ -308,6 +320,12 @@ impl Drop for PrivateServer {
 /// [`PrivateServerError::Missing`] where it is not on this machine, or `rsync`, which state transfers need.
 pub fn galera_provider() -> Result<PathBuf, PrivateServerError> {
     programs::galera_provider()
+}
+
+/// The folder of Galera's library, and of the scripts of its state transfers.
+#[must_use]
+pub fn galera_folder() -> PathBuf {
+    programs::galera().prefix().to_owned()
 }
 
 /// Whether a server at `addr` sends a greeting of protocol version 10 within two seconds.
@@ -331,9 +349,24 @@ fn send_signal(child: &Child, signal: Signal) {
 
 /// The end of a log for an error message: at most 20 lines.
 fn last_lines(file: &Path) -> String {
+    last(file, |_| true)
+}
+
+/// The last lines of a server's log that are not its own: what the programs wrote that it runs, such as the scripts of Galera's state
+/// transfers. At most 20.
+#[must_use]
+pub fn words_of_scripts(log: &Path) -> String {
+    // A server begins its lines with the date.
+    last(log, |line| {
+        !line.is_empty() && !line.starts_with(|first: char| first.is_ascii_digit())
+    })
+}
+
+fn last(file: &Path, is_wanted: impl Fn(&str) -> bool) -> String {
     let text = std::fs::read(file).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
-    let mut lines: Vec<&str> = text.lines().rev().take(20).collect();
+    let wanted = text.lines().rev().filter(|line| is_wanted(line));
+    let mut lines: Vec<&str> = wanted.take(20).collect();
     lines.reverse();
     lines.join("\n")
 }

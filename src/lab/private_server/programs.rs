@@ -28,6 +28,11 @@ const BOOTSTRAP: &str = r#"
     } | "$@" --bootstrap --datadir="$data" --skip-name-resolve
 "#;
 
+/// How variables begin that servers, clients and the scripts of state transfers obey.
+const OBEYED: &[&str] = &["MYSQL", "MARIADB", "LIBMYSQL", "WSREP", "INNODB"];
+const EMPTY_FILE: &str = "/dev/null";
+const NO_FILE: &str = "/dev/null/none";
+
 /// The programs of one product that were found on this machine.
 #[derive(Debug)]
 pub(super) struct Programs {
@@ -144,8 +149,11 @@ impl Programs {
                 command
                     .arg(option("--datadir", data))
                     .arg("--auth-root-authentication-method=normal")
+                    // Run by root, it would give a plugin's folder of the machine's own service to root, which shuts that service out.
+                    .arg("--rpm")
                     // Its anonymous accounts would be preferred to named ones from anywhere.
                     .args(["--skip-test-db", "--skip-name-resolve"]);
+                as_anywhere(&mut command);
                 command
             }
             Layout::Mariadb11(folder) => {
@@ -184,6 +192,9 @@ impl Programs {
             Layout::Mysql(folder) => folder.command("usr/bin/mysql"),
         };
         command.arg("--no-defaults");
+        as_anywhere(&mut command);
+        // The one file that MySQL's client reads whatever it is told.
+        command.env("MYSQL_TEST_LOGIN_FILE", NO_FILE);
         if let Layout::Mariadb11(folder) = &self.layout {
             command.arg(option(
                 "--plugin-dir",
@@ -197,8 +208,9 @@ impl Programs {
         let mut command = match &self.layout {
             Layout::Mariadb { server, .. } => {
                 let mut command = Command::new(server);
-                command.arg("--no-defaults");
-                // Where it runs the scripts of a Galera node's state transfers.
+                // A Galera node's state transfers read no other options either, where the server has a file of them.
+                command.arg(option("--defaults-file", Path::new(EMPTY_FILE)));
+                // Where it runs the scripts of these.
                 if let Some(path) = galera().search_path() {
                     command.env("PATH", path);
                 }
@@ -228,6 +240,7 @@ impl Programs {
             }
         };
         command.args(user_option());
+        as_anywhere(&mut command);
         command
     }
 
@@ -250,7 +263,7 @@ impl Programs {
 }
 
 /// What makes MariaDB's server a node of a cluster, unpacked by setup/galera.sh.
-fn galera() -> Unpacked {
+pub(super) fn galera() -> Unpacked {
     Unpacked::at("HEADWATER_GALERA_PREFIX", "galera-4")
 }
 
@@ -271,6 +284,18 @@ fn holding(folder: Unpacked, program: &str, product: &str) -> Result<Unpacked, P
     }
     let what = format!("{product} in {}", folder.prefix().display());
     Err(PrivateServerError::Missing { what })
+}
+
+/// Leaves out what a machine has servers, clients and their scripts obey beside options: an account's password, a host, where data is,
+/// a time zone, the language of the system's messages.
+fn as_anywhere(command: &mut Command) {
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if OBEYED.iter().any(|prefix| text.starts_with(prefix)) {
+            command.env_remove(name);
+        }
+    }
+    command.env("LC_ALL", "C.UTF-8").env("TZ", "UTC");
 }
 
 /// Servers refuse to run as root unless they are told to.

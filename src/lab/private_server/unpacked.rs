@@ -53,12 +53,13 @@ impl Unpacked {
         command
     }
 
-    /// `PATH` with the folder's own programs behind the machine's; `None` where the folder is not there.
+    /// `PATH` with the folder's own programs in front of the machine's, which may have others of the same names; `None` where the folder
+    /// is not there.
     #[must_use]
     pub fn search_path(&self) -> Option<OsString> {
         let own = self.prefix.join("usr/bin");
         let path = env::var_os("PATH").unwrap_or_default();
-        let folders = env::split_paths(&path).chain([own.clone()]);
+        let folders = [own.clone()].into_iter().chain(env::split_paths(&path));
         own.is_dir().then(|| env::join_paths(folders).ok())?
     }
 
