@@ -66,6 +66,7 @@ const RINGS: &[(&str, u8)] = &[
     ("log", 0),
     ("logging", 1),
     ("shadow", 1),
+    ("size", 0),
     ("spread", 1),
     ("cluster", 0),
     ("reach", 1),

@@ -54,6 +54,7 @@ pub mod server;
 pub mod session;
 pub mod shadow;
 pub mod shards;
+pub mod size;
 pub mod sockets;
 pub mod spread;
 pub mod systemd;

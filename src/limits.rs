@@ -17,10 +17,12 @@ pub struct Limits {
     /// Time that a client has to log in, in milliseconds; 0: as long as the server lets it.
     pub login_ms: u64,
     /// Longest statement that is looked at, in bytes; longer ones are relayed unseen.
+    #[serde(deserialize_with = "crate::size::read")]
     pub statement_bytes: usize,
     /// Most ids and heads that an owned call may leave in a session.
     pub pending_ids: usize,
     /// Longest answer to a tail that is held until it is known to be whole, in bytes.
+    #[serde(deserialize_with = "crate::size::read")]
     pub tail_bytes: usize,
     /// Most authors that a feed's statement may name itself; longer lists are relayed.
     pub list_authors: usize,

@@ -95,6 +95,7 @@ impl BinlogLimits {
 #[serde(deny_unknown_fields, default)]
 pub struct IndexSection {
     /// As [`BinlogLimits::memory_bytes`].
+    #[serde(deserialize_with = "crate::size::read")]
     pub memory_bytes: usize,
     /// As [`BinlogLimits::preload`].
     pub preload: bool,
@@ -117,6 +118,7 @@ impl Default for IndexSection {
 #[serde(deny_unknown_fields, default)]
 pub struct RowsSection {
     /// As [`BinlogLimits::rows_bytes`].
+    #[serde(deserialize_with = "crate::size::read")]
     pub memory_bytes: usize,
     /// Rows of these tables of messages alone are kept, each with its database in front or not; none: of all.
     pub tables: Vec<String>,
@@ -148,6 +150,7 @@ pub struct BinlogSection {
     /// As [`BinlogLimits::transaction_rows`].
     pub transaction_rows: usize,
     /// As [`BinlogLimits::event_bytes`].
+    #[serde(deserialize_with = "crate::size::read")]
     pub event_bytes: usize,
     /// As [`BinlogLimits::data_nodes`].
     pub data_nodes: bool,

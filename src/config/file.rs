@@ -129,7 +129,7 @@ fn mistake(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
 }
 
 /// The parser names types as programmers do.
-const PLAIN: [(&str, &str); 10] = [
+const PLAIN: [(&str, &str); 11] = [
     ("expected usize", "expected a whole number from 0"),
     ("expected u64", "expected a whole number from 0"),
     ("expected u32", "expected a whole number from 0"),
@@ -137,6 +137,11 @@ const PLAIN: [(&str, &str); 10] = [
     ("expected u8", "expected a whole number from 0"),
     ("expected f64", "expected a number"),
     ("expected a boolean", "expected true or false"),
+    // Of a setting that has a few words to choose from.
+    (
+        "wanted string or table",
+        "expected one of its words, in quotes (headwater.example.toml lists them)",
+    ),
     ("expected a sequence", "expected a list in brackets"),
     ("expected path string", "expected a path in quotes"),
     ("expected a string", "expected text in quotes"),

@@ -10,6 +10,7 @@ use crate::binlog::BinlogLimits;
 #[serde(deny_unknown_fields, default)]
 pub struct MemorySection {
     /// Bytes for all of Headwater; 0: [`usual`].
+    #[serde(deserialize_with = "crate::size::read")]
     pub limit: usize,
 }
 

@@ -14,7 +14,7 @@ const MOST: usize = 32;
 
 /// What is done about feeds that the settings do not name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase", from = "Written")]
 pub enum Auto {
     /// The log names each once.
     #[default]
@@ -23,6 +23,35 @@ pub enum Auto {
     On,
     /// Nothing.
     Off,
+}
+
+/// As it is written: by its word, or by the like of an answer to a question.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected \"suggest\", \"on\" (or true) or \"off\" (or false)"
+)]
+enum Written {
+    Answer(bool),
+    Word(Word),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Word {
+    Suggest,
+    On,
+    Off,
+}
+
+impl From<Written> for Auto {
+    fn from(written: Written) -> Auto {
+        match written {
+            Written::Answer(true) | Written::Word(Word::On) => Auto::On,
+            Written::Answer(false) | Written::Word(Word::Off) => Auto::Off,
+            Written::Word(Word::Suggest) => Auto::Suggest,
+        }
+    }
 }
 
 /// What became of a feed that was found.

@@ -165,6 +165,16 @@ impl FeedDefinition {
             .iter()
             .map(|name| ("message.order", name));
         let database = self.database.iter().map(|name| ("database", name));
+        let own = &self.name;
+        if own.trim().is_empty() || own.contains(char::is_control) {
+            let problem = format!(
+                "= {own:?}: the log, metrics and SHOW HEADWATER FEEDS call a feed by its name: give it a printable one"
+            );
+            return Err(FeedError {
+                key: "name",
+                problem,
+            });
+        }
         for (key, name) in names.into_iter().chain(follow).chain(order).chain(database) {
             is_name(key, name)?;
         }
