@@ -403,6 +403,16 @@ pub(crate) fn headwater(environment: &[(&str, &str)]) -> Command {
             command.env_remove(name);
         }
     }
+    // Of a service manager that started the stories.
+    for name in [
+        "STATE_DIRECTORY",
+        "NOTIFY_SOCKET",
+        "LISTEN_FDS",
+        "LISTEN_PID",
+    ] {
+        command.env_remove(name);
+    }
+    command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command.envs(environment.iter().copied());
     command.stdin(Stdio::null());
     command

@@ -4,6 +4,7 @@ mod certificates;
 mod hostile;
 mod legs;
 mod mariadb11;
+mod own;
 mod plugins;
 
 use std::net::SocketAddr;

@@ -14,8 +14,8 @@ use tokio::net::{TcpSocket, lookup_host};
 use crate::account::host;
 use crate::config::Settings;
 use crate::link::is_path;
-use crate::server::{greet, has_tls, legs};
-use crate::tls::{Acceptor, Connector};
+use crate::server::{greet, has_tls, legs, try_tls};
+use crate::tls::{Acceptor, Connector, foretold};
 use crate::upstreams::ListenerRole;
 use crate::wire::handshake::Greeting;
 
@@ -71,15 +71,13 @@ pub(super) async fn look(
     if let Some(address) = settings.admin.address() {
         findings.push(admin(settings, address).await);
     }
-    match Acceptor::new(&settings.tls) {
-        Ok(None) => {}
-        Ok(Some(_)) => findings.push(Finding::Fine(
-            "certificate and key (tls) can be used".to_owned(),
-        )),
+    findings.extend(certificate(settings, has_tls(greeting)));
+    match Connector::new(&settings.upstream_tls, host(settings.upstream.first())) {
+        Ok(connector) if has_tls(greeting) => {
+            findings.extend(servers_tls(settings, &connector).await);
+        }
+        Ok(_) => {}
         Err(error) => findings.push(Finding::InTheWay(error.to_string())),
-    }
-    if let Err(error) = Connector::new(&settings.upstream_tls, host(settings.upstream.first())) {
-        findings.push(Finding::InTheWay(error.to_string()));
     }
     if let Some(void) = legs(settings).void(has_tls(greeting)) {
         findings.push(Finding::InTheWay(void.to_owned()));
@@ -88,6 +86,53 @@ pub(super) async fn look(
         findings.push(Finding::InTheWay(problem));
     }
     findings
+}
+
+/// What clients are shown where they are offered TLS.
+fn certificate(settings: &Settings, server_has_tls: bool) -> Option<Finding> {
+    let (tls, upstream) = (&settings.tls, &settings.upstream_tls);
+    let found = if !tls.offers_own(upstream) {
+        let acceptor = Acceptor::new(tls, upstream).map(|acceptor| acceptor.is_some());
+        acceptor
+            .map(|is_there| is_there.then(|| "certificate and key (tls) can be used".to_owned()))
+    } else if server_has_tls {
+        let told = foretold(tls).map(|kept| {
+            format!(
+                "clients are offered TLS by a certificate of Headwater's own (tls.own), {kept}. Those who verify it need another one \
+                 (tls.cert, tls.key)"
+            )
+        });
+        told.map(Some)
+    } else {
+        Ok(Some(
+            "clients are offered no TLS, since the server has none".to_owned(),
+        ))
+    };
+    match found {
+        Ok(text) => text.map(Finding::Fine),
+        Err(error) => Some(Finding::InTheWay(error.to_string())),
+    }
+}
+
+/// Whether the server's side can have TLS, where that is of use to anybody.
+async fn servers_tls(settings: &Settings, connector: &Connector) -> Option<Finding> {
+    let legs = legs(settings);
+    if !legs.offered && !legs.server_required {
+        return None;
+    }
+    let limit = Duration::from_millis(settings.limits.connect_ms);
+    let error = try_tls(settings.upstream.first(), connector, limit)
+        .await
+        .err()?;
+    let mode = connector.mode;
+    let found = format!("no TLS with the server (upstream_tls.mode = {mode}): {error}");
+    Some(match legs.are_free() {
+        true => Finding::Fine(format!("{found}. So clients are offered none")),
+        false => Finding::InTheWay(format!(
+            "{found}. Look at upstream_tls.ca and upstream_tls.name, and at the certificate that the server shows: clients that have \
+             TLS, or need it, will be refused"
+        )),
+    })
 }
 
 async fn port(port: &Port<'_>) -> Finding {

@@ -257,7 +257,7 @@ impl Settings {
 
     fn check_tls(&self) -> Result<(), ConfigError> {
         let (tls, upstream) = (&self.tls, &self.upstream_tls);
-        let offered = tls.is_offered();
+        let offered = tls.is_offered(upstream);
         let problems = [
             (
                 tls.cert.is_some() != tls.key.is_some(),
@@ -270,7 +270,7 @@ impl Settings {
                 "(--tls-self-signed) makes a certificate in place of tls.cert: set one of them",
             ),
             (
-                tls.passthrough && (offered || tls.required),
+                tls.passthrough && (tls.is_set() || tls.required),
                 "tls.passthrough",
                 "leaves TLS to client and server: it goes with none of tls.cert, tls.self_signed and tls.required",
             ),
@@ -283,15 +283,15 @@ impl Settings {
             (
                 !offered && tls.required,
                 "tls.required",
-                "refuses every client while none is offered TLS: set tls.cert and tls.key",
+                "refuses every client while none is offered TLS: set tls.cert and tls.key, or tls.own = true",
             ),
             (
                 !offered && tls.client_ca.is_some(),
                 "tls.client_ca",
-                "asks clients for certificates that they can show with TLS only: set tls.cert and tls.key",
+                "asks clients for certificates that they can show with TLS only: set tls.cert and tls.key, or tls.own = true",
             ),
             (
-                offered && upstream.mirror && upstream.mode == TlsMode::Disabled,
+                tls.is_set() && upstream.mirror && upstream.mode == TlsMode::Disabled,
                 "upstream_tls.mode",
                 "= \"disabled\" (--upstream-tls) has no client use TLS while the server's side mirrors the client's: set \
                  upstream_tls.mirror = false, or leave tls.cert and tls.self_signed out",
@@ -300,7 +300,7 @@ impl Settings {
                 !offered && !tls.passthrough && upstream.mirror && upstream.mode.is_required(),
                 "upstream_tls.mode",
                 "(--upstream-tls) wants TLS to the server, which has it only where the client has it: set tls.cert and \
-                 tls.key, or upstream_tls.mirror = false",
+                 tls.key, tls.own = true, or upstream_tls.mirror = false",
             ),
             (
                 upstream.mode.verifies() && upstream.ca.is_none(),

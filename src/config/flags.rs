@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::sections::{LogFormat, LogLevel};
 use crate::binlog::Mode;
+use crate::size;
 use crate::tls::TlsMode;
 
 /// Flags of `headwater serve` and `headwater check`; each also has an environment variable and, but for `--config`, a key in the file.
@@ -35,13 +36,13 @@ pub struct ServeFlags {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub service: ServiceFlags,
-    /// Memory for all of Headwater, in bytes; 0: the lesser of 1 GiB and a quarter of what the machine, or its control group,
+    /// Memory for all of Headwater, in bytes, or as 1GiB; 0: the lesser of 1 GiB and a quarter of what the machine, or its control group,
     /// has [default: 0]
-    #[arg(long, env = "HEADWATER_MEMORY_LIMIT", value_name = "BYTES")]
+    #[arg(long, env = "HEADWATER_MEMORY_LIMIT", value_name = "BYTES", value_parser = size::parse)]
     pub memory_limit: Option<usize>,
-    /// Memory for each timeline in each database, in bytes; 0: none, every call is answered by lookups.
+    /// Memory for each timeline in each database, in bytes, or as 256MiB; 0: none, every call is answered by lookups.
     /// Needs the service account [default: 268435456]
-    #[arg(long, env = "HEADWATER_INDEX_MEMORY_BYTES", value_name = "BYTES")]
+    #[arg(long, env = "HEADWATER_INDEX_MEMORY_BYTES", value_name = "BYTES", value_parser = size::parse)]
     pub index_memory_bytes: Option<usize>,
     /// Load the timelines of all readers at the start, as far as they fit into memory, instead of with their first calls
     #[arg(long, env = "HEADWATER_PRELOAD", value_parser = clap::builder::BoolishValueParser::new())]
@@ -78,6 +79,19 @@ pub struct ServeFlags {
         requires = "tls_cert"
     )]
     pub tls_key: Option<PathBuf>,
+    /// Where no certificate is set, offer TLS by one that Headwater makes, to clients of a server that has TLS [default: true]
+    #[arg(
+        long,
+        env = "HEADWATER_TLS_OWN",
+        value_name = "BOOL",
+        value_parser = clap::builder::BoolishValueParser::new(),
+        hide_possible_values = true
+    )]
+    pub tls_own: Option<bool>,
+    /// File in which that one is kept, with its key [default: tls.pem in $STATE_DIRECTORY, in headwater of $XDG_STATE_HOME, or in
+    /// ~/.local/state/headwater]
+    #[arg(long, env = "HEADWATER_TLS_OWN_FILE", value_name = "FILE")]
+    pub tls_own_file: Option<PathBuf>,
     /// TLS with a certificate that is made at the start, for a first try: clients cannot verify it
     #[arg(long, env = "HEADWATER_TLS_SELF_SIGNED", value_parser = clap::builder::BoolishValueParser::new())]
     pub tls_self_signed: bool,

@@ -211,6 +211,8 @@ impl Settings {
             tls: TlsSection {
                 cert: flags.tls_cert.clone().or(file.tls.cert),
                 key: flags.tls_key.clone().or(file.tls.key),
+                own: flags.tls_own.unwrap_or(file.tls.own),
+                own_file: flags.tls_own_file.clone().or(file.tls.own_file),
                 self_signed: flags.tls_self_signed || file.tls.self_signed,
                 ..file.tls
             },

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use super::*;
+use crate::feeds::Auto;
 use crate::session::frames::{ClientFrames, ServerFrames};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/headwater.example.toml");
@@ -199,6 +200,18 @@ fn a_value_of_the_wrong_kind_is_told_what_it_should_be_in_plain_words() {
         ("socket = 1", "expected a path in quotes"),
         ("listen = 3307", "expected text in quotes"),
         (
+            "[log]\nlevel = true",
+            "expected one of its words, in quotes (headwater.example.toml lists them)",
+        ),
+        (
+            "[feeds]\nauto = 1",
+            "expected \"suggest\", \"on\" (or true) or \"off\" (or false)",
+        ),
+        (
+            "[feeds]\nauto = \"always\"",
+            "expected \"suggest\", \"on\" (or true) or \"off\" (or false)",
+        ),
+        (
             "proxy_protocol = { trusted = 1 }",
             "expected a list in brackets",
         ),
@@ -284,13 +297,20 @@ fn tls_that_contradicts_itself_is_named() {
             "[tls]\nself_signed = true\npassthrough = true",
             "tls.passthrough",
         ),
-        ("[tls]\nrequired = true", "tls.required"),
-        ("[tls]\nclient_ca = 'a'", "tls.client_ca"),
+        ("[tls]\nown = false\nrequired = true", "tls.required"),
+        ("[tls]\nown = false\nclient_ca = 'a'", "tls.client_ca"),
+        (
+            "[tls]\nrequired = true\n[upstream_tls]\nmirror = false",
+            "tls.required",
+        ),
         (
             "[tls]\nself_signed = true\n[upstream_tls]\nmode = 'disabled'",
             "upstream_tls.mirror",
         ),
-        ("[upstream_tls]\nmode = 'required'", "upstream_tls.mirror"),
+        (
+            "[tls]\nown = false\n[upstream_tls]\nmode = 'required'",
+            "upstream_tls.mirror",
+        ),
         (
             "[upstream_tls]\nmode = 'verify-ca'\nmirror = false",
             "upstream_tls.ca",
@@ -307,6 +327,7 @@ fn tls_that_contradicts_itself_is_named() {
         format!("[tls]\n{certificate}required = true\nclient_ca = 'a'"),
         format!("[tls]\n{certificate}[upstream_tls]\nmode = 'verify-ca'\nca = 'a'"),
         "[upstream_tls]\nmode = 'required'\nmirror = false".to_owned(),
+        "[tls]\nrequired = true\nclient_ca = 'a'\n[upstream_tls]\nmode = 'required'".to_owned(),
         "[tls]\npassthrough = true\n[upstream_tls]\nmode = 'required'".to_owned(),
     ] {
         load(&text).unwrap();
@@ -371,4 +392,50 @@ fn one_server_or_several_are_named_in_each_way() {
     let many: Vec<String> = (0..17).map(|at| format!("\"a:{at}\"")).collect();
     let error = load(&format!("upstream = [{}]\n{account}", many.join(",")));
     assert!(error.unwrap_err().to_string().contains("17 servers"));
+}
+
+#[test]
+fn sizes_have_units_wherever_bytes_are_set() {
+    let text = "[memory]\nlimit = \"1GiB\"\n[index]\nmemory_bytes = \"64 MiB\"\n[rows]\nmemory_bytes = \"32M\"\n\
+                [binlog]\nevent_bytes = \"2MiB\"\n[limits]\nstatement_bytes = \"8k\"\ntail_bytes = 4096";
+    let settings = load(text).unwrap();
+    assert_eq!(settings.memory.limit, 1 << 30);
+    assert_eq!(settings.wished.memory_bytes, 64 << 20);
+    assert_eq!(settings.wished.rows_bytes, 32 << 20);
+    assert_eq!(settings.wished.event_bytes, 2 << 20);
+    assert_eq!(settings.limits.statement_bytes, 8 << 10);
+    assert_eq!(settings.limits.tail_bytes, 4096);
+    for wrong in ["\"1.5GiB\"", "-1", "true", "1.5"] {
+        let error = load(&format!("[memory]\nlimit = {wrong}"));
+        let error = error.map(|_| ()).unwrap_err().to_string();
+        for part in ["memory.limit", "\"1GiB\""] {
+            assert!(error.contains(part), "{error} lacks {part}");
+        }
+    }
+}
+
+#[test]
+fn whether_feeds_are_served_unasked_may_be_answered_by_yes_and_no() {
+    let account = "[service]\nuser = \"u\"\n";
+    for (written, auto) in [
+        ("true", Auto::On),
+        ("\"on\"", Auto::On),
+        ("false", Auto::Off),
+        ("\"off\"", Auto::Off),
+        ("\"suggest\"", Auto::Suggest),
+    ] {
+        let settings = load(&format!("{account}[feeds]\nauto = {written}"));
+        assert_eq!(settings.unwrap().narrow.auto, auto, "{written}");
+    }
+}
+
+#[test]
+fn a_feed_has_a_name() {
+    for name in ["", "  ", "a\\nb"] {
+        let text = format!(
+            "[service]\nuser = \"u\"\n[[feed]]\nname = \"{name}\"\n[feed.message]\ntable = \"m\"\nauthor = \"a\"\norder = [\"id\"]"
+        );
+        let error = load(&text).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("give it a printable one"), "{error}");
+    }
 }

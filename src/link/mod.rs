@@ -148,6 +148,12 @@ impl Link {
         self.shake_hands().await
     }
 
+    /// True where both sides have agreed on TLS.
+    #[must_use]
+    pub fn is_enciphered(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| !tls.is_shaking_hands())
+    }
+
     async fn shake_hands(&mut self) -> io::Result<()> {
         let Some(tls) = &mut self.tls else {
             return Ok(());

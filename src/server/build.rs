@@ -237,7 +237,7 @@ impl Lasting {
                 compression: settings.compression,
                 own_user: own_user(settings.upstream.first())?,
             },
-            acceptor: Acceptor::new(&settings.tls)?,
+            acceptor: Acceptor::new(&settings.tls, &settings.upstream_tls)?,
         };
         let known = before.map_or(&[][..], |(before, _)| before.catalogue.definitions());
         let definitions = numbered(known, &settings.definitions).ok_or(ServeError::Definitions)?;

@@ -30,7 +30,7 @@ use tokio::sync::{Semaphore, watch};
 use self::background::{Background, discover, uncompared, watch_servers};
 use self::build::{Built, Inboxes, Lasting, doors, posts};
 use self::greeting::introduce;
-pub(crate) use self::greeting::{greet, has_tls, named};
+pub(crate) use self::greeting::{greet, has_tls, named, try_tls};
 pub use self::reload::{Reloaded, Reloads, Source};
 pub use self::takeover::{Offer, Predecessor, TakeoverError};
 use self::welcome::{TOO_MANY_CONNECTIONS, Turn, ends, is_announced, refuse, serve, spoken_for};
@@ -117,7 +117,8 @@ struct Replicas {
 pub(crate) fn legs(settings: &Settings) -> Legs {
     let (tls, upstream) = (&settings.tls, &settings.upstream_tls);
     Legs {
-        offered: tls.is_offered(),
+        offered: tls.is_offered(upstream),
+        unasked: tls.offers_own(upstream),
         client_required: tls.required,
         server_required: upstream.mode.is_required() && !tls.passthrough,
         server: match upstream.mode {

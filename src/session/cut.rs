@@ -23,6 +23,10 @@ impl Session {
             return;
         };
         self.shared.counts.add(Event::LoginCut);
+        let left = cut == Cut::BeforeLogin && matches!(ended, Ended::Client);
+        if left && self.client.is_enciphered() && self.client_in.is_empty() {
+            self.remember_refusal("it left behind the agreement on keys");
+        }
         // Who comes by a socket of the machine has no host.
         if self.backend.link.is_local() {
             return;

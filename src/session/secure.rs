@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::legs::refusal;
 use super::state::{Ended, Session};
 use super::who::log_in;
+use crate::tls::{Acceptor, Own, is_disagreement};
 
 impl Session {
     /// Forgets the client's request of so many bytes, and begins TLS: with the client, and with a server that is asked for it by
@@ -24,6 +25,9 @@ impl Session {
             let done = tokio::time::timeout(limit, self.accept(&begun)).await;
             if let Err(error) = done.map_err(late).and_then(|done| done) {
                 log_in!(self.span(), DEBUG, "no TLS with a client: {error}");
+                if is_refusal(&error) {
+                    self.remember_refusal(&error.to_string());
+                }
                 return Err(Ended::Client);
             }
         }
@@ -39,6 +43,11 @@ impl Session {
             WARN,
             "no TLS with the server (upstream_tls): {error}"
         );
+        if is_disagreement(&error)
+            && let Some(own) = self.free_offer().filter(|own| own.withdraw())
+        {
+            tracing::warn!("{}", own.withdrawal());
+        }
         let mode = self.aim.server.connector().mode;
         let why = format!(
             "TLS with the server behind Headwater failed (upstream_tls.mode = {mode}): {error}"
@@ -47,6 +56,29 @@ impl Session {
         let seq = if client { 3 } else { 2 };
         self.tell_client(&refusal(seq, &why))?;
         Err(Ended::Refused)
+    }
+
+    /// To whom TLS is offered, where it may as well not be.
+    fn free_offer(&self) -> Option<&Own> {
+        let transport = &self.shared.transport;
+        let own = transport.acceptor.as_ref().and_then(Acceptor::own);
+        own.filter(|_| transport.ways.legs.are_free())
+    }
+
+    /// A client has turned down a certificate that nobody asked for: others of its address are served without TLS, as they were without
+    /// that certificate. Who insists on TLS is not served without it, and says so itself.
+    pub(super) fn remember_refusal(&self, why: &str) {
+        let (Some(own), Some(source)) = (self.free_offer(), self.source) else {
+            return;
+        };
+        if own.refuse(source.ip()) {
+            log_in!(
+                self.span(),
+                WARN,
+                "a client turned down the certificate that Headwater made ({why}): clients of its address are offered no TLS from here on, \
+                 until settings are read again. Show clients a certificate that they trust (tls.cert, tls.key), or set tls.own = false"
+            );
+        }
     }
 
     async fn accept(&mut self, begun: &[u8]) -> io::Result<()> {
@@ -62,4 +94,15 @@ impl Session {
         let config = std::sync::Arc::clone(&connector.config);
         link.connect_tls(config, connector.name.clone()).await
     }
+}
+
+/// True where a client says that it does not take what it was shown, or cannot agree on how to encipher: not where it was slow, was cut off,
+/// or spoke no TLS. Who looks at a certificate behind the agreement leaves without a login.
+fn is_refusal(error: &io::Error) -> bool {
+    use rustls::Error;
+    let error = error.get_ref().and_then(|error| error.downcast_ref());
+    matches!(
+        error,
+        Some(Error::AlertReceived(_) | Error::PeerIncompatible(_))
+    )
 }

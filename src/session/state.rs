@@ -25,6 +25,7 @@ use crate::backend::{AskError, Backend};
 use crate::binlog::{Mark, Place};
 use crate::catalogue::DefinerRights;
 use crate::link::Link;
+use crate::tls::Acceptor;
 use crate::wire::frame::HEADER_BYTES;
 
 /// The end of a row, and of the next one as much as it takes to know that it is long as well.
@@ -207,6 +208,10 @@ impl Session {
         }
         ways.legs.local_client = client.is_local();
         ways.legs.local_server = backend.link.is_local();
+        let own = shared.transport.acceptor.as_ref().and_then(Acceptor::own);
+        if let Some(own) = own.filter(|_| ways.legs.are_free()) {
+            ways.legs.offered = own.is_offered_to(source.map(|source| source.ip()));
+        }
         let mut machine = Machine::new(limits, ways);
         if shared.tally.is_some() {
             machine.watch();

@@ -10,7 +10,8 @@ use rustls::server::WebPkiClientVerifier;
 
 use super::error::TlsError;
 use super::files;
-use super::settings::TlsSection;
+use super::own::Own;
+use super::settings::{TlsSection, UpstreamTlsSection};
 
 const CERT: &str = "tls.cert";
 const KEY: &str = "tls.key";
@@ -18,7 +19,11 @@ const CLIENT_CA: &str = "tls.client_ca";
 
 /// What clients are shown.
 #[derive(Debug)]
-pub struct Acceptor(Arc<ServerConfig>);
+pub struct Acceptor {
+    config: Arc<ServerConfig>,
+    /// Nobody has asked for this certificate.
+    own: Option<Own>,
+}
 
 #[derive(Debug)]
 enum Source {
@@ -31,7 +36,17 @@ impl Acceptor {
     ///
     /// # Errors
     /// When a file cannot be read, or the key is another certificate's.
-    pub fn new(settings: &TlsSection) -> Result<Option<Acceptor>, TlsError> {
+    pub fn new(
+        settings: &TlsSection,
+        upstream: &UpstreamTlsSection,
+    ) -> Result<Option<Acceptor>, TlsError> {
+        let client_ca = settings.client_ca.as_ref();
+        if settings.offers_own(upstream) {
+            let (own, identity) = Own::new(settings)?;
+            let config = config("tls.own_file", identity, client_ca)?;
+            let own = Some(own);
+            return Ok(Some(Acceptor { config, own }));
+        }
         let source = match (&settings.cert, &settings.key) {
             (Some(cert), Some(key)) => Source::Files {
                 cert: cert.clone(),
@@ -40,22 +55,35 @@ impl Acceptor {
             _ if settings.self_signed => Source::SelfSigned,
             _ => return Ok(None),
         };
-        let config = config(&source, settings.client_ca.as_ref())?;
-        Ok(Some(Acceptor(config)))
+        let (settings, identity) = match &source {
+            Source::Files { cert, key } => (
+                "tls.cert and tls.key",
+                (files::certificates(CERT, cert)?, files::key(KEY, key)?),
+            ),
+            Source::SelfSigned => ("tls.self_signed", self_signed()?),
+        };
+        let config = config(settings, identity, client_ca)?;
+        Ok(Some(Acceptor { config, own: None }))
     }
 
     /// What the next client is shown.
     #[must_use]
     pub fn config(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.config)
+    }
+
+    /// To whom a certificate is offered that nobody has asked for.
+    #[must_use]
+    pub fn own(&self) -> Option<&Own> {
+        self.own.as_ref()
     }
 }
 
-fn config(source: &Source, client_ca: Option<&PathBuf>) -> Result<Arc<ServerConfig>, TlsError> {
-    let (chain, key) = match source {
-        Source::Files { cert, key } => (files::certificates(CERT, cert)?, files::key(KEY, key)?),
-        Source::SelfSigned => self_signed()?,
-    };
+fn config(
+    settings: &'static str,
+    (chain, key): Identity,
+    client_ca: Option<&PathBuf>,
+) -> Result<Arc<ServerConfig>, TlsError> {
     let builder = ServerConfig::builder();
     let builder = match client_ca {
         None => builder.with_no_client_auth(),
@@ -70,10 +98,11 @@ fn config(source: &Source, client_ca: Option<&PathBuf>) -> Result<Arc<ServerConf
     let config = builder.with_single_cert(chain, key);
     config
         .map(Arc::new)
-        .map_err(|error| TlsError::unfit("tls.cert and tls.key", error))
+        .map_err(|error| TlsError::unfit(settings, error))
 }
 
-type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+/// A certificate, those between it and its CA, and its key.
+pub(super) type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 /// A certificate for a first try.
 fn self_signed() -> Result<Identity, TlsError> {

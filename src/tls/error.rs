@@ -17,6 +17,16 @@ pub enum TlsError {
         /// Why.
         source: std::io::Error,
     },
+    /// A file cannot be written.
+    #[error("cannot write {setting} = {path}: {source}", path = .path.display())]
+    Write {
+        /// The setting that names it.
+        setting: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// A file is not what it should be.
     #[error("{setting} = {path} has no {expected} in PEM form: {source}", path = .path.display())]
     Pem {
@@ -37,6 +47,13 @@ pub enum TlsError {
         /// Why.
         reason: String,
     },
+}
+
+/// True where two sides do not agree on TLS, and would not the next time: not where one was gone, or slow.
+#[must_use]
+pub fn is_disagreement(error: &std::io::Error) -> bool {
+    let cause = error.get_ref();
+    cause.is_some_and(|cause| cause.is::<rustls::Error>())
 }
 
 impl TlsError {

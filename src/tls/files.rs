@@ -46,6 +46,15 @@ pub(super) fn key(setting: &'static str, path: &Path) -> Result<PrivateKeyDer<'s
     })
 }
 
+/// Certificate and key in one text.
+pub(super) fn identity(
+    text: &str,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), pem::Error> {
+    let certificate = CertificateDer::from_pem_slice(text.as_bytes())?;
+    let key = PrivateKeyDer::from_pem_slice(text.as_bytes())?;
+    Ok((vec![certificate], key))
+}
+
 /// The certificates of a file as what others are measured by.
 pub(super) fn roots(setting: &'static str, path: &Path) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();

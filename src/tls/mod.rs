@@ -4,10 +4,12 @@ mod acceptor;
 mod connector;
 mod error;
 mod files;
+mod own;
 pub mod settings;
 mod verify;
 
 pub use acceptor::Acceptor;
 pub use connector::Connector;
-pub use error::TlsError;
+pub use error::{TlsError, is_disagreement};
+pub use own::{Own, foretold};
 pub use settings::{TlsMode, TlsSection, UpstreamTlsSection};

@@ -6,13 +6,18 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 /// TLS towards clients (`tls`).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TlsSection {
     /// The certificate that clients see, and those between it and its CA behind it (PEM).
     pub cert: Option<PathBuf>,
     /// Its private key (PEM).
     pub key: Option<PathBuf>,
+    /// Where no certificate is set, clients are offered TLS by one that Headwater makes, as far as the server has TLS: they cannot
+    /// verify it.
+    pub own: bool,
+    /// Where that one is kept (PEM).
+    pub own_file: Option<PathBuf>,
     /// A certificate made at the start, in place of a file: clients cannot verify it.
     pub self_signed: bool,
     /// Clients have to show a certificate that one of these CAs has signed (PEM).
@@ -23,11 +28,39 @@ pub struct TlsSection {
     pub passthrough: bool,
 }
 
+impl Default for TlsSection {
+    fn default() -> Self {
+        TlsSection {
+            cert: None,
+            key: None,
+            own: true,
+            own_file: None,
+            self_signed: false,
+            client_ca: None,
+            required: false,
+            passthrough: false,
+        }
+    }
+}
+
 impl TlsSection {
-    /// True when clients are offered TLS that ends here.
+    /// True when the settings name a certificate.
     #[must_use]
-    pub fn is_offered(&self) -> bool {
+    pub fn is_set(&self) -> bool {
         self.self_signed || self.cert.is_some()
+    }
+
+    /// True when clients are offered TLS by a certificate that nobody has asked for, given what is set about the server's side.
+    #[must_use]
+    pub fn offers_own(&self, upstream: &UpstreamTlsSection) -> bool {
+        let may_mirror = upstream.mirror && upstream.mode != TlsMode::Disabled;
+        self.own && may_mirror && !self.is_set() && !self.passthrough
+    }
+
+    /// True when clients are offered TLS that ends here, as far as the server has it.
+    #[must_use]
+    pub fn is_offered(&self, upstream: &UpstreamTlsSection) -> bool {
+        self.is_set() || self.offers_own(upstream)
     }
 }
 

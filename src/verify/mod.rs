@@ -194,7 +194,7 @@ async fn through(settings: &Settings, options: &Options) -> Result<Side, VerifyE
     // It is asked for where it has to be. Nothing is verified: this Headwater's certificate is that of these settings.
     let wanted = settings.tls.required || settings.upstream_tls.mode.is_required();
     let tls = UpstreamTlsSection {
-        mode: match wanted && settings.tls.is_offered() {
+        mode: match wanted && settings.tls.is_offered(&settings.upstream_tls) {
             true => TlsMode::Required,
             false => TlsMode::Disabled,
         },

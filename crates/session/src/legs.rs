@@ -26,8 +26,10 @@ pub enum ServerLeg {
 /// What is possible on a session's legs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Legs {
-    /// There is a certificate to show to clients (`tls.cert`, `tls.self_signed`).
+    /// There is a certificate to show to clients (`tls.cert`, `tls.own`, `tls.self_signed`).
     pub offered: bool,
+    /// Nobody has asked for it (`tls.own`).
+    pub unasked: bool,
     /// Clients without TLS are refused, but for those of the machine (`tls.required`).
     pub client_required: bool,
     /// No server without TLS will do (`upstream_tls.mode`).
@@ -46,6 +48,7 @@ impl Legs {
     /// Without TLS on either.
     pub const PLAIN: Legs = Legs {
         offered: false,
+        unasked: false,
         client_required: false,
         server_required: false,
         server: ServerLeg::Mirror,
@@ -64,6 +67,19 @@ impl Legs {
         }
     }
 
+    /// True where TLS is offered for the clients' sake alone: it may as well not be.
+    #[must_use]
+    pub fn are_free(&self) -> bool {
+        self.unasked && !self.client_required && !self.server_required
+    }
+
+    /// True where no session can be without TLS to the server.
+    #[must_use]
+    pub fn need_servers_tls(&self) -> bool {
+        let mirrored = self.server == ServerLeg::Mirror && self.client_required;
+        !self.passthrough && (mirrored || self.server_required)
+    }
+
     /// What of these settings a server makes void that has TLS, or has not, and the ways out; `None` where nothing is void.
     #[must_use]
     pub fn void(&self, server_has: bool) -> Option<&'static str> {
@@ -78,7 +94,7 @@ impl Legs {
                 "the server has no TLS, so clients are offered none, and tls.required has them refused for lack of it. Switch TLS on at \
                  the server (ssl_cert, ssl_key), or set upstream_tls.mirror = false, which has TLS end at Headwater",
             ),
-            () if mirrored => Some(
+            () if mirrored && !self.unasked => Some(
                 "the server has no TLS, so clients are offered none, though a certificate is set (tls.cert, tls.self_signed). Switch TLS \
                  on at the server (ssl_cert, ssl_key), or set upstream_tls.mirror = false, which has TLS end at Headwater",
             ),
