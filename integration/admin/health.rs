@@ -3,6 +3,7 @@
 use nix::sys::signal::Signal;
 
 use super::http::Admin;
+use crate::kit::certificates::Authority;
 use crate::kit::database::Database;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::{Server, on_each_server, on_servers_of_its_own};
@@ -152,4 +153,57 @@ fn where_nobody_asked_for_a_port_one_that_is_taken_is_no_matter() {
         proxy.login(&Login::default());
         drop(taken);
     });
+}
+
+/// Every client would be refused by what is set about TLS: that is said, and nothing else is made up.
+#[test]
+fn nobody_is_ready_for_clients_who_all_fail_by_tls() {
+    let (authority, others) = (Authority::new(), Authority::new());
+    let theirs = authority.sign("server");
+    let with = authority.server_options(&theirs);
+    let with: Vec<&str> = with.iter().map(String::as_str).collect();
+    on_servers_of_its_own(
+        |_| &with,
+        |server| {
+            let verifies = |ca: &Authority| {
+                let ca = ca.path();
+                format!(
+                    "[upstream_tls]\nmode = 'verify-ca'\nca = '{}'\n",
+                    ca.display()
+                )
+            };
+            let (proxy, admin) = Admin::beside(server.addr(), &verifies(&others), ROOT_SERVICE);
+            admin.wait_for("/ready", 503, "no_tls: TLS with the server at ");
+            let up = "\nheadwater_upstream_up 1\n";
+            assert!(admin.get("/metrics").body.contains(up));
+            // The service account is in the same case, and its other connections wait for nobody's lock.
+            admin.wait_for("/accelerating", 503, "server: ");
+            for _ in 0..200 {
+                let said = admin.get("/accelerating").body;
+                assert!(said.contains("upstream_tls.ca"), "{said}");
+                assert!(!said.contains("lock"), "{said}");
+            }
+            let log = proxy.log();
+            assert!(log.contains("upstream_tls.ca"), "{log}");
+            assert!(!log.contains("lock"), "{log}");
+            let (_proxy, admin) = Admin::beside(server.addr(), &verifies(&authority), ROOT_SERVICE);
+            admin.wait_for("/ready", 200, "ready\n");
+        },
+    );
+    let without = |mariadb| match mariadb {
+        true => &["--skip-ssl"],
+        false => &["--tls-version="],
+    };
+    on_servers_of_its_own(
+        |mariadb| without(mariadb),
+        |server| {
+            for settings in [
+                "[upstream_tls]\nmode = 'required'\n",
+                "[tls]\nrequired = true\n",
+            ] {
+                let (_proxy, admin) = Admin::beside(server.addr(), settings, &[]);
+                admin.wait_for("/ready", 503, "no_tls: the server has no TLS");
+            }
+        },
+    );
 }

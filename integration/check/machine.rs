@@ -86,6 +86,46 @@ fn tls_in_front_of_a_server_without_it_is_in_the_way_and_warned_of() {
     );
 }
 
+/// A server's certificate that does not prove what it should is no fault of the account.
+#[test]
+fn a_wrong_ca_is_not_taken_for_a_wrong_password() {
+    let (authority, others) = (Authority::new(), Authority::new());
+    let theirs = authority.sign("server");
+    let options = authority.server_options(&theirs);
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    on_servers_of_its_own(
+        |_| &options,
+        |server| {
+            let ca = others.path();
+            let flags = ["--upstream-tls", "verify-ca", "--upstream-tls-ca"];
+            let flags = [&flags[..], &[ca.to_str().unwrap()], ROOT_SERVICE].concat();
+            let checked = check(server.addr(), "", &flags);
+            assert_eq!(checked.status, 1);
+            checked.says("in the way: no TLS with the server (upstream_tls.mode = verify-ca)");
+            for said in [&checked.report, &checked.said] {
+                assert!(said.contains("upstream_tls.ca"), "{said}");
+                assert!(!said.contains("service.password"), "{said}");
+            }
+            // Nor is a wrong password taken for a wrong CA.
+            let own = authority.path();
+            let flags = [
+                "--upstream-tls",
+                "verify-ca",
+                "--upstream-tls-ca",
+                own.to_str().unwrap(),
+            ];
+            let account = ["--service-user", "root", "--service-password", "wrong"];
+            let checked = check(server.addr(), "", &[&flags[..], &account].concat());
+            assert!(
+                checked.said.contains("service.password"),
+                "{}",
+                checked.said
+            );
+            assert!(!checked.said.contains("upstream_tls"), "{}", checked.said);
+        },
+    );
+}
+
 #[test]
 fn a_port_is_tried_and_who_has_it_is_told_apart() {
     on_each_server(|server| {

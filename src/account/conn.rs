@@ -99,7 +99,12 @@ impl Conn {
             asked: true,
             moved,
         };
-        conn.capabilities = introduce(conn.backend()?, account, &server).await?;
+        let introduced = introduce(conn.backend()?, account, &server).await;
+        if matches!(introduced, Err(AccountError::Tls { .. })) {
+            // Nothing was asked, so the server has nothing to end: the seat is free.
+            conn.backend = None;
+        }
+        conn.capabilities = introduced?;
         for answer in conn.ask(&account.session).await? {
             done(answer)?;
         }
@@ -245,7 +250,9 @@ async fn introduce(
         seq = say(backend, seq, &request).await?;
         let config = Arc::clone(&tls.config);
         let link = &mut backend.link;
-        link.connect_tls(config, tls.name.clone()).await?;
+        let shaken = link.connect_tls(config, tls.name.clone()).await;
+        let mode = tls.mode;
+        shaken.map_err(|source| AccountError::Tls { mode, source })?;
     }
     say(backend, seq, &response).await?;
     let secure = tls.is_some() || backend.link.is_local();

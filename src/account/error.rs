@@ -4,6 +4,7 @@ use std::io;
 
 use crate::backend::AskError;
 use crate::log::EventError;
+use crate::tls::TlsMode;
 use crate::wire::cursor::Malformed;
 use crate::wire::response::ErrPacket;
 
@@ -16,9 +17,21 @@ pub enum AccountError {
     /// The connection failed.
     #[error("the connection to the server failed: {0}")]
     Io(#[from] io::Error),
-    /// Every connection of that purpose waits for the server's answer.
+    /// Both sides do not agree on TLS.
     #[error(
-        "the server has not answered an earlier question yet ({0}): somebody's lock may be in its way (SHOW PROCESSLIST)"
+        "TLS with the server failed (upstream_tls.mode = {mode}): {source}. Look at upstream_tls.ca and upstream_tls.name, and at the \
+         certificate that the server shows"
+    )]
+    Tls {
+        /// What the server has to prove.
+        mode: TlsMode,
+        /// Why.
+        source: io::Error,
+    },
+    /// Every connection of that purpose is being made, or waits for the server's answer.
+    #[error(
+        "the service account's connections for this ({0}) are taken: the server has not let them in yet, or has not answered them \
+         (SHOW PROCESSLIST shows what it does there)"
     )]
     Waiting(&'static str),
     /// Of several servers none is followed.

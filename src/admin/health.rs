@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
 use super::{Seen, State};
-use crate::server::greet;
+use crate::account::Aim;
+use crate::server::{greet, has_tls, try_tls};
 use crate::session::shared::Shared;
 
 /// What of it.
@@ -32,7 +33,16 @@ impl Health {
 
 /// What the server said last, so that many askers do not ask it each.
 #[derive(Debug, Default)]
-pub(super) struct Reachable(Mutex<Option<(Instant, Option<String>)>>);
+pub(super) struct Reachable(Mutex<Option<(Instant, Option<Fault>)>>);
+
+/// Why no client can log in to the server.
+#[derive(Clone, Debug)]
+pub(super) enum Fault {
+    /// It does not answer.
+    Away(String),
+    /// There is no TLS with it, which the settings want.
+    NoTls(String),
+}
 
 /// An answer of the server's counts so long.
 const LASTS: Duration = Duration::from_millis(500);
@@ -40,8 +50,8 @@ const LASTS: Duration = Duration::from_millis(500);
 const GREETS: Duration = Duration::from_secs(2);
 
 impl Reachable {
-    /// Why the server does not answer; `None`: it does.
-    pub(super) async fn fault(&self, seen: &Seen) -> Option<String> {
+    /// `None`: clients can log in, as far as that can be known without one.
+    pub(super) async fn fault(&self, seen: &Seen) -> Option<Fault> {
         let mut last = self.0.lock().await;
         if let Some((at, fault)) = &*last
             && at.elapsed() < LASTS
@@ -50,15 +60,33 @@ impl Reachable {
         }
         let limit = GREETS.min(Duration::from_millis(seen.shared().limits.connect_ms));
         let fault = match seen.upstreams.target().aim() {
-            Some(aim) => {
-                let greeted = greet(aim.server.address(), limit).await;
-                greeted.err().map(|error| error.to_string())
-            }
-            None => Some("none of them is the primary".to_owned()),
+            Some(aim) => match greet(aim.server.address(), limit).await {
+                Ok(greeting) => tls_fault(seen, &aim, has_tls(&greeting), limit).await,
+                Err(error) => Some(Fault::Away(error.to_string())),
+            },
+            None => Some(Fault::Away("none of them is the primary".to_owned())),
         };
         *last = Some((Instant::now(), fault.clone()));
         fault
     }
+}
+
+/// Where every session needs TLS to the server, it is tried.
+async fn tls_fault(seen: &Seen, aim: &Aim, server_has: bool, limit: Duration) -> Option<Fault> {
+    let legs = seen.shared().transport.ways.legs;
+    if !legs.need_servers_tls() {
+        return None;
+    }
+    if let Some(void) = legs.void(server_has) {
+        return Some(Fault::NoTls(void.to_owned()));
+    }
+    let (address, connector) = (aim.server.address(), aim.server.connector());
+    let error = try_tls(address, connector, limit).await.err()?;
+    Some(Fault::NoTls(format!(
+        "TLS with the server at {address} fails (upstream_tls.mode = {}), so that no client can log in: {error}. Look at upstream_tls.ca and \
+         upstream_tls.name, and at the certificate that the server shows",
+        connector.mode
+    )))
 }
 
 /// Whether a client that comes now can log in.
@@ -81,7 +109,8 @@ pub(super) async fn ready(state: &State) -> Health {
     }
     match state.reachable.fault(seen).await {
         None => Health::Well("ready"),
-        Some(error) => Health::not(
+        Some(Fault::NoTls(text)) => Health::not("no_tls", text),
+        Some(Fault::Away(error)) => Health::not(
             "server_away",
             format!(
                 "the server at {} does not answer: {error}",

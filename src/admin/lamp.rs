@@ -31,7 +31,7 @@ pub(super) async fn lamp(state: &State) -> Lamp {
     let (light, reason, text, cure) = match (&ready, health::accelerating(seen).await) {
         (
             Health::Not {
-                reason: reason @ "server_away",
+                reason: reason @ ("server_away" | "no_tls"),
                 text,
             },
             _,

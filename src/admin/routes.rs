@@ -14,7 +14,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use serde::Serialize;
 
 use super::guard::{May, may};
-use super::health::Health;
+use super::health::{Fault, Health};
 use super::{State, api, difference, health, hottest, lamp, page, trial};
 use crate::overview::{Tables, metrics};
 use crate::session::own::Overview;
@@ -171,7 +171,8 @@ async fn of(state: &State, request: &Parts) -> Answer {
             "show admin.token: Authorization: Bearer TOKEN\n",
         ),
         "/metrics" => {
-            let up = state.reachable.fault(&state.seen).await.is_none();
+            let fault = state.reachable.fault(&state.seen).await;
+            let up = !matches!(fault, Some(Fault::Away(_)));
             let (kind, text) = metrics::page(&state.seen.shared(), up, wants_openmetrics(request));
             Answer {
                 kind,

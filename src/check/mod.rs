@@ -63,6 +63,14 @@ pub enum CheckError {
         /// Why.
         source: AccountError,
     },
+    /// The server was not asked whether it takes the account.
+    #[error("the service account has no connection to the server at {upstream}")]
+    Connection {
+        /// The address.
+        upstream: String,
+        /// Why.
+        source: AccountError,
+    },
     /// A connection failed on the way, or a question about the server itself did.
     #[error("the server cannot be asked by the service account")]
     Asking {
@@ -191,13 +199,15 @@ pub(crate) async fn log_in(settings: &Settings, account: &Account) -> Result<Con
         ms,
         limit: "limits.connect_ms",
     };
-    connected
-        .await
-        .map_err(slow)?
-        .map_err(|source| CheckError::Login {
-            upstream: settings.upstream.to_string(),
-            source,
-        })
+    let upstream = settings.upstream.to_string();
+    let connected = connected.await.map_err(slow)?;
+    connected.map_err(|source| match source {
+        // What the server said: it may be about anything that has to do with the account.
+        _ if source.is_refusal() || source.code().is_some() => {
+            CheckError::Login { upstream, source }
+        }
+        _ => CheckError::Connection { upstream, source },
+    })
 }
 
 async fn looked_at(
