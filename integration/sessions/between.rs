@@ -73,6 +73,28 @@ fn commands_that_are_no_statements_leave_their_counts_behind() {
     });
 }
 
+/// MariaDB leaves warnings and errors as they are where a statement reads no table.
+#[test]
+fn conditions_stay_behind_statements_that_read_no_table() {
+    on_each_stage(|stage| {
+        for before in ["DO 1", "SELECT 1 + 'x'"] {
+            for raised in ["SELECT 2 + 'y'", "SELECT nothing FROM nowhere", "DO 2"] {
+                for reads in ["SELECT 1", "SELECT 1 FROM DUAL", "SELECT @a"] {
+                    for ask in ["SHOW WARNINGS", "SELECT @@warning_count, @@error_count"] {
+                        let mut twin = stage.twin();
+                        twin.run(before);
+                        twin.run(CALLS[0]);
+                        twin.run(TAIL);
+                        for statement in [raised, reads, reads, ask, TAIL] {
+                            twin.run(statement);
+                        }
+                    }
+                }
+            }
+        }
+    });
+}
+
 #[test]
 fn a_connection_lost_after_a_call_is_lost_on_the_server_too() {
     on_each_stage(|stage| {

@@ -25,21 +25,19 @@ impl Binlog {
         self.rows.as_ref()
     }
 
-    /// What is made of a page's messages and of their rows, all of one moment that is no earlier than this question; `sent` as for
-    /// [`Self::page`].
+    /// What is made of a page's messages and of their rows, all of one moment; with `proves`, of one that is no earlier than this question.
     pub async fn kept_page<T>(
         &self,
         place: &Place,
         identity: &[u8],
         wish: &Wish,
-        sent: bool,
+        proves: bool,
         make: impl Fn(&Named) -> Option<T>,
     ) -> Option<T> {
         let make = || {
             let (named, _) = wish.of(&place.index()).ok()?;
             make(&named)
         };
-        let proves = self.must_prove(sent);
         self.of_one_moment(place, identity, proves, make).await
     }
 

@@ -37,7 +37,7 @@ mod watch;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use headwater_rows::Rows;
@@ -97,6 +97,10 @@ pub struct Binlog {
     moved: Notify,
     /// A statement in the log, or before it, may have changed a definition.
     pub changed: Notify,
+    /// Where such statements are counted.
+    epochs: OnceLock<Arc<AtomicU64>>,
+    /// So many may have made a stored function.
+    functions: AtomicU64,
     /// Tables to listen to were added.
     rerouted: Notify,
     /// Statements of the log that could not be read for certain or are told in place of rows: each has emptied memory.
@@ -213,6 +217,8 @@ impl Binlog {
             progress: Notify::new(),
             moved: Notify::new(),
             changed: Notify::new(),
+            epochs: OnceLock::new(),
+            functions: AtomicU64::new(0),
             rerouted: Notify::new(),
             unreadable: AtomicU64::new(0),
             routes_version: AtomicU64::new(0),
@@ -418,14 +424,13 @@ impl Binlog {
     /// nothing that cannot be read yet. `None` where memory has not got it, or not in time: then it is loaded for the next
     /// call.
     ///
-    /// `identity` is the server that the session talks to; `sent` tells whether the session has asked it for anything since
-    /// its last page from memory.
+    /// `identity` is the server that the session talks to; `proves`: that memory is fresh has to be proved ([`Self::must_prove`]).
     pub async fn page(
         &self,
         place: &Place,
         identity: Option<&[u8]>,
         page: (u64, Option<u64>, usize),
-        sent: bool,
+        proves: bool,
         likely: Likely,
     ) -> Option<Page> {
         let (reader, bound, n) = page;
@@ -433,7 +438,7 @@ impl Binlog {
         let begun = Instant::now();
         let mut proved = match likely {
             Likely::No => return None,
-            Likely::Resident => !self.must_prove(sent),
+            Likely::Resident => !proves,
             Likely::Fetched => true,
         };
         for fetched in [false, true] {
@@ -503,7 +508,8 @@ impl Binlog {
         may.then(|| state.following.mark())?
     }
 
-    /// True when freshness has to be proved for a call that comes now; `sent` as for [`Self::page`].
+    /// True when freshness has to be proved for a call that comes now; `sent`: its session has asked the server for anything since its last
+    /// page from memory.
     #[must_use]
     pub fn must_prove(&self, sent: bool) -> bool {
         let state = self.state();
@@ -590,7 +596,7 @@ impl Binlog {
     }
 
     /// Asks for a proof that is begun from now on, and waits for it.
-    async fn prove(&self) -> bool {
+    pub async fn prove(&self) -> bool {
         let start = |asks| {
             if let Some(binlog) = self.me.upgrade() {
                 tokio::spawn(probe::run(binlog, asks));
@@ -608,6 +614,35 @@ impl Binlog {
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// From here on statements that may have changed definitions are counted there, before a proof tells that they have been heard.
+    pub fn counts_epochs(&self, epochs: Arc<AtomicU64>) {
+        let _ = self.epochs.set(epochs);
+    }
+
+    /// How many statements that have been heard by now may have made a stored function.
+    #[must_use]
+    pub fn functions(&self) -> u64 {
+        self.functions.load(Ordering::Acquire)
+    }
+
+    /// A statement may have made a stored function. Who finds this counted finds the epoch counted as well.
+    fn function_made(&self) {
+        self.count_epoch();
+        self.functions.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn count_epoch(&self) {
+        if let Some(epochs) = self.epochs.get() {
+            epochs.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// A statement may have changed a definition.
+    fn redefined(&self) {
+        self.count_epoch();
+        self.changed.notify_one();
     }
 
     fn routes_changed(&self) {

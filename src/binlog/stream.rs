@@ -62,7 +62,7 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
                 binlog.unreadable.fetch_add(1, Ordering::Relaxed);
             }
             if lost.may_redefine() {
-                binlog.changed.notify_one();
+                binlog.redefined();
             }
         }
         if matches!(error, BinlogError::SameNumber(_)) {
@@ -122,6 +122,8 @@ impl News {
 }
 
 async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, BinlogError> {
+    // While nobody listened one may have been made.
+    binlog.function_made();
     let mut conn =
         Conn::open(&binlog.account, Purpose::Log)
             .await
@@ -205,7 +207,11 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
         };
         passing.hears(&mut events)?;
         if events.has_redefined() {
-            binlog.changed.notify_one();
+            binlog.redefined();
+        }
+        if events.has_made_function() {
+            // Before a proof may tell that this has been heard.
+            binlog.function_made();
         }
         let Some(end) = heard.end() else {
             idle = false;

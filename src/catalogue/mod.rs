@@ -46,7 +46,7 @@ struct Seen {
     /// Held while a check that is due is made.
     due: tokio::sync::Mutex<()>,
     said_unseen: AtomicBool,
-    epoch: AtomicU64,
+    epoch: Arc<AtomicU64>,
 }
 
 /// By definition and database.
@@ -94,7 +94,7 @@ impl Catalogue {
             no_functions: Mutex::new(None),
             hints: Mutex::new(Hints::new(limits.authors, limits.follow_edges)),
             said_unseen: AtomicBool::new(false),
-            epoch: AtomicU64::new(0),
+            epoch: Arc::default(),
         };
         Self::knowing(Arc::new(seen), definitions, messages, service, limits)
     }
@@ -139,10 +139,9 @@ impl Catalogue {
         }
     }
 
-    /// What a statement means.
+    /// What a statement means on a server that is known to have `no_functions`, or may have some.
     #[must_use]
-    pub fn classify(&self, text: &[u8]) -> Class {
-        let no_functions = self.no_functions().unwrap_or(false);
+    pub fn classify(&self, text: &[u8], no_functions: bool) -> Class {
         self.classes.classify(text, no_functions)
     }
 
@@ -213,6 +212,12 @@ impl Catalogue {
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         Epoch(self.seen.epoch.load(Ordering::Acquire))
+    }
+
+    /// Where epochs are counted: whoever hears of a statement that may have changed definitions counts it before anything is proved behind it.
+    #[must_use]
+    pub fn epochs(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.seen.epoch)
     }
 
     /// Takes in a verdict, and says so in the log when it is new or another than before.

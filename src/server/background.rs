@@ -121,8 +121,8 @@ async fn follow(current: Arc<Current>, inbox: Option<Inbox>) {
     let changes = async {
         loop {
             binlog.changed.notified().await;
+            // Its epoch is counted already.
             let shared = current.shared();
-            shared.catalogue.expire();
             if let Some(feeds) = &shared.feeds {
                 feeds.refresh();
             }

@@ -256,6 +256,9 @@ impl Lasting {
             }
             None => Catalogue::new(definitions, messages, service, limits),
         };
+        if let Some(binlog) = &self.kept.binlog {
+            binlog.counts_epochs(catalogue.epochs());
+        }
         let rows = self.kept.binlog.as_ref().and_then(|binlog| binlog.rows());
         let show = settings.admin.show;
         let compares = |shadow: &&Arc<Shadow>| settings.shadow.rate > 0.0 || shadow.distrusts_any();

@@ -203,8 +203,9 @@ impl Session {
     }
 
     fn next_step(&mut self) -> ClientStep {
+        let none = self.trusts_now();
         let catalogue = &self.shared.catalogue;
-        let classify = &mut |text: &[u8]| catalogue.classify(text);
+        let classify = &mut |text: &[u8]| catalogue.classify(text, none);
         self.machine.client(&self.client_in, classify)
     }
 
@@ -323,10 +324,11 @@ impl Session {
                 return Ok(());
             }
             // The common case: whole commands that go straight on, never copied.
+            let none = self.trusts_now();
             let catalogue = &self.shared.catalogue;
             let passed = self
                 .machine
-                .straight(bytes, &mut |text| catalogue.classify(text));
+                .straight(bytes, &mut |text| catalogue.classify(text, none));
             let (pass, keep) = bytes.split_at(passed);
             self.sent |= passed > 0;
             self.note_opening();

@@ -90,6 +90,15 @@ impl Feeds for SharedFeeds<'_> {
     }
 }
 
+/// A page as the client is told it.
+pub(super) fn paged(page: Page) -> Paged {
+    Paged {
+        packets: page.packets,
+        rows: page.rows,
+        found: page.passed,
+    }
+}
+
 fn wish(want: &Want) -> Wish {
     Wish {
         readers: want.readers.clone(),
@@ -152,6 +161,18 @@ impl Session {
                 };
                 decision.next(input, commands, &feeds, Instant::now())
             };
+            let learns = match need {
+                Need::Run(_) => decision.is_learning(),
+                _ => matches!(need, Need::Teach(_)),
+            };
+            // A hidden table has other columns.
+            if learns && !self.proves_trust().await {
+                input = Input::Unchanged(false);
+                if let Need::Teach(_) = need {
+                    return self.relay_feed(waits, Some(Why::Changed), Some(&decision));
+                }
+                continue;
+            }
             input = match need {
                 Need::Ask(ask) => Input::Answers(self.ask_aside(&ask).await?),
                 Need::Candidates(want) => Input::Candidates(self.candidates(&want).await),
@@ -307,6 +328,7 @@ impl Session {
             mark,
         } = named_for;
         let unchanged = binlog.unchanged(&place, mark, &readers, &authors).await;
+        let unchanged = unchanged && self.is_trusted(true);
         self.proved_since = unchanged.then_some((place, mark));
         unchanged
     }
@@ -345,9 +367,10 @@ impl Session {
             rows.page(of, own, named.all, part, front)
         };
         let wish = wish(&want.want);
-        let page = binlog.kept_page(&place, &identity, &wish, self.sent, make);
-        let Page { packets, rows } = page.await?;
-        Some(Paged { packets, rows })
+        let proves = binlog.must_prove(self.sent) || self.is_to_be_trusted();
+        let page = binlog.kept_page(&place, &identity, &wish, proves, make);
+        let page = page.await?;
+        self.is_trusted(proves).then(|| paged(page))
     }
 
     /// Keeps what an answer says of messages, behind its proof.

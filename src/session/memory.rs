@@ -72,15 +72,17 @@ impl Session {
             let server = self.server()?;
             let (spread, definition, database) = self.timeline_of(&want)?;
             let page = (want.reader, want.bound, want.n);
-            return spread.page(definition, database, &server, page).await;
+            let page = spread.page(definition, database, &server, page).await?;
+            return self.is_trusted(true).then_some(page);
         }
         let binlog = self.shared.binlog.clone()?;
         let server = self.server()?;
+        let proves = binlog.must_prove(self.sent) || self.is_to_be_trusted();
         let Wanted { place, want, .. } = self.wanted.as_ref()?;
         let page = (want.reader, want.bound, want.n);
-        binlog
-            .page(place, Some(&server), page, self.sent, likely)
-            .await
+        let page = binlog.page(place, Some(&server), page, proves, likely);
+        let page = page.await?;
+        self.is_trusted(proves).then_some(page)
     }
 
     /// Has the procedure look over the answer, where that was decided before it.

@@ -29,6 +29,7 @@ mod stall;
 pub mod state;
 pub mod table;
 pub mod tail;
+mod trust;
 mod watch;
 pub mod watched;
 pub(crate) mod who;

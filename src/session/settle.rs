@@ -2,10 +2,10 @@
 
 use std::io;
 
-use super::commands::with_as_many_rows;
+use super::commands::that_finds;
 use super::counts::Event;
-use super::ownership::ASK_LIMITS;
-use super::settling::{Asks, Input, Need, Settled, Settling};
+use super::ownership::{ASK_LIMITS, INTERRUPTED};
+use super::settling::{Asks, INTERRUPTIONS, Input, Need, Settled, Settling};
 use super::state::{Ended, Session};
 use super::who::log_in;
 use crate::backend::Batch;
@@ -33,20 +33,32 @@ impl Session {
         Ok(())
     }
 
-    /// Has the server run a SELECT of as many rows as the one that it does not know of.
+    /// Has the server run a SELECT that leaves what the one would have that it does not know of.
     async fn tell_of_aside(&mut self) -> Result<(), Ended> {
         let Some(commands) = self.machine.commands() else {
             return Ok(());
         };
-        let Some(rows) = commands.take_aside() else {
+        let Some(found) = commands.take_aside() else {
             return Ok(());
         };
         let capabilities = commands.capabilities;
-        let payload = query_payload(with_as_many_rows(rows).as_bytes(), capabilities);
+        let payload = query_payload(that_finds(found).as_bytes(), capabilities);
         self.sent = true;
-        let read = self.backend.run(&payload, capabilities, 0).await?;
-        if let (Some(Outcome::Ok(ok)), Some(commands)) = (&read.outcome, self.machine.commands()) {
-            commands.standing.observe(ok);
+        // A KILL QUERY that meets it was meant for another one: it is as if it had come between two.
+        for _ in 0..INTERRUPTIONS {
+            let read = self.backend.run(&payload, capabilities, 0).await?;
+            let (Some(outcome), Some(commands)) = (read.outcome, self.machine.commands()) else {
+                break;
+            };
+            commands.observe(&outcome);
+            match outcome {
+                Outcome::Err(error) if error.code == INTERRUPTED => {}
+                Outcome::Ok(_) => {
+                    commands.standing.ends_conditions();
+                    break;
+                }
+                _ => break,
+            }
         }
         Ok(())
     }

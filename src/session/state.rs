@@ -159,6 +159,9 @@ pub struct Session {
     pub(super) long_rows: LongRows,
     /// The server has been asked for something since the last page from memory.
     pub(super) sent: bool,
+    /// How many functions may have been made when the server was known to have none, for the first statement since the last proof that
+    /// trusted in that.
+    pub(super) trusted: u64,
     /// The last call was answered from memory.
     pub(super) proved_call: bool,
     /// What the client is told together with what comes next.
@@ -236,6 +239,7 @@ impl Session {
             stall: Stall::default(),
             long_rows: LongRows::Read,
             sent: true,
+            trusted: 0,
             proved_call: false,
             ahead: Vec::new(),
             wanted: None,

@@ -5,11 +5,11 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Instant;
 
+use headwater_rows::Of;
 use headwater_rows::template::{KeptRows, Templates};
-use headwater_rows::{Of, Page};
 
 use super::counts::Event;
-use super::kept::Paged;
+use super::feed::paged;
 use super::knowledge::SharedKnowledge;
 use super::overlooked::Made;
 use super::ownership::{OwnTail, TailReply, TailWant};
@@ -187,11 +187,12 @@ impl Session {
                 rows.page(of, &own.ids, own.whole, part, front)
             };
             let proves = !self.is_proved() && binlog.must_prove(self.sent);
+            let proves = proves || self.is_to_be_trusted();
             page = binlog.of_one_moment(place, identity, proves, make).await;
+            page = page.filter(|_| self.is_trusted(proves));
         }
         own.tried(page.is_some());
-        let Page { packets, rows } = page?;
-        let paged = Paged { packets, rows };
+        let paged = paged(page?);
         Some(Made { paged, frame })
     }
 
@@ -215,6 +216,10 @@ impl Session {
         let Some(commands) = self.machine.commands() else {
             return;
         };
+        // It may be another table's.
+        if commands.standing.trusts() {
+            return;
+        }
         if let Some(fill) = own.fill(tail, reply, commands, generation, begun) {
             let Memory {
                 binlog,

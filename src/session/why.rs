@@ -80,7 +80,8 @@ impl Verdict {
 impl Session {
     /// What would become of this statement in this session.
     pub(super) async fn why_for(&mut self, text: &[u8]) -> Result<Table, Ended> {
-        let class = self.shared.catalogue.classify(text);
+        let none = self.trusts_now();
+        let class = self.shared.catalogue.classify(text, none);
         let (verdict, of) = match class {
             Class::Call(call) => self.why_call(Wanted::Call(call), text).await?,
             Class::Unbound(open) if open.parameters() == 0 => {

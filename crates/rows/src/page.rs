@@ -23,6 +23,8 @@ pub struct Page {
     pub packets: Vec<u8>,
     /// How many there are.
     pub rows: u64,
+    /// How many messages pass, those that OFFSET passes over among them: what is behind the page does not count.
+    pub passed: u64,
 }
 
 impl Rows {
@@ -46,11 +48,15 @@ impl Rows {
         (mut packets, mut sequence): (Vec<u8>, u8),
     ) -> Option<Page> {
         let push = |row: &[u8]| sequence = encode(sequence, row, &mut packets);
-        let rows = self.walk(of, messages, all, part, push)?;
-        Some(Page { packets, rows })
+        let (rows, passed) = self.walk(of, messages, all, part, push)?;
+        Some(Page {
+            packets,
+            rows,
+            passed,
+        })
     }
 
-    /// Shows each row of a page, and tells how many there are.
+    /// Shows each row of a page, and tells how many there are, and how many messages pass up to the last one.
     fn walk(
         &self,
         of: Of<'_>,
@@ -58,7 +64,7 @@ impl Rows {
         all: bool,
         (offset, limit): (u64, u64),
         mut show: impl FnMut(&[u8]),
-    ) -> Option<u64> {
+    ) -> Option<(u64, u64)> {
         let (mut passed, mut rows) = (0_u64, 0_u64);
         for id in messages {
             if rows == limit {
@@ -84,6 +90,6 @@ impl Rows {
             }
             rows += u64::from(is_row);
         }
-        (rows == limit || all).then_some(rows)
+        (rows == limit || all).then_some((rows, passed))
     }
 }

@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 
 use headwater_timeline::index::PlaceId;
+use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
@@ -163,6 +164,41 @@ fn a_row_that_is_too_long_is_not_kept_and_takes_what_was_there_along() {
     let none = Rows::new(0);
     none.keep((HOME, 5), FIRST, Kept::Row(&[1; 1_000]), &[]);
     assert_eq!(row(&none, (HOME, 5), FIRST), None);
+}
+
+proptest! {
+    /// A page is what is left behind OFFSET and LIMIT of the messages that pass, and it is told how many of these were gone through.
+    #[test]
+    fn a_page_is_a_part_of_what_passes(
+        passing in vec(any::<bool>(), 0..12), all: bool, offset in 0_u64..14, limit in 1_u64..14,
+    ) {
+        let rows = Rows::new(1 << 20);
+        let messages: Vec<u64> = (0..passing.len() as u64).rev().collect();
+        let mut texts = Vec::new();
+        for (id, passes) in messages.iter().zip(&passing) {
+            let text = [b'a' + *id as u8];
+            match passes {
+                true => {
+                    rows.keep((HOME, *id), FIRST, Kept::Row(&text), &[]);
+                    texts.push(text);
+                }
+                false => rows.keep((HOME, *id), FIRST, Kept::FilteredOut, &[]),
+            }
+        }
+        let behind = texts.iter().skip(offset as usize).take(limit as usize);
+        let expected: Vec<u8> = behind.flat_map(|text| [&[1, 0, 0, 0], &text[..]].concat()).collect();
+        let page = rows.page(OF, &messages, all, (offset, limit), (Vec::new(), 0));
+        let passed = (texts.len() as u64).min(offset + limit);
+        match page {
+            Some(page) => {
+                prop_assert_eq!(page.rows, expected.len() as u64 / 5);
+                prop_assert_eq!(page.passed, passed);
+                let numbered = page.packets.chunks(5).map(|row| [&row[..3], &[0], &row[4..]].concat());
+                prop_assert_eq!(numbered.collect::<Vec<_>>().concat(), expected);
+            }
+            None => prop_assert!(!all && passed < offset + limit),
+        }
+    }
 }
 
 #[test]

@@ -35,7 +35,7 @@ use headwater_wire::renumber::Renumber;
 use headwater_wire::reply::{Event, Reply};
 use headwater_wire::resultset::Rows;
 
-pub use aside::with_as_many_rows;
+pub use aside::that_finds;
 pub(crate) use executions::closing;
 pub(super) use in_flight::Served;
 use in_flight::{After, InFlight, Passing};
@@ -62,6 +62,8 @@ pub struct Commands {
     in_flight: VecDeque<InFlight>,
     passing: Option<Passing>,
     prepared: Statements,
+    /// The server has no stored functions, as far as is known now.
+    no_functions: bool,
     /// Several statements in one command are taken; `None`: not known.
     multi_statements: Option<bool>,
     /// So many packets of the reply to the waiting command, modulo 256, have gone to the client: it is the rest of one.
@@ -83,7 +85,7 @@ pub struct Commands {
     /// When the client's last bytes came, where it is noted how long commands take; and those that have ended since.
     came: Option<Instant>,
     took: Vec<Took>,
-    /// The last statement was a SELECT that the server does not know of: so many rows it had.
+    /// The last statement was a SELECT that the server does not know of: so many rows `FOUND_ROWS()` tells behind it.
     aside: Option<u64>,
     /// The last command was a call that the server answers.
     called: bool,
@@ -109,6 +111,7 @@ impl Commands {
             in_flight: VecDeque::new(),
             passing: None,
             prepared: Statements::new(limits.prepared_statements, limits.statement_bytes, mariadb),
+            no_functions: false,
             multi_statements: Some(capabilities.contains(Capabilities::MULTI_STATEMENTS)),
             told: None,
             account: Vec::new(),
@@ -171,7 +174,8 @@ impl Commands {
     /// Takes in the answer to [`probe::settings_query`].
     pub(crate) fn settings_told(&mut self, rows: &Rows) -> Result<(), Reason> {
         self.standing.observe(rows.end());
-        let settings = probe::judge_settings(self.server.mariadb, rows)?;
+        let tracks = self.capabilities.contains(Capabilities::SESSION_TRACK);
+        let settings = probe::judge_settings(self.server.mariadb, tracks, rows)?;
         self.standing.settings_proved(settings);
         Ok(())
     }
@@ -184,6 +188,17 @@ impl Commands {
         framing[..8].copy_from_slice(&plans);
         framing[8..].copy_from_slice(&agreed);
         framing
+    }
+
+    /// Whether the server is known to have no stored functions, while the next commands come.
+    pub fn knows_no_functions(&mut self, none: bool) {
+        self.no_functions = none;
+    }
+
+    /// The server may have had some already: what a statement since may have done by them is not known.
+    pub fn doubt_functions(&mut self) {
+        self.disturb(Effects::STORED_CODE);
+        self.standing.is_trusted();
     }
 
     /// Notes that questions in front of a feed's statement, or another in its place, go to the server.
@@ -380,7 +395,14 @@ impl Commands {
                 }
                 after = self.reset(command, payload);
             }
-            Command::SetOption | Command::Ping | Command::StmtReset if self.aside.is_some() => {
+            Command::SetOption
+            | Command::Ping
+            | Command::StmtReset
+            | Command::Statistics
+            | Command::ProcessKill
+            | Command::ProcessInfo
+                if self.aside.is_some() =>
+            {
                 return self.tell_of_aside(Effects::ALL).unwrap_or(ClientStep::Hold);
             }
             Command::SetOption => {
@@ -488,6 +510,13 @@ impl Commands {
         }
     }
 
+    /// Whether the last command has ended well, and has ended what those before it left: MariaDB leaves conditions as they are where a
+    /// statement reads no table.
+    pub(super) fn overrules(&self) -> bool {
+        let leaves_older = self.server.mariadb && self.standing.holds_conditions();
+        self.succeeded() && !leaves_older
+    }
+
     /// Whether the last command has ended, and well.
     pub(super) fn succeeded(&self) -> bool {
         self.is_idle() && self.standing.flags().is_some()
@@ -498,10 +527,10 @@ impl Commands {
         if let Some(step) = self.tell_of_aside(effects) {
             return Some(step);
         }
-        let succeeded = self.succeeded();
+        let overrules = self.overrules();
         let pending = self.tables.pending.as_mut()?;
         if let Some(query) = query.filter(|_| effects.spares)
-            && pending.spare(query, !effects.keeps_counts, succeeded)
+            && pending.spare(query, !effects.keeps_counts, overrules)
         {
             return None;
         }
@@ -515,6 +544,7 @@ impl Commands {
     }
 
     fn disturb(&mut self, effects: Effects) {
+        let effects = self.known(effects);
         self.standing.sends(effects, self.is_idle());
         self.standing.command_relayed(effects);
         self.touching |= effects.definition;
@@ -523,6 +553,14 @@ impl Commands {
         }
         if effects.temp_tables || effects.stored_code || effects.result_table {
             self.tables.disturb();
+        }
+    }
+
+    /// What effects come to as the server is now.
+    fn known(&self, effects: Effects) -> Effects {
+        match self.no_functions {
+            true => effects,
+            false => effects.distrusted(),
         }
     }
 

@@ -21,6 +21,8 @@ pub struct Paged {
     pub packets: Vec<u8>,
     /// How many rows there are.
     pub rows: u64,
+    /// How many rows a `FOUND_ROWS()` behind it tells: those that OFFSET passes over count.
+    pub found: u64,
 }
 
 /// What an answer tells of messages: a row that is in it, or that there is none.
@@ -132,7 +134,9 @@ impl Paged {
     /// The whole reply, and how it ends.
     #[must_use]
     pub fn reply(self, frame: &Frame) -> (Vec<u8>, Outcome) {
-        let Paged { mut packets, rows } = self;
+        let Paged {
+            mut packets, rows, ..
+        } = self;
         let sequence = rows.to_le_bytes()[0].wrapping_add(frame.sequence);
         frame::encode(sequence, &frame.last, &mut packets);
         let outcome = Outcome::Ok(OkPacket {

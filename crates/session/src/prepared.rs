@@ -86,13 +86,35 @@ enum CallForm {
     Open(CallStatement),
 }
 
-/// The database that is current while a text is prepared.
+/// What a text means follows these, while it is prepared.
 #[derive(Clone, Copy, Debug)]
 pub struct Current<'a> {
-    /// Where it is known for certain.
+    /// The current database, where it is known for certain.
     pub name: Option<&'a [u8]>,
     /// How often it may have changed before.
     pub changes: u64,
+    /// Settings, where they are known for certain.
+    pub modes: Option<Modes<'a>>,
+    /// How often a statement may have set them before.
+    pub mode_changes: u64,
+    /// How often stored code may have run before. What it sets of these texts are read by (`sql_mode`, character sets) ends with it.
+    pub code_runs: u64,
+}
+
+/// Settings that a prepared statement may keep from when it was prepared: those that texts are read by (`sql_mode`, character sets), and
+/// whatever else a server may work out once and for all, such as a literal of a time zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Modes<'a> {
+    /// A number that stands for those that plans follow.
+    pub plans: u32,
+    /// Those that rows depend on.
+    pub rows: &'a [u8],
+}
+
+impl Modes<'_> {
+    fn bytes(&self) -> Box<[u8]> {
+        [&self.plans.to_le_bytes()[..], self.rows].concat().into()
+    }
 }
 
 /// An execution of a prepared call.

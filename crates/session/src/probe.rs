@@ -42,7 +42,7 @@ const VARIABLES: [Variable; 10] = [
     ("sql_big_selects", |value| number(value) == Some(1)),
     ("sql_safe_updates", is_off),
     ("profiling", is_off),
-    ("session_track_state_change", is_off),
+    (TELLS_STATE, is_off),
     ("session_track_transaction_info", is_off),
     ("sql_buffer_result", is_off),
 ];
@@ -80,6 +80,17 @@ const MYSQL: [Variable; 8] = [
 ];
 /// How far reads of a member of a group (MySQL Group Replication) wait for the others; servers outside any group have it too.
 const GROUP_CONSISTENCY: &str = "group_replication_consistency";
+/// Whether transactions only read: SELECTs go on as ever then, and a procedure cannot make its tables.
+const ACCESS: [&str; 2] = ["tx_read_only", "transaction_read_only"];
+/// The tracker of what a SELECT leaves as it is.
+const TELLS_STATE: &str = "session_track_state_change";
+/// What is told at the end of replies, to clients that have agreed to it.
+const TRACKERS: [&str; 4] = [
+    TELLS_STATE,
+    "session_track_transaction_info",
+    "session_track_gtids",
+    "session_track_system_variables",
+];
 /// Whether reads of a node of a Galera cluster wait until it has applied what the others have committed. Only servers that were built for
 /// clusters know the variable, so it is asked of nodes alone.
 const GALERA_WAITS: &str = "@@wsrep_sync_wait&1";
@@ -253,6 +264,10 @@ pub struct Settings {
     pub plans: u64,
     /// Settings that plans follow are not as in any other session.
     pub steers: bool,
+    /// No call may be owned, while SELECTs go on as ever: its transactions only read, or a tracker tells what a procedure does.
+    pub no_calls: bool,
+    /// The client is told at the end of replies that its session's state has changed.
+    pub tells_state: bool,
     /// All settings that rows depend on; `None`: rows may depend on more.
     pub rows: Option<Vec<u8>>,
 }
@@ -272,17 +287,26 @@ pub fn judge_flags(rows: &Rows) -> Result<(), Reason> {
     }
 }
 
-/// Judges the one row that [`settings_query`] returns.
+/// Judges the one row that [`settings_query`] returns. `tracks`: the client is told what trackers of its session say.
 ///
 /// # Errors
 /// The reason why no call may be owned under these settings.
-pub fn judge_settings(mariadb: bool, rows: &Rows) -> Result<Settings, Reason> {
+pub fn judge_settings(mariadb: bool, tracks: bool, rows: &Rows) -> Result<Settings, Reason> {
     let row = rows.iter().next().ok_or(Reason::Settings)?;
     let text = |column| row.cell(column).unwrap_or_default();
-    let mut unfit = (FIRST..)
+    let unfit = (FIRST..)
         .zip(variables(mariadb))
         .filter(|(column, (_, fits))| !fits(text(*column)))
-        .map(|(_, (name, _))| name);
+        .map(|(_, (name, _))| name)
+        .filter(|name| tracks || !TRACKERS.contains(name));
+    let (mut no_calls, mut tells_state) = (false, false);
+    let mut unfit = unfit.filter(|name| {
+        let tells = *name == TELLS_STATE;
+        let of_calls = tells || ACCESS.contains(name);
+        tells_state |= tells;
+        no_calls |= of_calls;
+        !of_calls
+    });
     match unfit.next() {
         None => {}
         Some(GROUP_CONSISTENCY) if unfit.next().is_none() => return Err(Reason::WaitsForCluster),
@@ -308,6 +332,8 @@ pub fn judge_settings(mariadb: bool, rows: &Rows) -> Result<Settings, Reason> {
         }),
         plans: told_in(rows) << 32 | number(text(PLANS)).unwrap_or_default(),
         steers: text(PLANS_AS_ALL) != b"1",
+        no_calls,
+        tells_state,
         rows: row.cell(ROWS).map(<[u8]>::to_vec),
     })
 }

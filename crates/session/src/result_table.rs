@@ -62,8 +62,10 @@ impl Pending {
     }
 
     /// Keeps a statement that goes on now; false where it cannot be run once more as it runs now.
-    pub fn spare(&mut self, packet: &[u8], whole: bool, succeeded: bool) -> bool {
-        if succeeded {
+    ///
+    /// `overrules`: the last of those before it has succeeded, and left nothing of what was there before it.
+    pub fn spare(&mut self, packet: &[u8], whole: bool, overrules: bool) -> bool {
+        if overrules {
             self.forget_overruled();
         }
         if !whole {
@@ -72,7 +74,7 @@ impl Pending {
                 return false;
             }
             // What the one before it left is what it leaves.
-            if succeeded && self.aside.is_none() {
+            if overrules && self.aside.is_none() {
                 self.spared.pop_if(|last| !last.whole);
             }
         }

@@ -22,7 +22,7 @@ use crate::write;
 const END_OF_WRITE: &str = "COMMIT AND NO CHAIN NO RELEASE";
 
 /// So often a statement of ours may meet a KILL QUERY and is sent again.
-const INTERRUPTIONS: u32 = 100;
+pub const INTERRUPTIONS: u32 = 100;
 
 /// What the waiting command looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,9 +106,9 @@ pub struct Settling {
 impl Settling {
     /// Takes what is pending; `None` where nothing is.
     pub fn begin(commands: &mut Commands, asks: Asks) -> Option<Settling> {
-        let succeeded = commands.succeeded();
+        let overrules = commands.overrules();
         let mut pending = commands.tables.pending.take()?;
-        if succeeded {
+        if overrules {
             pending.forget_overruled();
         }
         Some(Settling {

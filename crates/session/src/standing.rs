@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::known::Known;
-use super::prepared::Current;
+use super::prepared::{Current, Modes};
 use super::probe::Settings;
 use super::reason::Reason;
 use headwater_feed::template::Named;
@@ -26,6 +26,9 @@ pub struct Standing {
     database_changes: u64,
     /// What matters of the session's settings, but for the database.
     settings: Known<Settings>,
+    /// So many commands may have set some, and so many may have run stored code.
+    settings_changes: u64,
+    code_runs: u64,
     /// No temporary table hides one of the definition's tables.
     tables: Known<()>,
     /// Tables of statements that no temporary table hides.
@@ -43,14 +46,18 @@ pub struct Standing {
     /// The last statement may have left warnings or an error, which the replies to some commands count. A call
     /// would have ended them.
     conditions: bool,
+    /// The server may hold warnings or an error of a statement before it: MariaDB does until a statement reads a table, or warns.
+    older: bool,
     /// A one-shot `SET TRANSACTION` may be in effect.
-    one_shot: bool,
+    one_shot: OneShot,
     /// The client has locked tables.
     locked: bool,
     /// Since the last moment when no transaction was open for certain, more may have been done than reading.
     acted: bool,
     /// What goes to the server next may open a transaction's snapshot.
     opening: bool,
+    /// A statement may have run a function, if there was one that was not known of.
+    trusts: bool,
     /// Templates of which the server answered a statement, and when that was sent.
     answered: Vec<(u64, Instant)>,
     /// When the server heard of the session last, as far as that was noted.
@@ -59,6 +66,18 @@ pub struct Standing {
     barred: Option<Reason>,
     /// A command may have left something that a new session would lack.
     own: bool,
+}
+
+/// What may be set for the next transaction, or for the one that is open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum OneShot {
+    /// Nothing.
+    #[default]
+    None,
+    /// That it reads what is committed, without locks, or as the session's own level says.
+    Reads,
+    /// Something else.
+    Otherwise,
 }
 
 /// Names that are certainly no temporary tables'.
@@ -138,7 +157,14 @@ impl Standing {
     /// A command went on to the server: forgets what it may have changed.
     pub fn command_relayed(&mut self, effects: Effects) {
         self.own |= effects.leaves_own();
-        self.one_shot |= effects.one_shot;
+        self.trusts |= effects.trusts;
+        if effects.one_shot {
+            let reads = effects.one_shot_reads && self.one_shot != OneShot::Otherwise;
+            self.one_shot = match reads {
+                true => OneShot::Reads,
+                false => OneShot::Otherwise,
+            };
+        }
         match effects.locks {
             Locks::Taken => self.locked = true,
             Locks::Released => self.locked = false,
@@ -150,10 +176,10 @@ impl Standing {
         // SET ROLE, in a procedure perhaps.
         if effects.settings || effects.stored_code {
             self.answered.clear();
-        }
-        if effects.settings || effects.stored_code {
             self.settings.doubt();
         }
+        self.settings_changes += u64::from(effects.settings);
+        self.code_runs += u64::from(effects.stored_code);
         // SET ROLE.
         if effects.settings {
             self.may_execute = None;
@@ -200,6 +226,7 @@ impl Standing {
     pub fn observe(&mut self, ok: &OkPacket) {
         self.status = Known::Proven(ok.status);
         self.conditions = ok.warnings != 0;
+        self.older |= self.conditions;
         if ok.truncated {
             self.database = Known::Unknown;
         } else if let Some(schema) = &ok.schema {
@@ -212,6 +239,7 @@ impl Standing {
     pub fn observe_error(&mut self) {
         self.locked = false;
         self.conditions = true;
+        self.older = true;
         self.status.doubt();
     }
 
@@ -220,9 +248,30 @@ impl Standing {
         self.conditions = some;
     }
 
+    /// A reply may have passed over warnings.
+    pub fn may_hold_conditions(&mut self) {
+        self.older = true;
+    }
+
+    /// A statement has read a table, and ended without any.
+    pub fn ends_conditions(&mut self) {
+        self.older = false;
+    }
+
     /// A transaction has begun since a one-shot `SET TRANSACTION`, and ended.
     pub fn one_shot_ended(&mut self) {
-        self.one_shot = false;
+        self.one_shot = OneShot::None;
+    }
+
+    /// No statement up to now has run a function that was not known of, or all is doubted that one may have done.
+    pub fn is_trusted(&mut self) {
+        self.trusts = false;
+    }
+
+    /// True where what is known of the session holds only if the server had no functions when a statement ran.
+    #[must_use]
+    pub fn trusts(&self) -> bool {
+        self.trusts
     }
 
     /// Another database may have been chosen.
@@ -355,9 +404,19 @@ impl Standing {
     /// What a text means that is prepared now.
     #[must_use]
     pub fn current(&self) -> Current<'_> {
+        let settings = self.settings.proven();
+        let modes = settings.and_then(|settings| {
+            Some(Modes {
+                plans: settings.plans,
+                rows: settings.rows.as_deref()?,
+            })
+        });
         Current {
             name: self.certain_database(),
             changes: self.database_changes,
+            modes,
+            mode_changes: self.settings_changes,
+            code_runs: self.code_runs,
         }
     }
 
@@ -471,14 +530,26 @@ impl Standing {
         self.conditions
     }
 
+    /// True where the server may show warnings or an error of a statement before the last one.
+    #[must_use]
+    pub fn holds_conditions(&self) -> bool {
+        self.older
+    }
+
     /// Why no call can be owned now, as far as can be said without asking the server.
     #[must_use]
     pub fn obstacle(&self) -> Option<Reason> {
         if self.barred.is_some() {
             return self.barred;
         }
-        if let Some(reason) = self.holds_reads_up() {
-            return Some(reason);
+        if self.one_shot != OneShot::None {
+            return Some(Reason::OneShotTransaction);
+        }
+        if self.locked {
+            return Some(Reason::TableLocks);
+        }
+        if self.bars_calls() {
+            return Some(Reason::Settings);
         }
         match self.transaction() {
             // What the server has to tell of one that an error may have ended belongs to the client's next statement.
@@ -496,18 +567,37 @@ impl Standing {
         if settings.is_some_and(|settings| settings.server.is_empty() || settings.steers) {
             return Some(Reason::Settings);
         }
+        if self.owes_state() {
+            return Some(Reason::Settings);
+        }
         let locks = settings.is_some_and(|settings| settings.reads_lock);
-        self.holds_reads_up().or_else(|| {
-            let barred = self.reads_a_snapshot() && (self.acted || locks);
-            barred.then_some(Reason::InTransaction)
-        })
+        let one_shot = match self.one_shot {
+            OneShot::None => false,
+            // The transaction that is open is the one that it was set for. An own question in front of it would be that.
+            OneShot::Reads => self.transaction() != Transaction::Open,
+            OneShot::Otherwise => true,
+        };
+        if one_shot {
+            return Some(Reason::OneShotTransaction);
+        }
+        if self.locked {
+            return Some(Reason::TableLocks);
+        }
+        let barred = self.reads_a_snapshot() && (self.acted || locks);
+        barred.then_some(Reason::InTransaction)
     }
 
-    fn holds_reads_up(&self) -> Option<Reason> {
-        match self.one_shot {
-            true => Some(Reason::OneShotTransaction),
-            false => self.locked.then_some(Reason::TableLocks),
-        }
+    /// True where settings bar calls, and no SELECT.
+    #[must_use]
+    pub fn bars_calls(&self) -> bool {
+        let settings = self.settings.proven();
+        settings.is_some_and(|settings| settings.no_calls)
+    }
+
+    /// True where the end of the next reply may have to tell of what came before: an own question in front of it would be told that.
+    fn owes_state(&self) -> bool {
+        let settings = self.settings.last();
+        settings.is_some_and(|settings| settings.tells_state) && !self.status.is_proven()
     }
 
     /// A command leaves something that a new session would lack.
@@ -518,7 +608,7 @@ impl Standing {
     /// True where a command may have left something that a new session would lack, and nothing has reset the session since.
     #[must_use]
     pub fn has_own(&self) -> bool {
-        self.own || self.one_shot || self.locked
+        self.own || self.one_shot != OneShot::None || self.locked
     }
 
     /// True when the session was last heard to have autocommit off, whether a transaction is open or not.
@@ -536,226 +626,5 @@ impl Standing {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ok(status: u16) -> OkPacket {
-        OkPacket {
-            status,
-            ..OkPacket::default()
-        }
-    }
-
-    fn idle() -> Standing {
-        let mut standing = Standing::new(Some(b"tl".to_vec()));
-        standing.observe(&ok(status::AUTOCOMMIT));
-        standing
-    }
-
-    fn prove(standing: &mut Standing) {
-        standing.settings_proved(Settings {
-            database: Some(b"tl".to_vec()),
-            server: b"one".to_vec(),
-            wait_timeout: Duration::from_secs(9),
-            reads_lock: false,
-            ahead: None,
-            plans: 7,
-            steers: false,
-            rows: Some(b"utf8mb4".to_vec()),
-        });
-    }
-
-    #[test]
-    fn an_idle_autocommit_session_has_no_obstacle() {
-        assert_eq!(idle().obstacle(), None);
-    }
-
-    #[test]
-    fn flags_of_the_last_reply_decide() {
-        let mut standing = idle();
-        standing.observe(&ok(status::AUTOCOMMIT | status::IN_TRANS));
-        assert_eq!(standing.obstacle(), Some(Reason::InTransaction));
-        assert!(!standing.autocommit_is_off());
-        standing.observe(&ok(0));
-        assert_eq!(standing.obstacle(), Some(Reason::AutocommitOff));
-        assert!(standing.autocommit_is_off());
-    }
-
-    #[test]
-    fn warnings_and_errors_stay_until_the_next_statement() {
-        let mut standing = idle();
-        assert!(!standing.has_conditions());
-        standing.observe(&OkPacket {
-            warnings: 1,
-            ..ok(2)
-        });
-        assert!(standing.has_conditions());
-        standing.observe(&ok(2));
-        assert!(!standing.has_conditions());
-        standing.observe_error();
-        assert!(standing.has_conditions());
-    }
-
-    #[test]
-    fn an_error_makes_the_flags_unknown_and_calls_for_a_question() {
-        let mut standing = idle();
-        standing.observe_error();
-        assert!(standing.must_ask_first());
-    }
-
-    #[test]
-    fn a_transaction_that_an_error_may_have_ended_is_one_perhaps() {
-        let mut standing = idle();
-        assert_eq!(standing.transaction(), Transaction::None);
-        standing.observe(&ok(status::AUTOCOMMIT | status::IN_TRANS_READONLY));
-        assert_eq!(standing.transaction(), Transaction::Open);
-        standing.observe_error();
-        assert_eq!(standing.transaction(), Transaction::Perhaps);
-        assert_eq!(standing.obstacle(), Some(Reason::InTransaction));
-        standing.observe(&ok(status::AUTOCOMMIT));
-        assert_eq!(standing.transaction(), Transaction::None);
-    }
-
-    #[test]
-    fn a_transaction_that_has_only_read_is_told_from_one_that_acted() {
-        let mut standing = idle();
-        let begin = Effects::of(b"BEGIN", &[], false);
-        let read = Effects::of(b"SELECT 1 FROM t", &[], true);
-        let write = Effects::of(b"INSERT INTO t VALUES (1)", &[], true);
-        let open = ok(status::AUTOCOMMIT | status::IN_TRANS);
-        standing.sends(begin, true);
-        assert!(standing.takes_opening() && !standing.takes_opening());
-        standing.observe(&open);
-        standing.sends(read, true);
-        assert!(!standing.takes_opening());
-        assert_eq!(standing.feed_obstacle(), None);
-        standing.sends(write, true);
-        assert_eq!(standing.feed_obstacle(), Some(Reason::InTransaction));
-        // What is sent behind another command may still be of the transaction before.
-        standing.observe(&ok(status::AUTOCOMMIT));
-        standing.sends(begin, false);
-        standing.observe(&open);
-        assert_eq!(standing.feed_obstacle(), Some(Reason::InTransaction));
-        assert!(!standing.takes_opening());
-        standing.observe(&ok(status::AUTOCOMMIT));
-        standing.sends(begin, true);
-        standing.observe(&open);
-        assert_eq!(standing.feed_obstacle(), None);
-        // An error may have ended it, or not.
-        standing.observe_error();
-        standing.sends(write, true);
-        assert_eq!(standing.feed_obstacle(), Some(Reason::InTransaction));
-    }
-
-    #[test]
-    fn a_read_opens_a_snapshot_only_where_autocommit_is_off() {
-        let read = Effects::of(b"SELECT 1 FROM t", &[], true);
-        let mut standing = idle();
-        standing.sends(read, true);
-        assert!(!standing.takes_opening() && !standing.reads_a_snapshot());
-        standing.observe(&ok(0));
-        standing.sends(read, true);
-        assert!(standing.takes_opening() && standing.reads_a_snapshot());
-    }
-
-    #[test]
-    fn which_server_it_is_is_known_when_the_settings_are_stale() {
-        let mut standing = idle();
-        assert_eq!(standing.server(), None);
-        prove(&mut standing);
-        standing.command_relayed(Effects {
-            stored_code: true,
-            database: true,
-            ..Effects::NONE
-        });
-        assert_eq!(standing.server(), Some(&b"one"[..]));
-        assert_eq!(standing.wait_timeout(), Duration::from_secs(9));
-        assert_eq!(standing.database(), Some(&b"tl"[..]));
-        assert_eq!(standing.certain_database(), None);
-    }
-
-    #[test]
-    fn a_text_is_left_to_the_server_once_for_as_long_as_it_stays_as_it_is() {
-        let mut standing = idle();
-        assert!(standing.leaves_to_parse(DefinitionId(0), Form::Newest, 1));
-        assert!(!standing.leaves_to_parse(DefinitionId(0), Form::Newest, 1));
-        assert!(standing.leaves_to_parse(DefinitionId(0), Form::Bounded, 1));
-        assert!(standing.leaves_to_parse(DefinitionId(0), Form::Newest, 2));
-        standing.parse_anew();
-        assert!(standing.leaves_to_parse(DefinitionId(0), Form::Newest, 2));
-    }
-
-    #[test]
-    fn what_the_server_answered_counts_for_a_while_in_the_same_database_and_role() {
-        #[allow(clippy::disallowed_methods)]
-        let now = Instant::now();
-        let ttl = Duration::from_secs(1);
-        let mut standing = idle();
-        assert!(!standing.may_read_template(7, ttl, now));
-        standing.template_answered(7, now);
-        assert!(standing.may_read_template(7, ttl, now + ttl / 2));
-        assert!(!standing.may_read_template(7, ttl, now + ttl));
-        assert!(!standing.may_read_template(8, ttl, now));
-        assert!(!standing.may_read_template(7, Duration::ZERO, now));
-        for effects in [
-            Effects {
-                settings: true,
-                ..Effects::NONE
-            },
-            Effects {
-                database: true,
-                ..Effects::NONE
-            },
-            Effects::STORED_CODE,
-        ] {
-            standing.template_answered(7, now);
-            standing.command_relayed(effects);
-            assert!(!standing.may_read_template(7, ttl, now));
-        }
-        for template in 0..100 {
-            standing.template_answered(template, now);
-        }
-        assert_eq!(standing.answered.len(), ANSWERED);
-    }
-
-    #[test]
-    fn locked_tables_are_in_the_way_until_they_are_given_back() {
-        let locks = |locks| Effects {
-            locks,
-            ..Effects::NONE
-        };
-        let mut standing = idle();
-        standing.command_relayed(locks(Locks::Taken));
-        standing.command_relayed(locks(Locks::Kept));
-        assert_eq!(standing.obstacle(), Some(Reason::TableLocks));
-        standing.command_relayed(locks(Locks::Released));
-        assert_eq!(standing.obstacle(), None);
-    }
-
-    #[test]
-    fn a_change_of_settings_is_asked_about_and_a_told_database_is_believed() {
-        let mut standing = idle();
-        prove(&mut standing);
-        standing.command_relayed(Effects {
-            settings: true,
-            ..Effects::NONE
-        });
-        assert!(!standing.are_settings_proven() && standing.are_tables_proven());
-        standing.observe(&OkPacket {
-            schema: Some(b"other".to_vec()),
-            ..ok(2)
-        });
-        assert_eq!(standing.certain_database(), Some(&b"other"[..]));
-    }
-
-    #[test]
-    fn stored_code_may_have_changed_settings_and_tables() {
-        let mut standing = idle();
-        prove(&mut standing);
-        standing.command_relayed(Effects {
-            stored_code: true,
-            ..Effects::NONE
-        });
-        assert!(!standing.are_settings_proven() && !standing.are_tables_proven());
-    }
-}
+#[allow(clippy::unwrap_used)]
+mod tests;

@@ -95,6 +95,7 @@ fn split(text: &[u8]) -> Option<Vec<&[u8]>> {
 fn all_read(effects: &[Effects]) -> Option<Effects> {
     let reads = |it: &Effects| it.only_reads() && it.locks == Locks::Kept;
     effects.iter().all(reads).then(|| Effects {
+        trusts: effects.iter().any(|it| it.trusts),
         diagnostics: effects.iter().any(|it| it.diagnostics),
         result_table: effects.iter().any(|it| it.result_table),
         ..Effects::NONE
@@ -148,7 +149,11 @@ mod tests {
     #[test]
     fn what_only_reads_does_nothing_else_together() {
         let batch = parse(&format!("{FEED}; SELECT COUNT(*) FROM statuses")).unwrap();
-        assert_eq!(batch.effects, Effects::NONE);
+        let reads = Effects {
+            trusts: true,
+            ..Effects::NONE
+        };
+        assert_eq!(batch.effects, reads);
         let batch = parse(&format!("{FEED}; SELECT FOUND_ROWS()")).unwrap();
         assert!(batch.effects.diagnostics);
         let batch = parse(&format!("{FEED}; SET sql_mode = ''")).unwrap();

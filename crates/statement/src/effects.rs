@@ -5,6 +5,8 @@ use headwater_sql::variable::sets_variables_alone;
 use headwater_sql::words::{holds, holds_word};
 use headwater_timeline::Definition;
 
+use crate::one_shot::NextTransaction;
+
 /// What a statement may have done, or may see, besides its own answer. True means *possibly*; false is certain.
 ///
 /// The server's stored functions and triggers can do nearly all of it out of sight: [`Effects::stored_code`] says whether any
@@ -13,10 +15,14 @@ use headwater_timeline::Definition;
 pub struct Effects {
     /// Set the next transaction's characteristics alone (`SET TRANSACTION` without a scope, `SET @@transaction_isolation`).
     pub one_shot: bool,
+    /// What it sets for the next transaction lets that read what is committed, without locks: a level that does, or whether it writes.
+    pub one_shot_reads: bool,
     /// Created, changed or dropped temporary tables.
     pub temp_tables: bool,
     /// Ran stored functions or triggers (a table that is read may be a view that calls some).
     pub stored_code: bool,
+    /// Would have run such, if the server had any functions: none were known of when the text was looked at.
+    pub trusts: bool,
     /// Changed session settings, roles or the current database.
     pub settings: bool,
     /// Changed the current database.
@@ -57,8 +63,10 @@ impl Effects {
     /// Nothing at all.
     pub const NONE: Self = Self {
         one_shot: false,
+        one_shot_reads: false,
         temp_tables: false,
         stored_code: false,
+        trusts: false,
         settings: false,
         database: false,
         dynamic: false,
@@ -74,8 +82,10 @@ impl Effects {
     /// All that there is: for a text that was not looked at, or not understood.
     pub const ALL: Self = Self {
         one_shot: true,
+        one_shot_reads: false,
         temp_tables: true,
         stored_code: true,
+        trusts: false,
         settings: true,
         database: true,
         dynamic: true,
@@ -99,6 +109,29 @@ impl Effects {
         stored_code: true,
         ..Self::NONE
     };
+
+    /// The same on a server that may have functions.
+    #[must_use]
+    pub fn distrusted(self) -> Self {
+        match self.trusts {
+            true => Self {
+                stored_code: true,
+                trusts: false,
+                result_table: true,
+                spares: false,
+                ..self
+            },
+            false => self,
+        }
+    }
+
+    fn for_next(self, next: NextTransaction) -> Self {
+        Self {
+            one_shot: next != NextTransaction::AsEver,
+            one_shot_reads: next == NextTransaction::Snapshot,
+            ..self
+        }
+    }
 
     /// True for what certainly does nothing in a transaction but read: it may begin or end one as well.
     #[must_use]
@@ -140,6 +173,10 @@ impl Effects {
             return Self::of_unread(text);
         };
         let verb = outline.effects(no_functions);
+        let verb = match verb.one_shot && outline.word(0, &["SET"]) && !outline.statement {
+            true => verb.for_next(NextTransaction::of(text)),
+            false => verb,
+        };
         let named = names_result(text, definitions);
         // What a result table was made with (engine, character set) only the procedure leaves as it is.
         let described = named && outline.word(0, &["SHOW"]) && outline.word(1, &["CREATE"]);
@@ -266,6 +303,7 @@ impl<'a> Outline<'a> {
         match verb {
             Verb::Read => Effects {
                 stored_code: (self.parenthesis || self.from) && !no_functions,
+                trusts: (self.parenthesis || self.from) && no_functions,
                 spares: !self.acts,
                 ..Effects::NONE
             },
@@ -301,11 +339,9 @@ impl<'a> Outline<'a> {
         if self.statement {
             return Effects::ALL;
         }
-        let scoped =
-            self.word(1, &["SESSION", "LOCAL", "GLOBAL"]) && self.word(2, &["TRANSACTION"]);
         Effects {
             settings: true,
-            one_shot: self.transaction && !scoped,
+            one_shot: self.transaction,
             stored_code: self.parenthesis,
             ..Effects::NONE
         }
@@ -378,7 +414,7 @@ const DEFINES: &[&str] = &[
     "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "GRANT", "REVOKE",
 ];
 
-/// Variables and words by which the next transaction alone is set.
+/// Variables and words by which the next transaction alone may be set.
 const TRANSACTION: &[&str] = &[
     "TRANSACTION",
     "TRANSACTION_ISOLATION",

@@ -10,6 +10,7 @@ pub mod effects;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod memory;
+mod one_shot;
 pub mod own;
 pub mod rewrite;
 pub mod several;

@@ -106,6 +106,8 @@ pub struct Prepared {
     pub columns: u16,
     /// Parameters it takes.
     pub parameters: u16,
+    /// Warnings of its text.
+    pub warnings: u16,
 }
 
 impl Reply {
@@ -184,6 +186,12 @@ impl Reply {
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.walk.rows()
+    }
+
+    /// Responses so far, begun ones included: several of a command with several statements, or of a procedure.
+    #[must_use]
+    pub fn responses(&self) -> u32 {
+        self.walk.responses()
     }
 
     /// Result sets so far, begun ones included.

@@ -27,6 +27,7 @@ use super::routes::Routes;
 use super::statement::{Selects, Statement, Text};
 use crate::event::{EVENT_BYTES, Event, Keep};
 use crate::gtid::{Gtid, Source, Stamp};
+use headwater_sql::words::holds;
 use headwater_timeline::index::{Change, PlaceId, Position};
 use headwater_wire::cursor::{self, Cursor};
 
@@ -158,6 +159,7 @@ pub struct Events {
     begins: bool,
     /// Since this was asked last, a statement has changed rights, views or stored programs.
     redefined: bool,
+    made_function: bool,
     most: usize,
     event_bytes: usize,
     /// How far the rows of an event have been read.
@@ -189,6 +191,7 @@ impl Events {
             stamp: None,
             begins: false,
             redefined: false,
+            made_function: false,
             most,
             event_bytes: EVENT_BYTES,
             work: Work::default(),
@@ -198,6 +201,11 @@ impl Events {
     /// True once when a statement has changed rights, views or stored programs.
     pub fn has_redefined(&mut self) -> bool {
         std::mem::take(&mut self.redefined)
+    }
+
+    /// True once behind a statement that may have made a stored function.
+    pub fn has_made_function(&mut self) -> bool {
+        std::mem::take(&mut self.made_function)
     }
 
     /// True once for each transaction that was begun: its number is in [`Self::stamp`].
@@ -456,7 +464,10 @@ impl Events {
     fn statement(&mut self, text: Text<'_>, schema: &[u8], routes: &Routes) -> Result<Heard, Lost> {
         let judged = Statement::judge(text, schema, routes);
         let text = text.bytes;
-        self.redefined |= judged == Statement::Redefines;
+        if judged == Statement::Redefines {
+            self.redefined = true;
+            self.made_function |= ["FUNCTION", "PACKAGE"].iter().any(|word| holds(text, word));
+        }
         match judged {
             Statement::Begin => {
                 self.inside = true;

@@ -4,12 +4,12 @@
 use super::*;
 
 impl Commands {
-    /// A SELECT was answered without the server: it had so many rows.
-    pub(crate) fn answered_aside(&mut self, rows: u64) {
-        self.aside = Some(rows);
+    /// A SELECT was answered without the server: `FOUND_ROWS()` tells so many behind it.
+    pub(crate) fn answered_aside(&mut self, found: u64) {
+        self.aside = Some(found);
     }
 
-    /// So many rows the last SELECT had, if the server does not know of it: it is to run one that has as many.
+    /// So many rows `FOUND_ROWS()` tells behind the last SELECT, if the server does not know of it: it is to run one that leaves the same.
     pub fn take_aside(&mut self) -> Option<u64> {
         self.aside.take()
     }
@@ -17,8 +17,11 @@ impl Commands {
     /// What has to happen before a command goes on; `None` when nothing has to.
     pub(super) fn tell_of_aside(&mut self, effects: Effects) -> Option<ClientStep> {
         self.aside?;
-        // It certainly reads, asks for none of it, and leaves its own in its place.
-        if effects.spares && !effects.diagnostics && !effects.keeps_counts {
+        // It certainly reads, asks for none of it, and leaves its own in its place: but for what the server has of older statements, where
+        // it reads no table.
+        let replaces = effects.spares && !effects.diagnostics && !effects.keeps_counts;
+        let leaves_older = self.server.mariadb && self.standing.holds_conditions();
+        if replaces && !leaves_older {
             self.aside = None;
             return None;
         }
@@ -29,20 +32,29 @@ impl Commands {
     }
 }
 
-/// A SELECT that has so many rows, and nothing else to it. It reads a table, though one of its own: one that reads none leaves warnings
-/// as they are.
+/// A SELECT behind which `FOUND_ROWS()` tells so many, and nothing else to it. It reads tables, though of its own: one that reads none
+/// leaves warnings as they are.
 #[must_use]
-pub fn with_as_many_rows(rows: u64) -> String {
-    let count = usize::try_from(rows.max(1)).unwrap_or(usize::MAX);
-    let all = vec!["SELECT 1"; count].join(" UNION ALL ");
-    let none = if rows == 0 { " WHERE 1=0" } else { "" };
-    format!("SELECT 1 FROM ({all}) AS headwater{none}")
+pub fn that_finds(rows: u64) -> String {
+    let ten = ["SELECT 1"; 10].join(" UNION ALL ");
+    let mut tables = format!("({ten}) AS headwater");
+    let (mut most, mut next) = (10_u64, 1);
+    while most < rows {
+        tables.push_str(&format!(", ({ten}) AS headwater{next}"));
+        (most, next) = (most.saturating_mul(10), next + 1);
+    }
+    match rows {
+        0 => format!("SELECT 1 FROM {tables} WHERE 1=0"),
+        _ => format!("SELECT 1 FROM {tables} LIMIT {rows}"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::idle;
+    use headwater_wire::response::OkPacket;
+    use headwater_wire::status;
 
     #[test]
     fn the_server_is_told_of_it_before_anything_asks() {
@@ -71,12 +83,45 @@ mod tests {
         assert!(session.tell_of_aside(Effects::NONE).is_some());
     }
 
+    /// MariaDB leaves the conditions of before where a SELECT reads no table: what a page would have ended it has to end.
     #[test]
-    fn a_select_has_as_many_rows_as_are_wanted() {
+    fn conditions_of_before_are_ended_behind_a_page_and_not_later() {
+        let read = Effects::of(b"SELECT 1", &[], false);
+        let warns = OkPacket {
+            status: status::AUTOCOMMIT,
+            warnings: 1,
+            ..OkPacket::default()
+        };
+        let silent = OkPacket {
+            warnings: 0,
+            ..warns.clone()
+        };
+        for (mariadb, error) in [(true, false), (true, true), (false, false), (false, true)] {
+            let mut session = idle::session(mariadb);
+            match error {
+                false => session.standing.observe(&warns),
+                true => session.standing.observe_error(),
+            }
+            // It reads none.
+            session.standing.observe(&silent);
+            session.answered_aside(20);
+            session.standing.observe(&silent);
+            assert_eq!(session.tell_of_aside(read).is_some(), mariadb);
+            assert_eq!(session.take_aside(), mariadb.then_some(20));
+            session.standing.ends_conditions();
+            session.answered_aside(20);
+            assert!(session.tell_of_aside(read).is_none());
+        }
+    }
+
+    #[test]
+    fn a_select_finds_as_many_rows_as_are_wanted() {
+        let tables = |rows| that_finds(rows).matches(" AS headwater").count();
         assert_eq!(
-            with_as_many_rows(2),
-            "SELECT 1 FROM (SELECT 1 UNION ALL SELECT 1) AS headwater"
+            [0, 1, 10, 11, 100, 101, 5_000].map(tables),
+            [1, 1, 1, 2, 2, 3, 4]
         );
-        assert!(with_as_many_rows(0).ends_with(" WHERE 1=0"));
+        assert!(that_finds(11).ends_with(" AS headwater1 LIMIT 11"));
+        assert!(that_finds(0).ends_with(" AS headwater WHERE 1=0"));
     }
 }

@@ -66,10 +66,11 @@ impl Commands {
 
     /// What an execution may do.
     pub(super) fn execution_effects(&self, id: u32) -> Effects {
-        match self.being_prepared(id) {
+        let effects = match self.being_prepared(id) {
             Some(text) => text.effects(),
             None => self.prepared.effects(id),
-        }
+        };
+        self.known(effects)
     }
 
     /// MariaDB's drivers send an execution of the statement prepared last right behind its text.
@@ -144,6 +145,8 @@ impl Commands {
 
     /// Notes that a call was answered; returns the number of the packet that says so.
     pub fn owned_call(&mut self, dress: &Dress) -> u8 {
+        // Whoever asks for them has the call run first.
+        self.standing.ends_conditions();
         let told = self.told.take().unwrap_or(0).wrapping_add(1);
         match dress {
             Dress::Prepared(id) => self.prepared.owned(*id),

@@ -47,6 +47,7 @@ impl Commands {
                 return ClientStep::Hold;
             }
             let executed = ExecutedByName { feed, variables };
+            let effects = self.known(effects);
             let step = self.settle_first(effects, None);
             return step.unwrap_or(ClientStep::Named(length, effects, executed));
         }

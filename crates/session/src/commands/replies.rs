@@ -10,7 +10,7 @@ use crate::frames::Renumbered;
 use crate::legs::refusal;
 use crate::narrowing::Lesson;
 use crate::rights::denies_definer;
-use crate::standing::Standing;
+use crate::standing::{Standing, Transaction};
 
 impl Commands {
     /// How many of the waiting bytes go to the client.
@@ -119,7 +119,7 @@ impl Commands {
     }
 
     /// Takes in how the reply to an own command ended.
-    pub(crate) fn observe(&mut self, outcome: &Outcome) {
+    pub fn observe(&mut self, outcome: &Outcome) {
         match outcome {
             Outcome::Ok(ok) => self.standing.observe(ok),
             Outcome::Err(_) => self.standing.observe_error(),
@@ -144,6 +144,10 @@ impl Commands {
 
     fn end(&mut self, after: After, outcome: Outcome, reply: &mut Reply) {
         self.definition_touched |= std::mem::take(&mut self.touching);
+        if reply.responses() > 1 {
+            // Only those behind the last statement are counted in it.
+            self.standing.may_hold_conditions();
+        }
         let told = reply.take_columns();
         if let After::Executed(statement, lesson) = after {
             self.prepared.heard(statement, told);
@@ -156,6 +160,12 @@ impl Commands {
         }
         match outcome {
             Outcome::Ok(ok) => {
+                let ends = ok.status & status::IN_TRANS == 0
+                    && self.standing.transaction() == Transaction::Open;
+                // What was sent behind it may set the next one's.
+                if ends && self.in_flight.is_empty() {
+                    self.standing.one_shot_ended();
+                }
                 match after {
                     After::Nothing => {}
                     After::ProcedureCall | After::TransactionEnded
@@ -198,6 +208,9 @@ impl Commands {
                 self.standing.observe_error();
             }
             Outcome::Prepared(prepared) => {
+                if prepared.warnings != 0 {
+                    self.standing.may_hold_conditions();
+                }
                 if let After::Prepared(text) = after {
                     self.prepared.insert(*text, prepared, told);
                 }

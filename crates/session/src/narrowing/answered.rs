@@ -33,6 +33,7 @@ impl<K: Feeds> World<'_, K> {
         self.session.observe(&outcome);
         match &outcome {
             Outcome::Ok(ok) if ok.warnings == 0 => {
+                self.session.standing.ends_conditions();
                 let took = self.microseconds();
                 if let Some(said) = reply::read(&bytes, self.session.capabilities)
                     && let Some(columns) = said.columns
@@ -64,7 +65,7 @@ impl<K: Feeds> World<'_, K> {
         self.session.observe(&outcome);
         let bytes = reply.bytes.ok_or(Why::Failed)?;
         match &outcome {
-            Outcome::Ok(ok) if ok.warnings == 0 => {}
+            Outcome::Ok(ok) if ok.warnings == 0 => self.session.standing.ends_conditions(),
             Outcome::Err(error) if error.code == INTERRUPTED => {
                 let told = Told::narrowed(bytes, outcome);
                 return Ok((Stage::Ended, Need::Tell(told)));
@@ -153,6 +154,7 @@ impl<K: Feeds> World<'_, K> {
     ) -> Turn {
         let template = &subject.template;
         if !unchanged {
+            self.is_certain()?;
             // What a snapshot does not show stays hidden however often it is asked.
             if wishes.anew == TAKEN_ANEW || self.session.standing.reads_a_snapshot() {
                 template.took_in_vain(candidates.crowd, self.microseconds());

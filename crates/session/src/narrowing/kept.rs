@@ -143,7 +143,7 @@ impl<K: Feeds> World<'_, K> {
         }
         // Behind a call it is among what runs once more where somebody asks for counts.
         if self.session.tables.pending.is_none() {
-            self.session.answered_aside(paged.rows);
+            self.session.answered_aside(paged.found);
         }
         let (packets, outcome) = paged.reply(frame);
         let told = Told {

@@ -335,6 +335,12 @@ impl Narrowing {
         self.executed.as_ref().map(|executed| executed.statement)
     }
 
+    /// True where the server's own answer is awaited, to be learned from.
+    #[must_use]
+    pub fn is_learning(&self) -> bool {
+        matches!(self.stage, Stage::Learning(..))
+    }
+
     /// The statement's text.
     #[must_use]
     pub fn text(&self, capabilities: Capabilities) -> Option<&[u8]> {
@@ -435,6 +441,14 @@ impl Stage {
                 }
                 turn
             }
+            // What it would teach is not certain to be of this table.
+            (Stage::Learning(subject, crowd, _), Input::Unchanged(_)) => {
+                if let Some(lessons) = world.known.lessons() {
+                    let of = Of::new(&subject.template, crowd, world.under());
+                    lessons.end(of, false, world.now);
+                }
+                Err(Why::Changed)
+            }
             (Stage::Preparing(subject, wishes, candidates, plan), Input::Reply(reply)) => {
                 world.prepared(subject, wishes, candidates, plan, reply)
             }
@@ -490,9 +504,7 @@ impl<K: Feeds> World<'_, K> {
         let ahead = self.session.standing.ahead();
         // MySQL may sort by the time that the session is told, and both servers compare that by row, but UTC by index: in the hour that
         // comes twice order and answer are the plan's.
-        let zoned =
-            matches!(template.types.key, Some(KeyType::Timestamp(_))) || template.shape.zoned;
-        if zoned && ahead.is_none() {
+        if is_zoned(template) && ahead.is_none() {
             return Err(Why::TimeZone);
         }
         if self.is_planned(template) && !self.can_be_explained() {
@@ -538,6 +550,14 @@ impl<K: Feeds> World<'_, K> {
         Ok(wish(subject, wishes))
     }
 
+    /// What was proved of the session still holds: a page is looked for behind it.
+    fn is_certain(&self) -> Result<(), Why> {
+        match self.session.standing.are_settings_proven() {
+            true => Ok(()),
+            false => Err(Why::Changed),
+        }
+    }
+
     fn choose(&mut self, subject: Subject, wishes: Wishes, found: Found) -> Turn {
         // Which of those that share a key come first is the server's own choice.
         if found.tied && found.ids.len() < wishes.wanted {
@@ -555,6 +575,7 @@ impl<K: Feeds> World<'_, K> {
 
     /// Has the server be asked.
     fn go_to_server(&mut self, subject: Subject, wishes: Wishes, found: Found) -> Turn {
+        self.is_certain()?;
         self.session.standing.is_heard(self.now);
         let crowd = Crowd::of(found.authors);
         let of = Of::new(&subject.template, crowd, self.under());
@@ -679,6 +700,11 @@ impl<K: Feeds> World<'_, K> {
         let begun = self.begun.unwrap_or(self.now);
         self.now.saturating_duration_since(begun).as_micros() as f64
     }
+}
+
+/// Its rows, or their order, follow the session's time zone.
+fn is_zoned(template: &Template) -> bool {
+    matches!(template.types.key, Some(KeyType::Timestamp(_))) || template.shape.zoned
 }
 
 fn wish(subject: Subject, mut wishes: Wishes) -> (Stage, Need) {

@@ -4,7 +4,7 @@ use headwater_feed::template::Named;
 use headwater_sql::quoted;
 use headwater_wire::resultset::Answer;
 
-use super::{Feeds, Stage, Subject, Turn, Why, World, ask};
+use super::{Feeds, Stage, Subject, Turn, Why, World, ask, is_zoned, prepared};
 use crate::reason::Reason;
 use crate::standing::ReadRight;
 
@@ -49,6 +49,12 @@ impl<K: Feeds> World<'_, K> {
         // The answer may have told more than was known.
         if let Some(reason) = self.session.standing.feed_obstacle() {
             return Err(reason.into());
+        }
+        let prepared = prepared(self.executed, self.named.as_deref());
+        let current = self.session.standing.current();
+        let zoned = is_zoned(&subject.template);
+        if prepared.is_some_and(|feed| !feed.is_read_alike(current, zoned)) {
+            return Err(Why::Execution);
         }
         let unproved = self.unproved(&subject);
         let queries = unproved.queries(&subject);

@@ -136,6 +136,8 @@ fn settings() -> Settings {
         ahead: Some(0),
         plans: 7,
         steers: false,
+        no_calls: false,
+        tells_state: false,
         rows: Some(b"utf8mb4".to_vec()),
     }
 }

@@ -122,8 +122,8 @@ impl Why {
             Why::Session(reason) => of_session(reason),
             Why::Execution => (
                 "execution",
-                "it is executed with a cursor, long data or attributes, or with variables of which one is neither a whole number nor plain text, or has a SELECT in FROM, or its client keeps columns of which more was told than Headwater keeps",
-                "nothing",
+                "it was prepared under other settings, or is executed with a cursor, long data or attributes, or with variables of which one is neither a whole number nor plain text, or has a SELECT in FROM, or its client keeps columns of which more was told than Headwater keeps",
+                "prepare the statement behind `SET`",
             ),
             Why::Several => (
                 "several",

@@ -138,6 +138,9 @@ impl<K: Knowledge> World<'_, K> {
         };
         let flags = probe::judge_flags(rows);
         self.session.settings_told(rows)?;
+        if self.session.standing.bars_calls() {
+            return Err(Reason::Settings.into());
+        }
         Ok(flags?)
     }
 }

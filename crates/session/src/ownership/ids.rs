@@ -59,6 +59,10 @@ impl<K: Knowledge> World<'_, K> {
                 let found = Found::from_page(page, subject.call.form);
                 self.found(subject, found, Source::Memory)
             }
+            // What was proved of it does not hold any more.
+            None if !self.session.standing.are_tables_proven() => {
+                Err(Reason::TemporaryTables.into())
+            }
             None => self.look_up(subject),
         }
     }

@@ -53,7 +53,7 @@ use crate::rights::Course;
 use stage::{Refusal, Stage, World};
 
 /// ER_QUERY_INTERRUPTED: KILL QUERY, or Ctrl-C at a prompt.
-pub(crate) const INTERRUPTED: u16 = 1317;
+pub const INTERRUPTED: u16 = 1317;
 
 /// How much the answer to an own question may hold: a table's description, a procedure's body.
 pub const ASK_LIMITS: Limits = Limits {

@@ -129,5 +129,6 @@ impl Made {
             && self.ids == other.ids
             && Arc::ptr_eq(&self.template, &other.template)
             && self.is_of(&other.of)
+            && self.of.has_modes_of(&other.of)
     }
 }

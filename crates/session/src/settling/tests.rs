@@ -16,6 +16,36 @@ struct Scene {
     definitions: Vec<Definition>,
 }
 
+#[test]
+fn what_reads_no_table_overrules_no_conditions_on_mariadb() {
+    for mariadb in [true, false] {
+        let mut scene = Scene::new(mariadb, |_| {});
+        let warns = OkPacket {
+            status: status::AUTOCOMMIT,
+            warnings: 1,
+            ..OkPacket::default()
+        };
+        let silent = OkPacket {
+            warnings: 0,
+            ..warns.clone()
+        };
+        for (text, ok) in [("warns", warns), ("reads", silent)] {
+            let overrules = scene.session.overrules();
+            let pending = scene.session.tables.pending.as_mut().unwrap();
+            assert!(pending.spare(text.as_bytes(), true, overrules));
+            scene.session.standing.observe(&ok);
+        }
+        let settling = Settling::begin(&mut scene.session, Asks::Tables).unwrap();
+        let spared = settling.pending.spared.iter();
+        let texts: Vec<_> = spared.map(|spared| &spared.packet[..]).collect();
+        let expected: &[&[u8]] = match mariadb {
+            true => &[b"warns", b"reads"],
+            false => &[b"reads"],
+        };
+        assert_eq!(texts, expected);
+    }
+}
+
 impl Scene {
     /// Behind an answered call, and what else was answered since.
     fn new(mariadb: bool, change: impl FnOnce(&mut Pending)) -> Scene {

@@ -119,6 +119,7 @@ fn without_stored_functions_a_select_of_other_tables_leaves_all_as_it_is() {
     let effects = |text: &str| Effects::of(text.as_bytes(), &[Definition::classic()], true);
     let spares = Effects {
         spares: true,
+        trusts: true,
         ..Effects::NONE
     };
     for text in [

@@ -466,7 +466,7 @@ proptest! {
         let mut head = b"\0\x07\0\0\0".to_vec();
         head.extend(columns.to_le_bytes());
         head.extend(parameters.to_le_bytes());
-        head.extend([0, 0, 0]);
+        head.extend([0, 2, 1]);
         if optional {
             head.push(defined.into());
         }
@@ -482,7 +482,7 @@ proptest! {
         let mut reply = Reply::new(Command::StmtPrepare, capabilities);
         let mut steps = Vec::new();
         written.feed(size, |bytes| steps.push((bytes.len(), reply.feed(bytes))));
-        let prepared = Event::Done(Outcome::Prepared(Prepared { statement: 7, columns, parameters }));
+        let prepared = Event::Done(Outcome::Prepared(Prepared { statement: 7, columns, parameters, warnings: 258 }));
         let last = steps.pop().map(|(len, step)| (len == step.consumed, step.event));
         prop_assert_eq!(last, Some((true, Some(prepared))));
         prop_assert!(steps.iter().all(|(len, step)| *len == step.consumed && step.event.is_none()));

@@ -265,9 +265,10 @@ fn prepare_ends_behind_its_definitions_and_eofs() {
             statement: 7,
             columns,
             parameters,
+            warnings: 3,
         })
     };
-    let head = b"\0\x07\0\0\0\x02\0\x01\0\0\0\0";
+    let head = b"\0\x07\0\0\0\x02\0\x01\0\0\x03\0";
     let old = [head, COLUMN, EOF, COLUMN, COLUMN, EOF];
     assert_eq!(outcome(Command::StmtPrepare, NONE, &old).0, prepared(2, 1));
     assert_eq!(
@@ -279,12 +280,12 @@ fn prepare_ends_behind_its_definitions_and_eofs() {
         .0,
         prepared(2, 1)
     );
-    let nothing = b"\0\x07\0\0\0\0\0\0\0\0\0\0";
+    let nothing = b"\0\x07\0\0\0\0\0\0\0\0\x03\0";
     assert_eq!(
         outcome(Command::StmtPrepare, NONE, &[nothing]).0,
         prepared(0, 0)
     );
-    let bare = b"\0\x07\0\0\0\x02\0\x01\0\0\0\0\0";
+    let bare = b"\0\x07\0\0\0\x02\0\x01\0\0\x03\0\0";
     let optional = Capabilities::OPTIONAL_RESULTSET_METADATA;
     assert_eq!(
         outcome(Command::StmtPrepare, optional, &[bare, EOF, EOF]).0,

@@ -365,6 +365,26 @@ fn statements_about_rights_and_programs_are_told_once() {
     assert!(!events.has_redefined());
 }
 
+/// A function can do anything in the SELECT that calls it.
+#[test]
+fn statements_that_may_make_a_function_are_told_once() {
+    let mut events = following();
+    for (text, made) in [
+        (
+            "CREATE DEFINER=`a`@`%` function f() RETURNS INT RETURN 1",
+            true,
+        ),
+        ("CREATE OR REPLACE PACKAGE BODY p AS END", true),
+        ("CREATE PROCEDURE p() SELECT 1", false),
+        ("GRANT SELECT ON tl.message TO a", false),
+        ("CREATE TABLE functions (id INT)", false),
+    ] {
+        take(&mut events, &query(text, 1_100)).unwrap();
+        assert_eq!(events.has_made_function(), made, "{text}");
+        assert!(!events.has_made_function());
+    }
+}
+
 /// A text may hold a password.
 #[test]
 fn no_text_of_a_statement_is_in_what_is_told_of_its_loss() {

@@ -69,6 +69,7 @@ impl Scene {
                 statement,
                 columns: 1,
                 parameters,
+                warnings: 0,
             },
             ToldColumns::Nothing,
         );
@@ -148,6 +149,7 @@ fn own(statement: u32) -> Input {
             statement,
             columns: 1,
             parameters: 9,
+            warnings: 0,
         })),
     })
 }
@@ -478,6 +480,7 @@ fn columns_of_another_number_than_the_client_was_told_are_the_servers_to_tell() 
             statement: ITS,
             columns: 2,
             parameters: 2,
+            warnings: 0,
         },
         ToldColumns::Nothing,
     );
@@ -504,6 +507,7 @@ fn keeping(flags: Option<u16>) -> Scene {
         statement: ITS,
         columns: 1,
         parameters: 2,
+        warnings: 0,
     };
     let told = flags.map_or(ToldColumns::TooLong, |flags| {
         ToldColumns::Each(vec![definition(flags)])
@@ -608,4 +612,45 @@ fn a_client_that_has_other_columns_than_the_server_would_tell_is_told_by_the_ser
     let needs = scene.execute(&[7, 2], vec![]);
     assert_eq!(needs, ["relay execution"]);
     assert_eq!(keeping(None).execute(&[7, 2], vec![]), ["relay execution"]);
+}
+
+/// What was prepared keeps the settings of then: nothing is prepared beside it under others.
+#[test]
+fn what_was_prepared_under_other_settings_is_the_servers() {
+    let under = |rows: &[u8]| Settings {
+        rows: Some(rows.to_vec()),
+        ..settings()
+    };
+    let sets = Effects {
+        settings: true,
+        ..Effects::NONE
+    };
+    let mut scene = Scene::executed(READER, &[7, 2]);
+    let relayed = ["relay execution"];
+    scene.session.standing.command_relayed(sets);
+    scene.session.standing.settings_proved(under(b"other"));
+    assert_eq!(scene.execute(&[7, 2], Vec::new()), relayed);
+    // Prepared again, it is read as it is now.
+    scene.prepare(READER, ITS);
+    assert_ne!(scene.execute(&[7, 2], Vec::new()), relayed);
+    scene.prove();
+    assert_eq!(scene.execute(&[7, 2], Vec::new()), relayed);
+
+    // What was not known when it was prepared is as it was, as long as nothing may have changed it.
+    for (changed, is_relayed) in [(false, false), (true, true)] {
+        let mut scene = Scene::proven(READER);
+        scene.session.standing.command_relayed(sets);
+        scene.prepare(READER, ITS);
+        if changed {
+            scene.session.standing.command_relayed(sets);
+        }
+        scene.prove();
+        let needs = scene.execute(&[7, 2], Vec::new());
+        assert_eq!(needs == relayed, is_relayed, "{needs:?}");
+        // It stays so, whatever else is done that leaves settings as they are.
+        scene.session.standing.command_relayed(Effects::STORED_CODE);
+        scene.prove();
+        let needs = scene.execute(&[7, 2], Vec::new());
+        assert_eq!(needs == relayed, is_relayed, "{needs:?}");
+    }
 }

@@ -19,6 +19,7 @@ fn paged() -> Input {
     Input::Paged(Some(Paged {
         packets: b"front".to_vec(),
         rows: 2,
+        found: 5,
     }))
 }
 
@@ -46,7 +47,7 @@ fn a_page_of_kept_rows_is_told_without_a_question() {
     // Two rows behind the columns, so the end has the fifth number.
     let end = [7, 0, 0, 5, 0xfe, 0, 0, 2, 0, 0, 0];
     assert_eq!(told, [&b"front"[..], &end].concat());
-    assert_eq!(scene.session.take_aside(), Some(2));
+    assert_eq!(scene.session.take_aside(), Some(5));
 }
 
 #[test]

@@ -276,6 +276,8 @@ pub(super) fn settings_for(wait_timeout: Duration) -> Settings {
         ahead: None,
         plans: 7,
         steers: false,
+        no_calls: false,
+        tells_state: false,
         rows: Some(b"utf8mb4".to_vec()),
     }
 }

@@ -182,13 +182,15 @@ impl Walk {
                 value: header.into(),
             });
         }
+        let (statement, columns, parameters) = (cursor.u32()?, cursor.u16()?, cursor.u16()?);
+        // A reserved byte.
+        cursor.take(1)?;
         let head = Prepared {
-            statement: cursor.u32()?,
-            columns: cursor.u16()?,
-            parameters: cursor.u16()?,
+            statement,
+            columns,
+            parameters,
+            warnings: cursor.u16()?,
         };
-        // A reserved byte and the warnings.
-        cursor.take(3)?;
         let optional = self
             .capabilities
             .contains(Capabilities::OPTIONAL_RESULTSET_METADATA);

@@ -1,0 +1,85 @@
+//! A stored function that is made straight on the server, and called before Headwater can have heard of it: it may do anything.
+
+use std::time::{Duration, Instant};
+
+use super::app::{SMALL, settings};
+use super::kept::{PAGES, kept};
+use super::rules::LISTED;
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::random::Random;
+use crate::kit::servers::on_servers_of_its_own;
+use crate::kit::twin::Twin;
+use crate::kit::wire_client::{Login, WireClient};
+use crate::memory::prepare;
+
+const ROUNDS: u32 = 4;
+const SESSIONS: usize = 6;
+
+/// Waits until the server is known to have no functions: behind a SELECT a transaction has only read then.
+#[track_caller]
+fn knows_none(proxy: &Proxy, login: &Login) {
+    let mut client = proxy.login(login);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let before = proxy.counts().feeds_answered();
+        client.ok("BEGIN");
+        client.query("SELECT COUNT(*) FROM profiles");
+        client.query(LISTED);
+        client.ok("COMMIT");
+        if proxy.counts().feeds_answered() > before {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{:?}", proxy.counts());
+    }
+}
+
+#[test]
+fn a_function_that_nobody_has_told_of_may_hide_a_table() {
+    on_servers_of_its_own(
+        |_| &["--log-bin-trust-function-creators=1"],
+        |server| {
+            let login = prepare(server.addr());
+            let mut root = WireClient::login(server.addr(), &login);
+            SMALL.make(&mut root, &mut Random(5));
+            let settings = format!("{}\n[privileges]\nttl_s = 600\n", settings());
+            let proxy = Proxy::configured(server.addr(), &settings, ROOT_SERVICE);
+            proxy.wait_for_log("feed home in database tl: served");
+            for round in 0..ROUNDS {
+                knows_none(&proxy, &login);
+                let mut twins: Vec<Twin> = (0..SESSIONS)
+                    .map(|_| {
+                        let direct = WireClient::login(server.addr(), &login);
+                        Twin::between(direct, proxy.login(&login))
+                    })
+                    .collect();
+                let calls = ["SELECT hides()", "SELECT * FROM hidden"];
+                let prepared: Vec<[u32; 2]> = twins
+                    .iter_mut()
+                    .map(|twin| {
+                        for page in PAGES {
+                            kept(&proxy, twin, page);
+                        }
+                        twin.prepare("SELECT * FROM profiles WHERE id < 3")
+                    })
+                    .collect();
+                root.ok(
+                    "CREATE FUNCTION hides() RETURNS INT BEGIN \
+                     CREATE TEMPORARY TABLE IF NOT EXISTS statuses (id INT PRIMARY KEY, profile_id INT, caption VARCHAR(9), \
+                     kind VARCHAR(9), visibility INT, likes INT, created_at DATETIME, deleted_at DATETIME); RETURN 1; END",
+                );
+                root.ok("CREATE VIEW hidden AS SELECT hides() AS one");
+                for (at, (twin, prepared)) in twins.iter_mut().zip(prepared).enumerate() {
+                    if at % 3 == 2 {
+                        twin.execute(prepared, &[]);
+                    }
+                    twin.run(calls[(at + round as usize) % 2]);
+                    for page in PAGES {
+                        assert!(twin.rows(page).is_empty());
+                    }
+                }
+                root.ok("DROP FUNCTION hides");
+                root.ok("DROP VIEW hidden");
+            }
+        },
+    );
+}

@@ -1,0 +1,231 @@
+//! What drivers say of transactions: levels and access modes, for the session or for the next transaction, in all forms.
+
+use std::time::{Duration, Instant};
+
+use super::kept::PAGES;
+use super::narrowed::{equal, narrowed, relayed};
+use super::rules::{LISTED, app};
+use crate::kit::proxy::Proxy;
+use crate::kit::random::Random;
+use crate::kit::servers::{Server, on_each_quiet_server, on_each_server};
+use crate::kit::twin::Twin;
+use crate::kit::wire_client::capability;
+
+fn variable(server: &Server) -> [&'static str; 2] {
+    match server.is_mariadb() {
+        true => ["tx_isolation", "tx_read_only"],
+        false => ["transaction_isolation", "transaction_read_only"],
+    }
+}
+
+/// Reads a page within a transaction that is begun so, until that is narrowed.
+#[track_caller]
+fn narrowed_within(proxy: &Proxy, twin: &mut Twin, begin: &[&str], end: &str) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        for statement in begin {
+            twin.ok(statement);
+        }
+        let before = proxy.counts().feeds_answered();
+        twin.run(LISTED);
+        let is_narrowed = proxy.counts().feeds_answered() > before;
+        twin.ok(end);
+        if is_narrowed {
+            return;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "never narrowed behind {begin:?}: {:?}",
+            proxy.counts()
+        );
+    }
+}
+
+/// Spring's `readOnly`, go-sql-driver's DSN, Rails, TypeORM: each goes on to be served.
+#[test]
+fn sessions_whose_drivers_set_levels_and_access_are_served() {
+    on_each_quiet_server(|server| {
+        let (database, proxy) = app(server, "feeddrivers");
+        let [level, access] = variable(server);
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        for set in [
+            "SET SESSION TRANSACTION READ ONLY".to_owned(),
+            "SET SESSION TRANSACTION READ WRITE".to_owned(),
+            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY".to_owned(),
+            format!("SET SESSION {access} = 1"),
+            format!("SET @@session.{access} = DEFAULT"),
+            format!("SET @@SESSION.{level} = 'READ-COMMITTED'"),
+            format!("SET {level} = 'REPEATABLE-READ'"),
+            format!("SET LOCAL {level} = \"READ-COMMITTED\", autocommit = 1"),
+            format!("SET @@local.{level} := 2"),
+            format!("SET SESSION {level} = DEFAULT"),
+        ] {
+            twin.ok(&set);
+            equal(&proxy, &mut twin, LISTED);
+            for begin in ["BEGIN", "START TRANSACTION READ ONLY"] {
+                narrowed_within(&proxy, &mut twin, &[begin], "COMMIT");
+            }
+            equal(&proxy, &mut twin, LISTED);
+        }
+        // With autocommit off, as Connector/J has it.
+        for access in ["READ ONLY", "READ WRITE"] {
+            twin.ok("SET autocommit = 0");
+            let set = format!("SET SESSION TRANSACTION {access}");
+            narrowed_within(&proxy, &mut twin, &[&set], "COMMIT");
+            twin.ok("SET autocommit = 1");
+        }
+        // For the next transaction alone.
+        for set in [
+            "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+            "SET TRANSACTION READ ONLY",
+        ] {
+            for begin in ["BEGIN", "START TRANSACTION"] {
+                for end in ["COMMIT", "ROLLBACK", "COMMIT WORK"] {
+                    narrowed_within(&proxy, &mut twin, &[set, begin], end);
+                    equal(&proxy, &mut twin, LISTED);
+                }
+            }
+        }
+    });
+}
+
+/// Dirty reads are nobody's but the server's, and a SELECT that locks is.
+#[test]
+fn levels_at_which_reads_are_dirty_or_lock_are_the_servers() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "feeddirty");
+        let [level, _] = variable(server);
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let mut writer = database.connect();
+        narrowed(&proxy, &mut twin.proxied, LISTED);
+        writer.ok("BEGIN");
+        writer.ok("DELETE FROM statuses WHERE id > 2950");
+        for set in [
+            format!("SET @@SESSION.{level} = 'READ-UNCOMMITTED'"),
+            format!("SET {level} = 0"),
+        ] {
+            twin.ok(&set);
+            relayed(&proxy, &mut twin, LISTED, "session_settings");
+            twin.ok(&format!("SET SESSION {level} = 'REPEATABLE-READ'"));
+            equal(&proxy, &mut twin, LISTED);
+        }
+        for set in [
+            "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED".to_owned(),
+            format!("SET @@{level} = 'READ-UNCOMMITTED'"),
+        ] {
+            twin.ok(&set);
+            twin.ok("BEGIN");
+            relayed(&proxy, &mut twin, LISTED, "one_shot_transaction");
+            twin.ok("COMMIT");
+            equal(&proxy, &mut twin, LISTED);
+        }
+        writer.ok("ROLLBACK");
+        twin.ok(&format!("SET @@SESSION.{level} = 'SERIALIZABLE'"));
+        equal(&proxy, &mut twin, LISTED);
+        twin.ok("BEGIN");
+        relayed(&proxy, &mut twin, LISTED, "in_transaction");
+        twin.ok("COMMIT");
+        equal(&proxy, &mut twin, LISTED);
+    });
+}
+
+/// Whatever was set before, and whatever a writer commits or does not meanwhile.
+#[test]
+fn drawn_levels_show_what_they_show_directly() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "feedleveldrawn");
+        let [level, access] = variable(server);
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let mut writer = database.connect();
+        let mut random = Random(20_261_129);
+        let levels = ["READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ"];
+        for page in PAGES {
+            narrowed(&proxy, &mut twin.proxied, page);
+        }
+        let before = proxy.counts().feeds_answered();
+        for turn in 0..1_500 {
+            let chosen = *random.pick(&levels);
+            let words = chosen.replace('-', " ");
+            match random.below(24) {
+                0 => drop(twin.run(&format!("SET SESSION TRANSACTION ISOLATION LEVEL {words}"))),
+                1 => drop(twin.run(&format!("SET TRANSACTION ISOLATION LEVEL {words}"))),
+                2 => drop(twin.run(&format!("SET {level} = '{chosen}'"))),
+                3 => drop(twin.run(&format!("SET @@{level} = '{chosen}'"))),
+                4 => drop(twin.run(&format!("SET @@SESSION.{level} = '{chosen}'"))),
+                5 => drop(twin.run(&format!("SET @@{access} = {}", turn % 2))),
+                6 => drop(twin.run(&format!("SET SESSION {access} = {}", turn % 2))),
+                7 => drop(twin.run("BEGIN")),
+                8 => drop(twin.run("START TRANSACTION READ ONLY")),
+                9 | 10 => drop(twin.run("COMMIT")),
+                11 => drop(twin.run("ROLLBACK")),
+                12 => drop(twin.run(&format!("SET autocommit = {}", u8::from(turn % 3 > 0)))),
+                13 => drop(twin.run("SELECT nothing FROM nowhere")),
+                14 | 15 => {
+                    let id = 2_900 + random.below(100);
+                    writer.ok(&format!(
+                        "UPDATE statuses SET caption = 'turn {turn}', profile_id = 1 + profile_id MOD 6 WHERE id = {id}"
+                    ));
+                }
+                16 => drop(writer.query("BEGIN")),
+                17 => drop(writer.query("COMMIT")),
+                _ => {
+                    let page = *random.pick(&PAGES);
+                    let (direct, proxied) = (twin.direct.rows(page), twin.proxied.rows(page));
+                    assert_eq!(direct, proxied, "{}\n{page}", twin.story());
+                }
+            }
+        }
+        let counts = proxy.counts();
+        assert!(counts.feeds_answered() > before + 50, "{counts:?}");
+    });
+}
+
+/// That a session's state has changed is told at the end of replies: pages tell as much, byte by byte.
+#[test]
+fn sessions_whose_state_is_told_are_served_and_told_the_same() {
+    const TRACKER: &str = "SET SESSION session_track_state_change = ON";
+    const AROUND: [&str; 14] = [
+        "SELECT 1",
+        "SET @a = 1",
+        "SELECT nothing FROM nowhere",
+        "CALL changes_and_fails()",
+        "BEGIN",
+        "START TRANSACTION READ ONLY",
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
+        "SET SESSION TRANSACTION READ ONLY",
+        "SET SESSION TRANSACTION READ WRITE",
+        "SELECT id FROM profiles ORDER BY id LIMIT 2",
+        "SET autocommit = 0",
+        "SET autocommit = 1",
+        "COMMIT",
+        "COMMIT",
+    ];
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "feedtrackers");
+        let mut root = database.connect();
+        root.ok("CREATE PROCEDURE changes_and_fails() BEGIN SET @changed = 1; SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'fails'; END");
+        let mut random = Random(20_261_130);
+        for deprecated in [true, false] {
+            let login = database.login().with(capability::SESSION_TRACK);
+            let login = match deprecated {
+                true => login,
+                false => login.without(capability::DEPRECATE_EOF),
+            };
+            let mut twin = Twin::new(server, &proxy, &login);
+            twin.run(TRACKER);
+            for page in PAGES {
+                narrowed(&proxy, &mut twin.proxied, page);
+            }
+            let before = proxy.counts().feeds_answered();
+            for _ in 0..300 {
+                for _ in 0..random.below(3) {
+                    twin.run(random.pick::<&str>(&AROUND));
+                }
+                twin.run(random.pick::<&str>(&PAGES));
+            }
+            let counts = proxy.counts();
+            assert!(counts.feeds_answered() > before + 10, "{counts:?}");
+        }
+    });
+}

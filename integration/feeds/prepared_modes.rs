@@ -1,0 +1,110 @@
+//! Statements that were prepared under other settings than those of now: servers keep some of them, and read others anew.
+
+use super::narrowed::narrowed;
+use super::rules::{LISTED, app};
+use crate::kit::random::Random;
+use crate::kit::servers::on_each_server;
+use crate::kit::twin::Twin;
+
+/// What may mean something else under other settings.
+const TEXTS: [&str; 5] = [
+    "SELECT id, COALESCE(caption, '') AS shown FROM statuses WHERE profile_id IN (1, 2, 3, 4) ORDER BY id DESC LIMIT 5",
+    "SELECT id, caption FROM statuses WHERE profile_id IN (1, 2, 3, 4) AND caption <> '' ORDER BY id DESC LIMIT 5",
+    "SELECT id, seen_at FROM statuses WHERE profile_id IN (1, 2, 3, 4) AND seen_at > '2026-01-01 11:30:00' ORDER BY id DESC LIMIT 5",
+    "SELECT id, kind FROM statuses WHERE profile_id IN (1, 2, 3, 4) AND kind = 'PHOTO' ORDER BY id DESC LIMIT 5",
+    "SELECT id, likes FROM statuses WHERE profile_id IN (1, 2, 3, 4) AND NOT likes BETWEEN 1 AND 20 ORDER BY id DESC LIMIT 5",
+];
+
+const SETTINGS: [&str; 8] = [
+    "sql_mode = ''",
+    "sql_mode = 'HIGH_NOT_PRECEDENCE'",
+    "sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT,IGNORE_SPACE'",
+    "sql_mode = 'PAD_CHAR_TO_FULL_LENGTH,NO_BACKSLASH_ESCAPES'",
+    "time_zone = '+02:00'",
+    "time_zone = '+00:00'",
+    "collation_connection = utf8mb4_bin",
+    "NAMES latin1",
+];
+
+#[test]
+fn a_prepared_statement_keeps_the_settings_under_which_it_was_prepared() {
+    on_each_server(|server| {
+        let (database, proxy) = app(server, "feedmodes");
+        let mut root = database.connect();
+        root.ok("SET time_zone = '+00:00'");
+        root.ok("ALTER TABLE statuses ADD COLUMN seen_at TIMESTAMP NULL");
+        root.ok("UPDATE statuses SET seen_at = '2026-01-01 08:00:00' + INTERVAL id MINUTE");
+        root.ok("UPDATE statuses SET caption = '' WHERE id MOD 3 = 0");
+        narrowed(&proxy, &mut proxy.login(&database.login()), LISTED);
+        let mut settings = SETTINGS.to_vec();
+        if server.is_mariadb() {
+            settings.push("sql_mode = 'EMPTY_STRING_IS_NULL'");
+        }
+        let mut random = Random(20_261_127);
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        twin.ok("SET time_zone = '+00:00'");
+        let before = proxy.counts().feeds_answered();
+        for turn in 0..120 {
+            twin.ok(&format!("SET {}", random.pick(&settings)));
+            let text = random.pick(&TEXTS);
+            let statement = twin.prepare(text);
+            // Asked for at once, or not before the settings are others.
+            for _ in 0..random.below(3) {
+                twin.execute(statement, &[]);
+            }
+            twin.ok(&format!(
+                "PREPARE named FROM '{}'",
+                text.replace('\'', "''")
+            ));
+            for _ in 0..2 {
+                twin.ok(&format!("SET {}", random.pick(&settings)));
+                for _ in 0..3 {
+                    twin.execute(statement, &[]);
+                    twin.run("EXECUTE named");
+                }
+            }
+            if turn % 8 == 0 {
+                twin.command(&[crate::kit::wire_client::COM_RESET_CONNECTION]);
+                twin.ok("SET time_zone = '+00:00'");
+            }
+        }
+        let counts = proxy.counts();
+        assert!(counts.feeds_answered() > before, "{counts:?}");
+        assert!(counts.of("feeds_relayed[execution]") > 0, "{counts:?}");
+    });
+}
+
+/// The one that was found: an empty string was NULL when it was prepared, and is none any more.
+#[test]
+fn an_empty_string_that_was_null_stays_null() {
+    on_each_server(|server| {
+        if !server.is_mariadb() {
+            return;
+        }
+        let (database, proxy) = app(server, "feedempty");
+        let mut root = database.connect();
+        root.ok("UPDATE statuses SET caption = '' WHERE id MOD 3 = 0");
+        narrowed(&proxy, &mut proxy.login(&database.login()), LISTED);
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let text = TEXTS[1];
+        for _ in 0..5 {
+            twin.run(text);
+        }
+        twin.ok("SET sql_mode = 'EMPTY_STRING_IS_NULL'");
+        let statement = twin.prepare(text);
+        for mode in ["EMPTY_STRING_IS_NULL", "", "EMPTY_STRING_IS_NULL"] {
+            twin.ok(&format!("SET sql_mode = '{mode}'"));
+            for _ in 0..5 {
+                twin.execute(statement, &[]);
+            }
+        }
+        // Prepared and asked for under the same settings, it is served.
+        let before = proxy.counts().feeds_answered();
+        twin.ok("SET sql_mode = ''");
+        let statement = twin.prepare(text);
+        for _ in 0..5 {
+            twin.execute(statement, &[]);
+        }
+        assert!(proxy.counts().feeds_answered() > before);
+    });
+}
