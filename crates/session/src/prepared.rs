@@ -106,7 +106,7 @@ pub struct Current<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modes<'a> {
     /// A number that stands for those that plans follow.
-    pub plans: u32,
+    pub plans: u64,
     /// Those that rows depend on.
     pub rows: &'a [u8],
 }
