@@ -18,6 +18,7 @@ mod history;
 mod kept;
 mod lag;
 mod load;
+mod made;
 mod memory;
 mod obstacle;
 pub mod obstacles;
@@ -614,35 +615,6 @@ impl Binlog {
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
-    }
-
-    /// From here on statements that may have changed definitions are counted there, before a proof tells that they have been heard.
-    pub fn counts_epochs(&self, epochs: Arc<AtomicU64>) {
-        let _ = self.epochs.set(epochs);
-    }
-
-    /// How many statements that have been heard by now may have made a stored function.
-    #[must_use]
-    pub fn functions(&self) -> u64 {
-        self.functions.load(Ordering::Acquire)
-    }
-
-    /// A statement may have made a stored function. Who finds this counted finds the epoch counted as well.
-    fn function_made(&self) {
-        self.count_epoch();
-        self.functions.fetch_add(1, Ordering::AcqRel);
-    }
-
-    fn count_epoch(&self) {
-        if let Some(epochs) = self.epochs.get() {
-            epochs.fetch_add(1, Ordering::AcqRel);
-        }
-    }
-
-    /// A statement may have changed a definition.
-    fn redefined(&self) {
-        self.count_epoch();
-        self.changed.notify_one();
     }
 
     fn routes_changed(&self) {

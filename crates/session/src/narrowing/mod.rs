@@ -17,6 +17,7 @@ mod lesson;
 pub mod lessons;
 mod lists;
 mod named;
+mod places;
 mod proofs;
 mod reply;
 mod subject;
@@ -28,7 +29,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Instant;
 
-use headwater_feed::bind::{Asked, At, Statement};
+use headwater_feed::bind::{Asked, Statement};
 use headwater_feed::cost::Crowd;
 use headwater_feed::narrow::{Candidates as Among, Form};
 use headwater_feed::template::{Choice, Tallies};
@@ -51,6 +52,7 @@ pub use lesson::Lesson;
 use lessons::{Awaits, Of};
 pub use lists::List;
 use named::Named;
+use places::{numbers, range};
 use proofs::Unproved;
 use subject::Subject;
 pub use why::Why;
@@ -712,32 +714,6 @@ fn wish(subject: Subject, mut wishes: Wishes) -> (Stage, Need) {
     wishes.told.clear();
     let want = wishes.want(&subject);
     (Stage::Looking(subject, wishes), Need::Candidates(want))
-}
-
-/// Readers and authors as memory has them: it holds numbers from 0 on.
-fn numbers(places: &[u64], template: &Template) -> Result<Vec<u64>, Why> {
-    let number = |place: &u64| u64::try_from(template.types.author.number(*place));
-    let numbers: Result<Vec<u64>, _> = places.iter().map(number).collect();
-    Ok(numbers.map_err(|_| Refused::Types)?)
-}
-
-/// The bounds as memory has them: it holds ids from 0 on.
-fn range(asked: &Asked, template: &Template, most: usize) -> Result<Range<Keyed>, Why> {
-    let number = |at: At| u64::try_from(template.types.id.number(at.id));
-    let upper = match asked.upper {
-        Some(at) => Some(match (number(at), at.key.checked_sub(1)) {
-            (Ok(id), _) => Keyed { key: at.key, id },
-            // Below all ids of its key.
-            (Err(_), Some(key)) => Keyed { key, id: u64::MAX },
-            (Err(_), None) => return Err(Refused::Types.into()),
-        }),
-        None => None,
-    };
-    let lower = asked.lower.map_or(Keyed::default(), |at| Keyed {
-        key: at.key,
-        id: number(at).unwrap_or(0),
-    });
-    Ok(Range { upper, lower, most })
 }
 
 /// Two different ids at least: with one, or none, the server plans otherwise. The conditions of the statement stand beside them, so one
