@@ -22,8 +22,14 @@ fn example() -> String {
 
 #[test]
 fn the_example_says_what_the_defaults_are() {
-    let settings = load(&example()).unwrap();
+    let example = load(&example()).unwrap();
     let defaults = Settings::load(&ServeFlags::default()).unwrap();
+    // The example names the classic timeline, which is there unasked.
+    assert!(!example.classic_by_default && defaults.classic_by_default);
+    let settings = Settings {
+        classic_by_default: true,
+        ..example
+    };
     assert_eq!(format!("{settings:?}"), format!("{defaults:?}"));
 }
 
