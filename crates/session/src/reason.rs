@@ -121,7 +121,7 @@ impl Reason {
             Reason::WaitsForCluster => (
                 "waits_for_cluster",
                 "the session's reads wait for the other members of the cluster (`group_replication_consistency` is `BEFORE` or `BEFORE_AND_AFTER`; `wsrep_sync_wait` has 1 in it)",
-                "leave that setting at its default where reads need not wait: [clusters](clusters.md)",
+                "leave that setting at the default where reads need not wait: [clusters](clusters.md)",
             ),
             Reason::TemporaryTables => (
                 "temporary_tables",

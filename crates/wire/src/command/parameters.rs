@@ -286,7 +286,7 @@ mod tests {
             microseconds,
         };
         let date = [2026, 1, 2];
-        for code in [7, 10, 12] {
+        for code in [7, 12] {
             assert_eq!(one(code, 0, b"\x04\xea\x07\x01\x02"), of(date, [0; 3], 0));
             assert_eq!(
                 one(code, 0, b"\x07\xea\x07\x01\x02\x03\x04\x05"),
@@ -298,6 +298,12 @@ mod tests {
             );
             assert_eq!(one(code, 0, b"\x05\xea\x07\x01\x02\x03"), Value::Other);
         }
+        // A date with a time is the server's to read.
+        assert_eq!(one(10, 0, b"\x04\xea\x07\x01\x02"), of(date, [0; 3], 0));
+        assert_eq!(
+            one(10, 0, b"\x07\xea\x07\x01\x02\x03\x04\x05"),
+            Value::Other
+        );
     }
 
     #[test]
