@@ -151,7 +151,8 @@ fn who_was_served_without_it_is_served_still() {
         stage.account("u", plugin);
         stage.root().ok("CREATE USER nobody@'%'");
         let ten = mariadb_client();
-        let clients: [(&str, Option<&dyn Fn() -> Command>); 3] = [
+        type Client<'a> = Option<&'a dyn Fn() -> Command>;
+        let clients: [(&str, Client<'_>); 3] = [
             ("own", Some(&|| stage.server.client())),
             ("MariaDB 10.11", Some(&ten)),
             ("MariaDB 11.8", None),
