@@ -1,3 +1,9 @@
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "small numbers, and packets of five bytes"
+)]
+
 use std::collections::HashMap;
 
 use headwater_timeline::index::PlaceId;
