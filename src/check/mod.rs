@@ -17,6 +17,7 @@ mod waits;
 use std::io;
 use std::time::Duration;
 
+#[cfg(feature = "lab")]
 pub(crate) use self::feeds::ABOVE;
 use self::goal::{Compares, Goal};
 pub(crate) use self::proposed::Proposed;
