@@ -184,7 +184,7 @@ fn the_lamp_names_what_cures() {
                 "[index]\nmemory_bytes = 0\n",
                 ROOT_SERVICE,
                 "no_memory",
-                "[index]\nmemory_bytes = ",
+                "index.memory_bytes = ",
             ),
         ];
         for (settings, flags, reason, cure) in cases {
