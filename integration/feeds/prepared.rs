@@ -391,13 +391,26 @@ fn strings_are_read_in_the_character_set_of_their_time() {
             )
         };
         let with = |value: &str| [Param::long(1), Param::long(2), Param::text(Some(value))];
+        twin.run("SET NAMES utf8mb4");
         let plain = twin.prepare(&text("'text'"));
         let strange = twin.prepare(&text("'\u{e9}'"));
         let given = twin.prepare(&text("?"));
+        // Under which settings they were prepared is known with their first execution.
+        narrowed(&proxy, &mut twin, plain, &users);
+        narrowed(&proxy, &mut twin, given, &with("\u{e9}"));
         for charset in ["utf8mb4", "latin1", "utf8mb4"] {
             twin.run(&format!("SET NAMES {charset}"));
-            narrowed(&proxy, &mut twin, plain, &users);
-            narrowed(&proxy, &mut twin, given, &with("\u{e9}"));
+            match charset {
+                "utf8mb4" => {
+                    narrowed(&proxy, &mut twin, plain, &users);
+                    narrowed(&proxy, &mut twin, given, &with("\u{e9}"));
+                }
+                // Prepared under other settings, they are the server's.
+                _ => relayed(&proxy, "execution", || {
+                    twin.execute_with(plain, &users, 0, true);
+                    twin.execute_with(given, &with("\u{e9}"), 0, true);
+                }),
+            }
             relayed(&proxy, "not_understood", || {
                 twin.execute_with(strange, &users, 0, true);
             });
@@ -486,11 +499,19 @@ fn columns_that_a_client_keeps_are_left_out_as_directly() {
             for charset in ["latin1", "utf8mb4", "latin1", "utf8mb4"] {
                 twin.run(&format!("SET NAMES {charset}"));
                 for user in 1..6 {
+                    twin.execute_with(statement, &users, 0, true);
+                    twin.execute_with(page, &of(user), 0, true);
+                }
+                // Narrowed under the settings of its time alone.
+                let [statement, page] = [all, joined].map(|text| twin.prepare(text));
+                for user in 1..6 {
                     narrowed(&proxy, &mut twin, statement, &users);
                     narrowed(&proxy, &mut twin, page, &of(user));
                 }
             }
             twin.run("SET character_set_results = latin1");
+            twin.execute_with(statement, &users, 0, true);
+            let statement = twin.prepare(all);
             narrowed(&proxy, &mut twin, statement, &users);
             // An execution that is too long to be looked at: its statement is the server's from then on.
             let text = "SELECT id, caption FROM statuses WHERE profile_id IN (?, ?) AND caption <> ? ORDER BY id DESC LIMIT 3";

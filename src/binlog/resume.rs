@@ -72,6 +72,13 @@ pub(super) struct Start {
     pub(super) warm: Option<Warm>,
 }
 
+impl Start {
+    /// What the log held before is not told, or is of another server.
+    pub(super) fn has_gap(&self) -> bool {
+        self.warm.as_ref().is_none_or(|warm| warm.seek.is_some())
+    }
+}
+
 /// Decides where to begin with the log of this server, which ends at `end`, in `file`.
 pub(super) async fn start(
     binlog: &Binlog,

@@ -122,8 +122,6 @@ impl News {
 }
 
 async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, BinlogError> {
-    // While nobody listened one may have been made.
-    binlog.function_made();
     let mut conn =
         Conn::open(&binlog.account, Purpose::Log)
             .await
@@ -166,6 +164,10 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
     let is_known = |warm: &Warm| warm.trail.is_known();
     let learns = server.gtids && !begins.warm.as_ref().is_some_and(is_known);
     let base = begins.base.clone();
+    if begins.has_gap() {
+        // While nobody listened one may have been made.
+        binlog.function_made();
+    }
     let (generation, mut routes, mut version) = begin(binlog, server, begins);
     let fence = tokio::spawn(fence::run(Arc::clone(binlog), generation, start));
     let _stop = Stop(fence);
