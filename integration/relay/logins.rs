@@ -10,7 +10,7 @@ use crate::kit::wire_client::{COM_CHANGE_USER, Login, WireClient, capability};
 #[test]
 fn the_greeting_loses_tls_where_there_is_no_certificate_and_nothing_else() {
     on_each_server(|server| {
-        let proxy = Proxy::start(server.addr(), &[]);
+        let proxy = Proxy::start(server.addr(), &["--tls-own", "false"]);
         let direct = server.connect().greeting;
         let relayed = proxy.login(&Login::default()).greeting;
         assert_eq!(relayed.capabilities, direct.capabilities & !capability::SSL);

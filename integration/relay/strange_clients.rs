@@ -13,7 +13,7 @@ use crate::kit::wire_client::{Login, capability};
 #[test]
 fn what_is_no_login_is_answered_as_the_server_answers_it() {
     on_each_server(|server| {
-        let proxy = Proxy::start(server.addr(), &[]);
+        let proxy = Proxy::start(server.addr(), &["--tls-own", "false"]);
         let mut neighbour = proxy.login(&Login::default());
         // Flags of 3.23 and a limit in three bytes, then a name and a password.
         let pre_41 = b"\x05\x00\xff\xff\xffhw_nobody\0notright\0";

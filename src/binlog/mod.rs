@@ -58,7 +58,7 @@ pub use spread::Part;
 use self::load::Load;
 use self::obstacles::ServerFacts;
 use self::probe::Resting;
-use self::resume::Remains;
+use self::resume::{Remains, StreamEnd};
 use crate::account::Account;
 use crate::index::{Change, Page, PlaceId, Position};
 use crate::latency::Histogram;
@@ -153,6 +153,8 @@ struct State {
     seeking: bool,
     /// What was left of memory when a stream was lost, until there is another one.
     remains: Option<Arc<Remains>>,
+    /// Where the stream ended that the next one follows at once.
+    ended: Option<StreamEnd>,
     /// What is noted of how far behind memory is.
     noted: lag::Noted,
 }
@@ -206,6 +208,7 @@ impl Binlog {
                 since: Instant::now(),
                 seeking: false,
                 remains: None,
+                ended: None,
                 noted: lag::Noted::default(),
             }),
             aside: latest::Sender::new(Some(Aside {
@@ -719,6 +722,18 @@ impl Binlog {
             };
             self.apply(state, &release);
         }
+    }
+
+    /// The stream ends, and another one follows at once.
+    fn note_end(&self) {
+        let mut state = self.state();
+        let server = state.server.clone();
+        let server = server.filter(|_| !state.following.is_aside());
+        state.ended = server.map(|server| StreamEnd {
+            server,
+            base: state.base.clone(),
+            position: state.following.received(),
+        });
     }
 
     /// The stream is lost: nothing is answered from memory, which is left as it is until there is another one.

@@ -70,12 +70,23 @@ pub(super) struct Start {
     pub(super) position: Position,
     /// `None`: memory begins anew.
     pub(super) warm: Option<Warm>,
+    /// It begins where the stream before it ended.
+    pub(super) continues: bool,
+}
+
+/// Where a stream ended that another one follows at once.
+#[derive(Debug)]
+pub(super) struct StreamEnd {
+    pub(super) server: Arc<ServerFacts>,
+    pub(super) base: String,
+    pub(super) position: Position,
 }
 
 impl Start {
     /// What the log held before is not told, or is of another server.
     pub(super) fn has_gap(&self) -> bool {
-        self.warm.as_ref().is_none_or(|warm| warm.seek.is_some())
+        let goes_on = |warm: &Warm| warm.seek.is_none();
+        !self.continues && !self.warm.as_ref().is_some_and(goes_on)
     }
 }
 
@@ -91,10 +102,12 @@ pub(super) async fn start(
         base,
         position: end,
         warm: None,
+        continues: false,
     };
+    let ended = binlog.state().ended.take();
     // It stays there until the stream has begun: this may be given up.
     let Some(remains) = binlog.state().remains.clone() else {
-        return Ok(anew);
+        return Ok(behind(ended, server, anew));
     };
     let (before, left) = (&remains.server, &remains.left);
     // A server that was started anew writes to another file of its log. Right after its start the time of that proves nothing.
@@ -115,6 +128,7 @@ pub(super) async fn start(
                 trail: left.trail.clone().or_new(),
                 seek: None,
             }),
+            continues: false,
         });
     }
     let sought = seek(binlog, conn, server, &remains).await?;
@@ -137,12 +151,31 @@ pub(super) async fn start(
                     },
                     seek: Some((seek, end)),
                 }),
+                continues: false,
             })
         }
         Err(why) => {
             says_anew(&why);
             Ok(anew)
         }
+    }
+}
+
+/// Where a stream ended just now in this run of this server, the next one begins there: nothing is unheard in between.
+fn behind(ended: Option<StreamEnd>, server: &ServerFacts, anew: Start) -> Start {
+    let fits = |ended: &StreamEnd| {
+        ended.server.is_same_run(server)
+            && ended.base == anew.base
+            && (FIRST_POSITION..=anew.position).contains(&ended.position)
+    };
+    match ended.filter(fits) {
+        Some(ended) => Start {
+            file: format!("{}.{:06}", ended.base, ended.position.file),
+            position: ended.position,
+            continues: true,
+            ..anew
+        },
+        None => anew,
     }
 }
 

@@ -41,6 +41,9 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
             () = binlog.moved.notified() => Err(BinlogError::Moved),
             error = follow(&binlog, &mut news) => error,
         };
+        if matches!(error, BinlogError::Late) {
+            binlog.note_end();
+        }
         match error.leaves_memory() {
             true => binlog.leave(),
             false => binlog.step_aside(),
