@@ -8,6 +8,7 @@ mod checked;
 mod described;
 mod differential;
 mod discover;
+mod drawn;
 mod functions;
 mod grammar;
 mod hostile;

@@ -1,0 +1,149 @@
+//! Sessions, tables and statements that are drawn: whole replies are the same directly and through Headwater, byte by byte, and so is what
+//! is asked behind a page. Written from docs/ alone.
+
+mod difference;
+mod faults;
+mod form;
+mod script;
+mod settings;
+mod spelling;
+mod talk;
+mod values;
+mod world;
+
+use self::script::Player;
+use self::talk::Report;
+use self::world::World;
+use crate::kit::database::Database;
+use crate::kit::how_many;
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::random::Random;
+use crate::kit::servers::{Server, on_each_quiet_server};
+
+/// Comparisons of one app's tables; then others are drawn.
+const PER_WORLD: u64 = 25_000;
+
+/// From so many comparisons on three of ten have to be pages from memory.
+const SOAK: u64 = 200_000;
+
+/// As many comparisons on each server as `HEADWATER_DRAWS` says, by `HEADWATER_SEED`.
+#[test]
+fn what_is_drawn_is_answered_as_directly() {
+    let draws = how_many("HEADWATER_DRAWS", 3_000);
+    let seed = how_many("HEADWATER_SEED", 20_261_128);
+    on_each_quiet_server(|server| {
+        let only = std::env::var("HEADWATER_SERVER").unwrap_or_default();
+        if !only.is_empty() && (only == "mariadb") != server.is_mariadb() {
+            return;
+        }
+        let mut report = Report::default();
+        let mut counted = Counted::default();
+        let mut number = 0;
+        while report.compared < draws {
+            let until = draws.min(report.compared + PER_WORLD);
+            told_of_a_world(
+                server,
+                seed.wrapping_add(number),
+                until,
+                &mut report,
+                &mut counted,
+            );
+            number += 1;
+        }
+        let Counted {
+            kept,
+            narrowed,
+            learned,
+            relayed,
+        } = counted;
+        println!(
+            "{}: {} compared, {kept} kept, {narrowed} narrowed, {learned} learned, {relayed} relayed; differences: {:#?}",
+            server.kind().name(),
+            report.compared,
+            report.differences
+        );
+        assert!(
+            report.differences.is_empty(),
+            "HEADWATER_SEED={seed}: {:#?}",
+            report.differences
+        );
+        // A test has hardly begun when it ends: each form, session and row comes for the first time once.
+        let least = if draws >= SOAK {
+            draws / 10 * 3
+        } else {
+            draws / 50
+        };
+        assert!(
+            kept >= least,
+            "HEADWATER_SEED={seed}: few were kept: {kept} of {}",
+            report.compared
+        );
+    });
+}
+
+/// What Headwater counted.
+#[derive(Debug, Default)]
+struct Counted {
+    kept: u64,
+    narrowed: u64,
+    learned: u64,
+    relayed: u64,
+}
+
+fn told_of_a_world(
+    server: &'static Server,
+    seed: u64,
+    until: u64,
+    report: &mut Report,
+    counted: &mut Counted,
+) {
+    let mut random = Random(seed);
+    let database = Database::empty(server, "drawn");
+    let world = World::draw(server.is_mariadb(), &mut random);
+    world.make(&mut database.connect(), &mut random);
+    let proxy = Proxy::configured(
+        server.addr(),
+        &world.settings(database.name()),
+        ROOT_SERVICE,
+    );
+    for feed in ["home", "timed"] {
+        proxy.wait_for_log(&format!(
+            "feed {feed} in database {}: served",
+            database.name()
+        ));
+    }
+    println!("{} seed {seed}: {world:?}", server.kind().name());
+    report.forget_forms();
+    let mut player = Player::new(server, &proxy, &database, &world, random);
+    while report.compared < until {
+        player.play(report);
+    }
+    let counts = proxy.counts();
+    counted.kept += counts.of("feeds_kept");
+    counted.narrowed += counts.of("feeds_narrowed");
+    counted.learned += counts.of("feeds_learned");
+    let line = proxy.counts_line();
+    let relayed = line
+        .split_whitespace()
+        .filter(|pair| pair.starts_with("feeds_relayed["));
+    counted.relayed += relayed
+        .filter_map(|pair| pair.rsplit_once('=')?.1.parse::<u64>().ok())
+        .sum::<u64>();
+    println!("{line}");
+    if std::env::var_os("HEADWATER_WHY").is_some() {
+        for row in proxy
+            .login(&database.login())
+            .rows("SHOW HEADWATER STATEMENTS")
+        {
+            println!("{row:?}");
+        }
+    }
+    for line in proxy
+        .log()
+        .lines()
+        .filter(|line| line.contains("WARN") || line.contains("ERROR"))
+        .take(20)
+    {
+        println!("{line}");
+    }
+}

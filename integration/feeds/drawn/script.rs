@@ -1,0 +1,443 @@
+//! What is said to two sessions: pages of a form again and again, and what stands before, between and behind them.
+
+use super::faults::{
+    CHARACTER_SET_AT_PREPARE, FOUND_BEHIND_OFFSET, MODE_AT_PREPARE, SPLIT_OPERATOR,
+    TYPES_BEHIND_ERROR, left_out,
+};
+use super::form::Form;
+use super::settings::{HEAVY, OTHERS, PROBES, capabilities, setting};
+use super::spelling::{UNNAMED, plain, spelled};
+use super::talk::{Report, Step, Talk};
+use super::values::{filled, parameters, prepared};
+use super::world::World;
+use crate::kit::database::Database;
+use crate::kit::proxy::Proxy;
+use crate::kit::random::Random;
+use crate::kit::servers::Server;
+use crate::kit::wire_client::{COM_PING, COM_RESET_CONNECTION, Login, WireClient};
+
+const SESSIONS: usize = 2;
+/// So many forms are asked for at a time.
+const FORMS: usize = 5;
+const STATEMENTS: usize = 4;
+
+/// Plays scripts on sessions of one app.
+pub(super) struct Player<'a> {
+    server: &'a Server,
+    proxy: &'a Proxy,
+    database: &'a Database,
+    world: &'a World,
+    random: Random,
+    forms: Vec<Form>,
+    numbers: u64,
+    sessions: Vec<Session>,
+    writers: [WireClient; 2],
+}
+
+/// Two sessions in step, and what they have prepared.
+struct Session {
+    talk: Talk,
+    statements: Vec<Statement>,
+    next: u32,
+    /// Something else than pages was said.
+    is_odd: bool,
+}
+
+struct Statement {
+    number: u32,
+    form: Form,
+    slots: Vec<usize>,
+    /// Those that were sent last.
+    types: Vec<(u8, u8)>,
+}
+
+impl<'a> Player<'a> {
+    pub(super) fn new(
+        server: &'a Server,
+        proxy: &'a Proxy,
+        database: &'a Database,
+        world: &'a World,
+        random: Random,
+    ) -> Player<'a> {
+        let mut writers = [database.connect(), proxy.login(&database.login())];
+        for writer in &mut writers {
+            writer.ok("SET NAMES utf8mb4");
+            writer.ok("SET time_zone = '+00:00'");
+            writer.ok("SET innodb_lock_wait_timeout = 2");
+            writer.ok("SET sql_mode = ''");
+        }
+        let mut player = Player {
+            server,
+            proxy,
+            database,
+            world,
+            random,
+            forms: Vec::new(),
+            numbers: 0,
+            sessions: Vec::new(),
+            writers,
+        };
+        for _ in 0..FORMS {
+            player.draw_form();
+        }
+        player
+    }
+
+    /// One script, on one of the sessions.
+    pub(super) fn play(&mut self, report: &mut Report) {
+        if self.random.one_in(14) {
+            let change = self.world.change(&mut self.random);
+            let writer = usize::from(self.random.one_in(2));
+            self.writers[writer].query(&change);
+        }
+        if self.random.one_in(90) {
+            self.draw_form();
+        }
+        if self.sessions.len() < SESSIONS {
+            self.open();
+        }
+        let at = self.random.below(self.sessions.len() as u64) as usize;
+        let mut session = self.sessions.swap_remove(at);
+        let steps = self.script(&mut session);
+        let goes_on = session.talk.play(&steps, report);
+        if goes_on && !self.random.one_in(500) {
+            self.sessions.push(session);
+        }
+    }
+
+    fn draw_form(&mut self) {
+        self.numbers += 1;
+        let form = Form::draw(
+            self.numbers,
+            self.world,
+            self.server.is_mariadb(),
+            &mut self.random,
+        );
+        if self.forms.len() < FORMS {
+            self.forms.push(form);
+        } else {
+            let at = self.random.below(FORMS as u64) as usize;
+            self.forms[at] = form;
+        }
+    }
+
+    fn open(&mut self) {
+        let mut login: Login = self.database.login();
+        login.capabilities = capabilities(&mut self.random);
+        login.collation = *self.random.pick(&[45, 45, 45, 8, 33, 46, 63]);
+        let talk = Talk::begin(self.server.addr(), self.proxy.addr(), &login);
+        self.sessions.push(Session {
+            talk,
+            statements: Vec::new(),
+            next: 0,
+            is_odd: false,
+        });
+    }
+
+    fn script(&mut self, session: &mut Session) -> Vec<Step> {
+        let mut steps = Vec::new();
+        // What could not be read may have set something for the next transaction: this one ends the doubt.
+        if session.is_odd || !self.random.one_in(6) {
+            steps.push(Step::Text("other", "COMMIT".to_owned(), vec![]));
+            session.is_odd = false;
+        }
+        let drawn = self.random.below(240);
+        session.is_odd = matches!(drawn, 0..=27);
+        match drawn {
+            0..=2 => self.set(session, &mut steps),
+            3 | 4 => {
+                steps.push(Step::Command(COM_RESET_CONNECTION));
+                session.statements.clear();
+            }
+            5..=8 => self.transaction(&mut steps),
+            9..=12 => self.several(&mut steps),
+            13..=20 => self.odd(&mut steps),
+            21..=25 => self.named(&mut steps),
+            26 | 27 => self.heavy(&mut steps),
+            28..=75 => self.executions(session, &mut steps),
+            _ => self.pages(&mut steps),
+        }
+        steps
+    }
+
+    /// One form a few times.
+    fn pages(&mut self, steps: &mut Vec<Step>) {
+        let form = self.random.pick(&self.forms).clone();
+        for _ in 0..3 + self.random.below(14) {
+            if self.random.one_in(18) {
+                steps.push(self.other());
+            }
+            let page = self.page(&form);
+            steps.push(page);
+            self.probe(form.has_offset, steps);
+        }
+    }
+
+    fn page(&mut self, form: &Form) -> Step {
+        let text = filled(form, self.world, &mut self.random);
+        let among = if form.text.contains(UNNAMED) { 9 } else { 30 };
+        let text = match self.random.below(among) {
+            0 => spelled(&text, &mut self.random),
+            1..=3 => spelled(
+                &text,
+                &mut Random(form.seed.wrapping_add(self.random.below(6) / 4)),
+            ),
+            _ => plain(&text),
+        };
+        Step::Text("page", text, vec![form.number])
+    }
+
+    fn other(&mut self) -> Step {
+        Step::Text("other", (*self.random.pick(&OTHERS)).to_owned(), vec![])
+    }
+
+    /// Now and then, what tells of the statement before.
+    fn probe(&mut self, has_offset: bool, steps: &mut Vec<Step>) {
+        if !self.random.one_in(12) {
+            return;
+        }
+        match self.random.below(8) {
+            0 => steps.push(Step::Command(COM_PING)),
+            1 => {
+                let other = self.other();
+                steps.push(other);
+            }
+            _ => {}
+        }
+        for _ in 0..1 + self.random.below(2) {
+            let probe = *self.random.pick(&PROBES);
+            let asks_for_found = probe.to_uppercase().contains("FOUND");
+            if !(has_offset && asks_for_found && left_out(FOUND_BEHIND_OFFSET)) {
+                steps.push(Step::probe(probe));
+            }
+        }
+        if self.random.one_in(2) {
+            steps.push(Step::Text("other", "COMMIT".to_owned(), vec![]));
+        }
+    }
+
+    fn executions(&mut self, session: &mut Session, steps: &mut Vec<Step>) {
+        if session.statements.len() < STATEMENTS || self.random.one_in(25) {
+            if session.statements.len() >= STATEMENTS {
+                steps.push(Step::Close(session.statements.remove(0).number));
+            }
+            let form = self.random.pick(&self.forms).clone();
+            let (text, slots) = prepared(&form, self.world);
+            let text = match self.random.one_in(3) {
+                true => spelled(&text, &mut Random(form.seed)),
+                false => plain(&text),
+            };
+            session.next += 1;
+            steps.push(Step::Prepare(session.next, text));
+            session.statements.push(Statement {
+                number: session.next,
+                form,
+                slots,
+                types: Vec::new(),
+            });
+        }
+        let at = self.random.below(session.statements.len() as u64) as usize;
+        let statement = &mut session.statements[at];
+        let form = statement.form.clone();
+        let mut types = form.seed;
+        for _ in 0..3 + self.random.below(10) {
+            if self.random.one_in(40) {
+                types = self.random.next();
+            }
+            let parameters =
+                parameters(&form, &statement.slots, self.world, &mut self.random, types);
+            let sent: Vec<_> = parameters.iter().map(|one| (one.code, one.sign)).collect();
+            let is_typed = !self.server.is_mariadb() && left_out(TYPES_BEHIND_ERROR);
+            let types_come = sent != statement.types || is_typed || self.random.one_in(4);
+            statement.types = sent;
+            steps.push(Step::Execute {
+                statement: statement.number,
+                parameters,
+                types: types_come,
+                form: form.number << 32 | 1,
+            });
+            if self.random.one_in(9) {
+                let probe = *self.random.pick(&PROBES);
+                let is_known = form.has_offset && left_out(FOUND_BEHIND_OFFSET);
+                if !(is_known && probe.to_uppercase().contains("FOUND")) {
+                    steps.push(Step::probe(probe));
+                }
+            }
+        }
+    }
+
+    /// Under a setting that may have all relayed.
+    fn heavy(&mut self, steps: &mut Vec<Step>) {
+        let (name, value) = *self.random.pick(&HEAVY);
+        steps.push(Step::Text(
+            "setting",
+            format!("SET SESSION {name} = {value}"),
+            vec![],
+        ));
+        self.pages(steps);
+        steps.push(Step::Text(
+            "setting",
+            format!("SET SESSION {name} = DEFAULT"),
+            vec![],
+        ));
+    }
+
+    fn set(&mut self, session: &mut Session, steps: &mut Vec<Step>) {
+        let setting = setting(self.server.is_mariadb(), &mut self.random);
+        let is_mode = setting.contains("sql_mode") && left_out(MODE_AT_PREPARE);
+        let names = setting.contains("NAMES")
+            || setting.contains("character_set")
+            || setting.contains("collation");
+        if is_mode || names && left_out(CHARACTER_SET_AT_PREPARE) {
+            steps.extend(
+                session
+                    .statements
+                    .drain(..)
+                    .map(|statement| Step::Close(statement.number)),
+            );
+        }
+        steps.push(Step::Text("setting", setting, vec![]));
+    }
+
+    fn transaction(&mut self, steps: &mut Vec<Step>) {
+        let text = |text: &str| Step::Text("transaction", text.to_owned(), vec![]);
+        let ways = [
+            ["BEGIN", "COMMIT", ""],
+            ["START TRANSACTION READ ONLY", "ROLLBACK", ""],
+            ["START TRANSACTION WITH CONSISTENT SNAPSHOT", "COMMIT", ""],
+            ["SET autocommit = 0", "COMMIT", "SET autocommit = 1"],
+            ["SET autocommit = 0", "SET autocommit = 1", ""],
+        ];
+        let [first, last, then] = *self.random.pick(&ways);
+        steps.push(text(first));
+        self.pages(steps);
+        if self.random.one_in(3) {
+            let World {
+                message,
+                id,
+                author,
+                ..
+            } = self.world;
+            let number = 1_700 + self.random.below(100);
+            steps.push(text(&format!(
+                "UPDATE {message} SET {author} = 1 + {author} MOD 20 WHERE {id} = {number}"
+            )));
+            self.pages(steps);
+            steps.push(text("ROLLBACK"));
+        }
+        // What is committed inside would be changed twice: each side changes it.
+        steps.retain(|step| !matches!(step, Step::Text("other", text, _) if text == "COMMIT"));
+        steps.push(text(last));
+        self.pages(steps);
+        if !then.is_empty() {
+            steps.push(text(then));
+        }
+    }
+
+    /// Several statements in one command.
+    fn several(&mut self, steps: &mut Vec<Step>) {
+        let mut texts = Vec::new();
+        let mut forms = Vec::new();
+        for _ in 0..2 + self.random.below(2) {
+            if self.random.one_in(4) {
+                texts.push(
+                    (*self.random.pick(&[
+                        "SELECT 1",
+                        "SELECT uid FROM users LIMIT 1",
+                        "SET @a = 1",
+                        "SELECT nothing",
+                        "",
+                    ]))
+                    .to_owned(),
+                );
+                forms.push(1 << 40);
+                continue;
+            }
+            let form = self.random.pick(&self.forms).clone();
+            if let Step::Text(_, text, _) = self.page(&form) {
+                texts.push(text);
+                forms.push(form.number);
+            }
+        }
+        // A comment of one line would take the next statement with it, as it does everywhere.
+        steps.push(Step::Text("several", texts.join("\n;"), forms));
+        self.probe(true, steps);
+    }
+
+    /// A text with something wrong in it, and the right one.
+    fn odd(&mut self, steps: &mut Vec<Step>) {
+        let form = self.random.pick(&self.forms).clone();
+        let Step::Text(_, text, _) = self.page(&form) else {
+            return;
+        };
+        let places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+        let at = *self.random.pick(&places);
+        let (front, back) = text.split_at(at);
+        let odd = match self.random.below(10) {
+            0 => format!("{front}{}", back.chars().skip(1).collect::<String>()),
+            1 => front.to_owned(),
+            2 => format!(
+                "{front}{}{back}",
+                self.random
+                    .pick(&[",", "(", ")", "'", ";", "`", ".", "1", "\0", "*", "\\"])
+            ),
+            3 => text.replacen(" AND ", " OR ", 1),
+            4 => text.replacen("SELECT ", "SELECT DISTINCT ", 1),
+            5 if !left_out(SPLIT_OPERATOR) => text
+                .replace("<=", "< =")
+                .replace("!=", "! =")
+                .replace("<>", "< >"),
+            6 => format!("{text};"),
+            7 => format!("({text})"),
+            8 => format!("/*!50000 {text} */"),
+            9 => text.replacen("LIMIT", "LIMIT ALL", 1),
+            _ if left_out(SPLIT_OPERATOR) => text.replace("DESC", ""),
+            _ => format!("{front} {back}"),
+        };
+        steps.push(Step::Text("odd", odd, vec![form.number]));
+        self.probe(true, steps);
+        let page = self.page(&form);
+        steps.push(page);
+    }
+
+    /// Prepared by a text.
+    fn named(&mut self, steps: &mut Vec<Step>) {
+        let form = self.random.pick(&self.forms).clone();
+        let (text, slots) = prepared(&form, self.world);
+        let text = plain(&text).replace('\\', "\\\\").replace('\'', "''");
+        steps.push(Step::Text(
+            "by name",
+            format!("PREPARE page FROM '{text}'"),
+            vec![],
+        ));
+        for _ in 0..1 + self.random.below(4) {
+            let mut variables = Vec::new();
+            for (at, slot) in slots.iter().enumerate() {
+                let one = Form {
+                    text: "{0}".to_owned(),
+                    slots: vec![form.slots[*slot].clone()],
+                    ..form.clone()
+                };
+                let value = filled(&one, self.world, &mut self.random);
+                let value = value.split(',').next().unwrap_or_default().to_owned();
+                steps.push(Step::Text(
+                    "by name",
+                    format!("SET @v{at} = {value}"),
+                    vec![],
+                ));
+                variables.push(format!("@v{at}"));
+            }
+            let using = if variables.is_empty() {
+                String::new()
+            } else {
+                format!(" USING {}", variables.join(", "))
+            };
+            steps.push(Step::Text(
+                "execution by name",
+                format!("EXECUTE page{using}"),
+                vec![form.number << 32 | 2],
+            ));
+            self.probe(form.has_offset, steps);
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! One statement spelled in many ways: white space and comments anywhere, the case of words, quotes around names.
+
+use super::faults::{SPELLED_EXPRESSION, left_out};
+use crate::kit::random::Random;
+
+/// Around an expression without a name in a statement's text: servers call the column as it is spelled.
+pub(super) const UNNAMED: [char; 2] = ['\u{ab}', '\u{bb}'];
+
+/// A piece of a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Word(String),
+    /// Quoted, or a number.
+    Value(String),
+    Mark(String),
+    /// Where an unnamed expression begins or ends.
+    Edge(bool),
+}
+
+/// The text as it was written, without the marks of unnamed expressions.
+pub(super) fn plain(text: &str) -> String {
+    text.replace(UNNAMED, "")
+}
+
+/// The text in a spelling that is drawn.
+pub(super) fn spelled(text: &str, random: &mut Random) -> String {
+    let pieces = pieces(text);
+    let is_dense = random.one_in(4);
+    let (low, quotes) = (random.one_in(2), random.below(3) * 3);
+    let keep_unnamed = left_out(SPELLED_EXPRESSION);
+    let mut is_unnamed = false;
+    let mut spelled = String::new();
+    let mut before: Option<&Piece> = None;
+    for (at, (gap, piece)) in pieces.iter().enumerate() {
+        if let Piece::Edge(begins) = piece {
+            // What stands in front of it is drawn all the same.
+            if *begins && *gap {
+                spelled.push(' ');
+            }
+            is_unnamed = *begins;
+            continue;
+        }
+        let as_written = is_unnamed && keep_unnamed;
+        let next = pieces[at + 1..].iter().map(|(_, piece)| piece);
+        let next = next
+            .into_iter()
+            .find(|piece| !matches!(piece, Piece::Edge(_)));
+        let is_called = next == Some(&Piece::Mark("(".to_owned()));
+        if as_written {
+            spelled.push_str(if *gap { " " } else { "" });
+        } else if let Some(before) = before {
+            spelled.push_str(&separator(before, piece, *gap, is_dense, random));
+        }
+        match piece {
+            Piece::Word(word) if as_written => spelled.push_str(word),
+            Piece::Word(word) => spelled.push_str(&cased(word, is_called, low, quotes, random)),
+            Piece::Value(text) | Piece::Mark(text) => spelled.push_str(text),
+            Piece::Edge(_) => {}
+        }
+        before = Some(piece);
+    }
+    spelled
+}
+
+/// What stands between two pieces.
+fn separator(
+    before: &Piece,
+    piece: &Piece,
+    gap: bool,
+    is_dense: bool,
+    random: &mut Random,
+) -> String {
+    const BLANKS: [&str; 10] = [
+        "  ",
+        "\n",
+        "\t",
+        " /* c */ ",
+        "/**/",
+        " -- it\n",
+        " # that\n",
+        "\r\n",
+        "\n\n\t",
+        "/*, ) ' */",
+    ];
+    let is_call = matches!((before, piece), (Piece::Word(_), Piece::Mark(mark)) if mark == "(");
+    let is_dot = [before, piece]
+        .iter()
+        .any(|it| matches!(it, Piece::Mark(mark) if mark == "."));
+    let are_strings = matches!((before, piece), (Piece::Value(_), Piece::Value(_)));
+    if is_call && !gap || is_dot || are_strings {
+        // Whether a name touches its parenthesis may decide what it is.
+        let drawn = random.one_in(60).then(|| *random.pick(&BLANKS));
+        return drawn.unwrap_or(if gap { " " } else { "" }).to_owned();
+    }
+    let is_needed = match (before, piece) {
+        (Piece::Mark(first), Piece::Mark(second)) => touching(first, second),
+        (Piece::Mark(_), _) | (_, Piece::Mark(_)) => false,
+        _ => true,
+    };
+    if random.one_in(5) {
+        return (*random.pick(&BLANKS)).to_owned();
+    }
+    if is_needed || gap && !is_dense {
+        " "
+    } else {
+        ""
+    }
+    .to_owned()
+}
+
+/// True for marks that would mean something else without a gap.
+fn touching(first: &str, second: &str) -> bool {
+    let is_operator = |mark: &str| mark.starts_with(|letter| "<>=!-+*/|&:".contains(letter));
+    is_operator(first) && is_operator(second)
+}
+
+/// A word in a case, and in quotes if it is a name.
+fn cased(word: &str, is_called: bool, low: bool, quotes: u64, random: &mut Random) -> String {
+    if word.starts_with(['@', '`', '?']) {
+        return word.to_owned();
+    }
+    if is_called || KEYWORDS.contains(&word) {
+        return match (random.below(12), low) {
+            (0, _) => mixed(word),
+            (_, true) => word.to_lowercase(),
+            (_, false) => word.to_uppercase(),
+        };
+    }
+    match quotes > 0 && random.one_in(quotes) {
+        true => format!("`{word}`"),
+        false => word.to_owned(),
+    }
+}
+
+fn mixed(word: &str) -> String {
+    let letters = word.chars().enumerate().map(|(at, letter)| match at % 2 {
+        0 => letter.to_ascii_lowercase(),
+        _ => letter.to_ascii_uppercase(),
+    });
+    letters.collect()
+}
+
+/// Each piece, and whether a gap was in front of it.
+fn pieces(text: &str) -> Vec<(bool, Piece)> {
+    let letters: Vec<char> = text.chars().collect();
+    let is_word = |letter: char| letter.is_alphanumeric() || "_$@".contains(letter);
+    let mut pieces = Vec::new();
+    let (mut at, mut gap) = (0, false);
+    while at < letters.len() {
+        let start = at;
+        let letter = letters[at];
+        if letter.is_whitespace() {
+            (at, gap) = (at + 1, true);
+            continue;
+        }
+        let mut edge = None;
+        if UNNAMED.contains(&letter) {
+            edge = Some(letter == UNNAMED[0]);
+            at += 1;
+        } else if "'\"`".contains(letter) {
+            at = quoted_end(&letters, at);
+        } else if is_word(letter) {
+            while at < letters.len() && is_word(letters[at]) {
+                at += 1;
+            }
+            let is_number = letter.is_ascii_digit();
+            if is_number && letters.get(at) == Some(&'.') {
+                at += 1;
+                while at < letters.len() && is_word(letters[at]) {
+                    at += 1;
+                }
+            }
+            // x'41', _latin1'a'
+            if letters.get(at) == Some(&'\'') {
+                at = quoted_end(&letters, at);
+            }
+        } else {
+            at += match letters.get(at + 1) {
+                Some('=') if letter == '<' && letters.get(at + 2) == Some(&'>') => 3,
+                Some(second) if "<>=!:|&".contains(letter) && "=>|&<".contains(*second) => 2,
+                _ => 1,
+            };
+        }
+        let piece: String = letters[start..at].iter().collect();
+        let piece = match edge {
+            Some(begins) => Piece::Edge(begins),
+            None if piece.contains(['\'', '"', '`']) || letter.is_ascii_digit() => {
+                Piece::Value(piece)
+            }
+            None if is_word(letter) || letter == '?' => Piece::Word(piece),
+            None => Piece::Mark(piece),
+        };
+        pieces.push((gap, piece));
+        gap = false;
+    }
+    pieces
+}
+
+fn quoted_end(letters: &[char], start: usize) -> usize {
+    let quote = letters[start];
+    let mut at = start + 1;
+    while at < letters.len() {
+        match letters[at] {
+            '\\' if quote != '`' => at += 1,
+            letter if letter == quote && letters.get(at + 1) == Some(&quote) => at += 1,
+            letter if letter == quote => return at + 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    letters.len()
+}
+
+/// Words that are no names.
+const KEYWORDS: [&str; 52] = [
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "AND",
+    "OR",
+    "NOT",
+    "IN",
+    "IS",
+    "NULL",
+    "LIKE",
+    "BETWEEN",
+    "EXISTS",
+    "JOIN",
+    "INNER",
+    "LEFT",
+    "OUTER",
+    "ON",
+    "AS",
+    "ORDER",
+    "BY",
+    "DESC",
+    "ASC",
+    "LIMIT",
+    "OFFSET",
+    "DISTINCT",
+    "CASE",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "END",
+    "TRUE",
+    "FALSE",
+    "SQL_NO_CACHE",
+    "HIGH_PRIORITY",
+    "SQL_CALC_FOUND_ROWS",
+    "STRAIGHT_JOIN",
+    "FOR",
+    "UPDATE",
+    "LOCK",
+    "SHARE",
+    "MODE",
+    "USING",
+    "DIV",
+    "MOD",
+    "COLLATE",
+    "BINARY",
+    "CHAR",
+    "ALL",
+    "FETCH",
+    "FIRST",
+    "ROWS",
+    "ONLY",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spelling_has_the_same_pieces() {
+        let text = "SELECT m.id, \u{ab}IFNULL(m.a, 'x ''y')\u{bb}, -5, 1.50 AS n FROM t m WHERE m.a <= 3 AND b IN (1,2) LIMIT 3";
+        let words = |text: &str| {
+            let pieces = pieces(text).into_iter().map(|(_, piece)| piece);
+            let kept = pieces.filter(|piece| !matches!(piece, Piece::Edge(_)));
+            kept.map(|piece| format!("{piece:?}").to_lowercase())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(words(&plain(text)), words(text));
+        let mut random = Random(7);
+        assert_ne!(spelled(text, &mut random), spelled(text, &mut random));
+    }
+}

@@ -1,0 +1,294 @@
+//! Two sessions with one history: straight to the server, and through Headwater.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::SocketAddr;
+
+use super::difference::{Difference, Said, difference};
+use super::faults::{FOUND_BEHIND_ERROR, OLD_CONDITIONS, left_out};
+use super::settings::{is_tableless, shows_conditions};
+use crate::kit::wire_client::{
+    COM_QUERY, COM_RESET_CONNECTION, COM_STMT_CLOSE, COM_STMT_EXECUTE, COM_STMT_PREPARE, Login,
+    Param, Reply, WireClient,
+};
+
+/// So many of the commands before it are told with a difference.
+const TOLD: usize = 16;
+/// So many differences of a kind are told in full.
+const IN_FULL: u64 = 2;
+
+/// Something that is said to both sides.
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    /// What it is, its text, and the forms of its results.
+    Text(&'static str, String, Vec<u64>),
+    /// By a number of the session's own.
+    Prepare(u32, String),
+    Execute {
+        statement: u32,
+        parameters: Vec<Param>,
+        types: bool,
+        form: u64,
+    },
+    Close(u32),
+    Command(u8),
+}
+
+impl Step {
+    pub(super) fn probe(text: &str) -> Step {
+        Step::Text("probe", text.to_owned(), vec![])
+    }
+}
+
+/// What was compared, and what differed.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    pub(super) compared: u64,
+    pub(super) differences: BTreeMap<String, u64>,
+    said: Said,
+}
+
+impl Report {
+    /// Other tables have other forms.
+    pub(super) fn forget_forms(&mut self) {
+        self.said.clear();
+    }
+}
+
+/// Two sessions in step.
+#[derive(Debug)]
+pub(super) struct Talk {
+    sides: [WireClient; 2],
+    statements: [HashMap<u32, u32>; 2],
+    told: VecDeque<String>,
+    /// The page before, and a statement that leaves MariaDB's conditions alone behind it.
+    in_doubt: bool,
+    /// A page stands right before.
+    behind_page: bool,
+    /// A statement failed right behind a page, and no SELECT came since.
+    failed: bool,
+}
+
+impl Talk {
+    pub(super) fn begin(server: SocketAddr, proxy: SocketAddr, login: &Login) -> Talk {
+        Talk {
+            sides: [server, proxy].map(|addr| WireClient::login(addr, login)),
+            statements: [HashMap::new(), HashMap::new()],
+            told: VecDeque::from([format!(
+                "login {:x} {}",
+                login.capabilities, login.collation
+            )]),
+            in_doubt: false,
+            behind_page: false,
+            failed: false,
+        }
+    }
+
+    /// Says all steps to the one side, then to the other, and compares the replies. False: both sides have ended.
+    pub(super) fn play(&mut self, steps: &[Step], report: &mut Report) -> bool {
+        let steps = self.certain(steps);
+        let direct = self.said_to(0, &steps);
+        let proxied = self.said_to(1, &steps);
+        for (at, step) in steps.iter().enumerate() {
+            self.told.push_back(told(step));
+            let [one, other] = [&direct, &proxied].map(|replies| replies.get(at));
+            match (one, other) {
+                (Some(Some(one)), Some(Some(other))) => {
+                    report.compared += 1;
+                    self.compare(step, one, other, report);
+                }
+                (None, None) => return false,
+                (Some(None), Some(None)) => {}
+                _ => {
+                    let detail = format!("direct {one:?}\n proxied {other:?}");
+                    self.report(
+                        step,
+                        Difference {
+                            kind: "one side ended".to_owned(),
+                            detail,
+                        },
+                        report,
+                    );
+                    return false;
+                }
+            }
+        }
+        while self.told.len() > TOLD {
+            self.told.pop_front();
+        }
+        true
+    }
+
+    /// Without what shows a fault that is known.
+    fn certain(&mut self, steps: &[Step]) -> Vec<Step> {
+        let is_mariadb = self.sides[0].greeting.is_mariadb();
+        let mut kept = Vec::new();
+        for step in steps {
+            match step {
+                Step::Text("page" | "odd" | "several", ..) | Step::Execute { .. } => {
+                    self.in_doubt = false
+                }
+                Step::Text(_, text, _) if is_mariadb && left_out(OLD_CONDITIONS) => {
+                    if self.in_doubt && shows_conditions(text) {
+                        continue;
+                    }
+                    self.in_doubt = self.in_doubt || is_tableless(text);
+                }
+                _ => {}
+            }
+            kept.push(step.clone());
+        }
+        kept
+    }
+
+    /// Its replies: `None` for a command that has none, and as many as came.
+    fn said_to(&mut self, side: usize, steps: &[Step]) -> Vec<Option<Reply>> {
+        let (client, statements) = (&mut self.sides[side], &mut self.statements[side]);
+        let mut replies = Vec::new();
+        for step in steps {
+            let payload = match step {
+                Step::Text(_, text, _) => client.query_payload(text.as_bytes(), &[]),
+                Step::Prepare(_, text) => [&[COM_STMT_PREPARE], text.as_bytes()].concat(),
+                Step::Execute {
+                    statement,
+                    parameters,
+                    types,
+                    ..
+                } => match statements.get(statement) {
+                    Some(id) => client.execution(*id, parameters, 0, *types),
+                    None => {
+                        replies.push(None);
+                        continue;
+                    }
+                },
+                Step::Close(statement) => {
+                    if let Some(id) = statements.remove(statement) {
+                        let close = [&[COM_STMT_CLOSE][..], &id.to_le_bytes()].concat();
+                        let _ = client.send(&close);
+                    }
+                    replies.push(None);
+                    continue;
+                }
+                Step::Command(command) => {
+                    if *command == COM_RESET_CONNECTION {
+                        statements.clear();
+                    }
+                    vec![*command]
+                }
+            };
+            let Ok(reply) = client.command(&payload) else {
+                return replies;
+            };
+            if let (Step::Prepare(statement, _), Some([0, a, b, c, d, ..])) =
+                (step, reply.packets.first().map(|first| &first.payload[..]))
+            {
+                statements.insert(*statement, u32::from_le_bytes([*a, *b, *c, *d]));
+            }
+            replies.push(Some(reply));
+        }
+        replies
+    }
+
+    fn compare(&mut self, step: &Step, direct: &Reply, proxied: &Reply, report: &mut Report) {
+        let (command, forms) = match step {
+            Step::Text(_, _, forms) => (COM_QUERY, forms.clone()),
+            Step::Prepare(..) => (COM_STMT_PREPARE, vec![]),
+            Step::Execute { form, .. } => (COM_STMT_EXECUTE, vec![*form]),
+            Step::Close(_) => return,
+            Step::Command(command) => (*command, vec![]),
+        };
+        if self.is_named(step, direct) {
+            return;
+        }
+        if direct.raw == proxied.raw && forms.is_empty() {
+            return;
+        }
+        let capabilities = self.sides[0].capabilities;
+        if let Some(found) = difference(
+            command,
+            capabilities,
+            &forms,
+            [direct, proxied],
+            &mut report.said,
+        ) {
+            self.report(step, found, report);
+        }
+    }
+
+    /// True for a difference that docs/limits.md names: `FOUND_ROWS()` behind a SELECT that failed, and that came right behind a page.
+    fn is_named(&mut self, step: &Step, direct: &Reply) -> bool {
+        let text = match step {
+            Step::Text(_, text, _) => text.to_uppercase(),
+            _ => String::new(),
+        };
+        let is_named = self.failed && text.contains("FOUND_ROWS");
+        let failed = direct
+            .packets
+            .first()
+            .and_then(|packet| packet.first_byte())
+            == Some(0xff);
+        let is_page = matches!(
+            step,
+            Step::Text("page" | "odd" | "several" | "execution by name", ..) | Step::Execute { .. }
+        );
+        self.failed = match failed {
+            true => self.failed || self.behind_page || left_out(FOUND_BEHIND_ERROR),
+            false => self.failed && !is_page && !text.trim_start().starts_with("SELECT"),
+        };
+        self.behind_page = is_page && !failed;
+        is_named
+    }
+
+    fn report(&self, step: &Step, found: Difference, report: &mut Report) {
+        let what = match step {
+            Step::Text("probe" | "other", text, _) => text.chars().take(40).collect::<String>(),
+            Step::Text(what, ..) => (*what).to_owned(),
+            Step::Prepare(..) => "prepare".to_owned(),
+            Step::Execute { .. } => "execute".to_owned(),
+            Step::Close(_) => "close".to_owned(),
+            Step::Command(command) => format!("command {command:02x}"),
+        };
+        let kind = format!("{what}: {}", found.kind);
+        let count = report.differences.entry(kind.clone()).or_default();
+        *count += 1;
+        if *count <= IN_FULL {
+            let story: Vec<&str> = self.told.iter().map(String::as_str).collect();
+            println!(
+                "DIFFERENCE {kind}\n{}\nto {}\nbehind\n  {}\n",
+                found.detail,
+                told(step),
+                story.join("\n  ")
+            );
+        }
+    }
+}
+
+fn told(step: &Step) -> String {
+    match step {
+        Step::Text(what, text, forms) => format!("{what} {forms:?} {text:?}"),
+        Step::Execute {
+            statement,
+            parameters,
+            types,
+            form,
+        } => {
+            let shown: Vec<String> = parameters
+                .iter()
+                .map(|one| {
+                    format!(
+                        "{:02x}/{:02x}:{}",
+                        one.code,
+                        one.sign,
+                        one.value
+                            .as_ref()
+                            .map_or("NULL".to_owned(), |value| value.escape_ascii().to_string())
+                    )
+                })
+                .collect();
+            format!(
+                "execute {statement} [{form}] types {types} {}",
+                shown.join(" | ")
+            )
+        }
+        other => format!("{other:?}"),
+    }
+}
