@@ -724,18 +724,6 @@ impl Binlog {
         }
     }
 
-    /// The stream ends, and another one follows at once.
-    fn note_end(&self) {
-        let mut state = self.state();
-        let server = state.server.clone();
-        let server = server.filter(|_| !state.following.is_aside());
-        state.ended = server.map(|server| StreamEnd {
-            server,
-            base: state.base.clone(),
-            position: state.following.received(),
-        });
-    }
-
     /// The stream is lost: nothing is answered from memory, which is left as it is until there is another one.
     fn leave(&self) {
         let mut state = self.state();

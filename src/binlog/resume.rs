@@ -289,6 +289,18 @@ fn without_counter(created: &str) -> String {
 }
 
 impl Binlog {
+    /// The stream ends, and another one follows at once.
+    pub(super) fn note_end(&self) {
+        let mut state = self.state();
+        let server = state.server.clone();
+        let server = server.filter(|_| !state.following.is_aside());
+        state.ended = server.map(|server| StreamEnd {
+            server,
+            base: state.base.clone(),
+            position: state.following.received(),
+        });
+    }
+
     /// A place's tables, each with what asks for its definition.
     pub(super) fn show_create_queries(&self, place: PlaceId) -> Vec<(String, String)> {
         if let Some(table) = self.referred_at(place) {
