@@ -113,7 +113,7 @@ impl Own {
 /// Where it is kept, or would be, for people; nothing is made.
 ///
 /// # Errors
-/// As [`Own::new`] would fail.
+/// As `Own::new` would fail.
 pub fn foretold(settings: &TlsSection) -> Result<String, TlsError> {
     let Some(path) = file(settings) else {
         return Ok(

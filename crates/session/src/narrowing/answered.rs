@@ -154,7 +154,9 @@ impl<K: Feeds> World<'_, K> {
     ) -> Turn {
         let template = &subject.template;
         if !unchanged {
-            self.is_certain()?;
+            if !self.is_certain() {
+                return self.begin();
+            }
             // What a snapshot does not show stays hidden however often it is asked.
             if wishes.anew == TAKEN_ANEW || self.session.standing.reads_a_snapshot() {
                 template.took_in_vain(candidates.crowd, self.microseconds());

@@ -552,12 +552,9 @@ impl<K: Feeds> World<'_, K> {
         Ok(wish(subject, wishes))
     }
 
-    /// What was proved of the session still holds: a page is looked for behind it.
-    fn is_certain(&self) -> Result<(), Why> {
-        match self.session.standing.are_settings_proven() {
-            true => Ok(()),
-            false => Err(Why::Changed),
-        }
+    /// What was proved of the session still holds. Where it is doubted since, which happens once in a statement, all is proved anew.
+    fn is_certain(&self) -> bool {
+        self.session.standing.are_settings_proven()
     }
 
     fn choose(&mut self, subject: Subject, wishes: Wishes, found: Found) -> Turn {
@@ -577,7 +574,9 @@ impl<K: Feeds> World<'_, K> {
 
     /// Has the server be asked.
     fn go_to_server(&mut self, subject: Subject, wishes: Wishes, found: Found) -> Turn {
-        self.is_certain()?;
+        if !self.is_certain() {
+            return self.begin();
+        }
         self.session.standing.is_heard(self.now);
         let crowd = Crowd::of(found.authors);
         let of = Of::new(&subject.template, crowd, self.under());

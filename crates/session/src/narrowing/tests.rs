@@ -125,6 +125,8 @@ struct Scene {
     told: Option<Vec<u8>>,
     /// What is learned from.
     lesson: Option<Lesson>,
+    /// Behind the next page that is looked for in vain, the log has told of a function.
+    doubts: bool,
 }
 
 fn settings() -> Settings {
@@ -166,6 +168,7 @@ impl Scene {
             now: Instant::now(),
             told: None,
             lesson: None,
+            doubts: false,
         };
         scene.prove();
         scene
@@ -222,6 +225,10 @@ impl Scene {
                 Some(input) => input,
                 None => return needs,
             };
+            if self.doubts && matches!(input, Input::Paged(None) | Input::Unchanged(false)) {
+                self.session.doubt_functions();
+                self.doubts = false;
+            }
         }
     }
 }

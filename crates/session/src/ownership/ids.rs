@@ -59,10 +59,8 @@ impl<K: Knowledge> World<'_, K> {
                 let found = Found::from_page(page, subject.call.form);
                 self.found(subject, found, Source::Memory)
             }
-            // What was proved of it does not hold any more.
-            None if !self.session.standing.are_tables_proven() => {
-                Err(Reason::TemporaryTables.into())
-            }
+            // What was proved is doubted since, which happens once: it is proved anew.
+            None if !self.session.standing.are_tables_proven() => self.looked(subject, true),
             None => self.look_up(subject),
         }
     }

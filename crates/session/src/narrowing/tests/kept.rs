@@ -61,6 +61,22 @@ fn what_is_missing_is_asked_of_the_server() {
 }
 
 #[test]
+fn what_is_doubted_while_a_page_is_looked_for_is_proved_anew() {
+    let asks = |needs: &[String]| needs[0].starts_with("ask SELECT DATABASE()");
+    let mut scene = filled();
+    scene.doubts = true;
+    let told = needs(&mut scene, vec![Input::Paged(None)]);
+    assert!(asks(&told[1..]), "{told:?}");
+    // Behind a narrowed answer as well.
+    let mut scene = filled();
+    scene.doubts = true;
+    scene.policy.rows = false;
+    let told = needs(&mut scene, vec![reply(1, 2), Input::Unchanged(false)]);
+    assert_eq!(told[1], "unchanged?");
+    assert!(asks(&told[2..]), "{told:?}");
+}
+
+#[test]
 fn a_session_is_answered_for_as_long_as_its_right_counts() {
     let mut scene = filled();
     scene.now += Duration::from_secs(2);

@@ -124,6 +124,32 @@ fn temporary_tables_that_hide_the_real_ones_are_a_reason() {
 }
 
 #[test]
+fn what_is_doubted_while_a_page_is_looked_for_is_proved_anew() {
+    let mut scene = Scene::proven(Product::Mysql);
+    scene.doubts = true;
+    let real = |name: &'static str| rows(&[&[Some(name), Some("CREATE TABLE x (")]]);
+    let proved = vec![
+        settings(Some("tl")),
+        real("f"),
+        real("m"),
+        error(1146),
+        error(1146),
+        ok(0),
+    ];
+    let inputs = vec![LIKELY, Input::Page(None), answers(proved)];
+    let told = scene.play(CALL, inputs);
+    assert_eq!(told[..2], ["memory 7", "page"]);
+    assert!(told[2].starts_with("ask SELECT DATABASE()"), "{told:?}");
+    assert_eq!(told[3], "page");
+    // A temporary table is found.
+    scene.doubts = true;
+    let hidden = rows(&[&[Some("f"), Some("CREATE TEMPORARY TABLE f (")]]);
+    let proved = vec![settings(Some("tl")), hidden, real("m")];
+    let inputs = vec![LIKELY, Input::Page(None), answers(proved)];
+    assert_eq!(scene.play(CALL, inputs)[3], "relay temporary_tables");
+}
+
+#[test]
 fn a_database_that_is_another_one_by_now_is_not_answered_for() {
     let mut scene = Scene::proven(Product::Mariadb);
     scene.relayed(|effects| effects.stored_code = true);

@@ -112,6 +112,8 @@ pub(super) struct Scene {
     pub(super) now: Instant,
     /// The last need, whole.
     pub(super) last: Option<Need>,
+    /// While a page is looked for, the log tells of a function.
+    pub(super) doubts: bool,
 }
 
 impl Scene {
@@ -156,6 +158,7 @@ impl Scene {
             policy,
             now,
             last: None,
+            doubts: false,
         };
         scene.flags(2);
         scene
@@ -229,6 +232,10 @@ impl Scene {
         let inputs = std::iter::once(Input::Begin).chain(inputs);
         let mut told = Vec::new();
         for input in inputs {
+            if self.doubts && matches!(input, Input::Page(None)) {
+                self.session.doubt_functions();
+                self.doubts = false;
+            }
             let need = decision.next(input, &mut self.session, &self.known, self.now);
             told.push(said(&need));
             let ends = matches!(
