@@ -4,6 +4,7 @@ mod by_name;
 mod columns;
 mod feed;
 mod own;
+mod stamp;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use by_name::ByName;
 pub use by_name::ExecutedByName;
 pub use columns::KeptColumns;
 pub use feed::{Executed, PreparedFeed};
+pub use stamp::SettingsStamp;
 pub use own::Made;
 use own::OwnStatements;
 
@@ -62,6 +64,8 @@ struct Statement {
     told: KeptColumns,
     /// Types of the parameters, as the client gave them last.
     types: Option<Vec<u8>>,
+    /// When they came: the server goes on reading text as the settings of then have it.
+    typed: Option<Arc<SettingsStamp>>,
     /// Where the server has not seen those: their execution was owned.
     unseen: bool,
     /// A value was sent ahead in pieces.
@@ -185,6 +189,7 @@ impl Statements {
                 columns: prepared.columns.into(),
                 told: columns,
                 types: None,
+                typed: None,
                 unseen: false,
                 long_data: false,
                 strange: false,
@@ -235,13 +240,13 @@ impl Statements {
         id: u32,
         payload: &[u8],
         capabilities: Capabilities,
-        changes: u64,
+        current: Current<'_>,
     ) -> Option<Execution> {
         let id = self.resolved(id);
         let statement = self.by_id.get_mut(&id)?;
         let call = statement.text.call.clone()?;
-        let numbers = statement.numbers(payload, capabilities);
-        let wanted = match (call.at(changes), numbers) {
+        let numbers = statement.numbers(payload, capabilities, current);
+        let wanted = match (call.at(current.changes), numbers) {
             (Some(CallForm::Open(open)), Some(numbers)) => open_with(open, numbers),
             (Some(CallForm::Open(open)), None) => Wanted::Statement(open, Values::Unfit),
             (Some(CallForm::Whole(call)), Some(_)) => Wanted::Call(call),
@@ -259,12 +264,16 @@ impl Statements {
         id: u32,
         payload: &[u8],
         capabilities: Capabilities,
+        current: Current<'_>,
     ) -> Option<Vec<u8>> {
         let statement = self.by_id.get_mut(&id)?;
         statement.long_data = false;
-        if !std::mem::take(&mut statement.unseen) {
+        if !statement.unseen {
             return None;
         }
+        let typed = statement.typed.as_deref();
+        // Else the server reads this text as it is to be read now, and the next ones as they were to be read when their types came.
+        statement.unseen = typed.is_some_and(|typed| !typed.is_like(current, false));
         let execute = Execute::parse(payload, statement.parameters, capabilities).ok()?;
         match (execute.types(), &statement.types) {
             (None, Some(types)) => execute.with_types(payload, types),
@@ -285,12 +294,13 @@ impl Statements {
         id: u32,
         payload: &[u8],
         capabilities: Capabilities,
+        current: Current<'_>,
     ) -> Option<Executed> {
         let statement = self.by_id.get_mut(&id)?;
         let feed = Arc::clone(statement.text.feed.as_ref()?);
         match Execute::parse(payload, statement.parameters, capabilities) {
             Ok(execute) => {
-                statement.take_types(&execute);
+                statement.take_types(&execute, current);
                 statement.strange |= execute.flags & !COUNTED != 0 || execute.iterations != 1;
             }
             Err(_) => statement.is_strange(),
@@ -302,6 +312,7 @@ impl Statements {
             columns: statement.columns,
             told: statement.told.get().cloned(),
             plain: typed && !statement.long_data && !statement.strange,
+            typed: statement.typed.clone(),
         })
     }
 
@@ -440,10 +451,12 @@ impl Statements {
 }
 
 impl Statement {
-    fn take_types(&mut self, execute: &Execute<'_>) {
+    fn take_types(&mut self, execute: &Execute<'_>, current: Current<'_>) {
         if let Some(types) = execute.types() {
             let most = TYPES_BYTES.max(self.parameters.saturating_mul(TYPE_BYTES));
             self.types = (types.len() <= most).then(|| types.to_vec());
+            let stamp = || Arc::new(SettingsStamp::now(current));
+            self.typed = execute.has_text().then(stamp);
             self.unseen = false;
         }
     }
@@ -454,9 +467,14 @@ impl Statement {
     }
 
     /// The values of an execution; `None`: some are not known to be numbers.
-    fn numbers(&mut self, payload: &[u8], capabilities: Capabilities) -> Option<Vec<u64>> {
+    fn numbers(
+        &mut self,
+        payload: &[u8],
+        capabilities: Capabilities,
+        current: Current<'_>,
+    ) -> Option<Vec<u64>> {
         let execute = Execute::parse(payload, self.parameters, capabilities).ok()?;
-        self.take_types(&execute);
+        self.take_types(&execute, current);
         if execute.iterations != 1 || self.long_data {
             return None;
         }

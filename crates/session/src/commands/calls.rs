@@ -90,10 +90,10 @@ impl Commands {
         if !self.is_idle() {
             return ClientStep::Hold;
         }
-        let changes = self.standing.database_changes();
+        let current = self.standing.current();
         let execution = self
             .prepared
-            .execution(id, payload, self.capabilities, changes);
+            .execution(id, payload, self.capabilities, current);
         let (wanted, dress) = match execution {
             Some(execution) => (execution.wanted, Dress::Prepared(execution.statement)),
             None => (Wanted::Astray, Dress::Prepared(id)),
@@ -139,7 +139,7 @@ impl Commands {
             return None;
         };
         self.begin(Command::StmtExecute, after);
-        let payload = self.prepared.relayed(*id, payload, self.capabilities)?;
+        let payload = self.typed(*id, payload)?;
         Some(frame::opening(&payload))
     }
 

@@ -25,10 +25,7 @@ impl Commands {
     pub fn as_it_is(&mut self, payload: &[u8]) -> Option<Vec<u8>> {
         let own = match command_of(payload) {
             Command::Query => None,
-            Command::StmtExecute => {
-                let id = command::statement_id(payload)?;
-                self.prepared.relayed(id, payload, self.capabilities)
-            }
+            Command::StmtExecute => self.typed(command::statement_id(payload)?, payload),
             _ => return None,
         };
         Some(own.unwrap_or_else(|| payload.to_vec()))
@@ -84,7 +81,9 @@ impl Commands {
         if let Some(step) = self.settle_first(effects, None) {
             return step;
         }
-        match self.prepared.feed(id, payload, self.capabilities) {
+        let current = self.standing.current();
+        let executed = self.prepared.feed(id, payload, self.capabilities, current);
+        match executed {
             Some(executed) => ClientStep::Execution(HEADER_BYTES + header.len, effects, executed),
             None => self.other(Command::StmtExecute, header, input),
         }
@@ -137,8 +136,15 @@ impl Commands {
         self.disturb(effects);
         let after = After::Executed(id, lesson.map(Box::new));
         self.begin(Command::StmtExecute, after);
-        let payload = self.prepared.relayed(id, payload, self.capabilities)?;
+        let payload = self.typed(id, payload)?;
         Some(frame::opening(&payload))
+    }
+
+    /// An execution goes on to the server: the payload that it has to have, where the server lacks the types in it.
+    pub(crate) fn typed(&mut self, id: u32, payload: &[u8]) -> Option<Vec<u8>> {
+        let current = self.standing.current();
+        self.prepared
+            .relayed(id, payload, self.capabilities, current)
     }
 }
 

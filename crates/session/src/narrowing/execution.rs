@@ -131,11 +131,9 @@ impl<K: Feeds> World<'_, K> {
 
     /// The payload that has the server do what the client wants.
     pub(super) fn as_it_is(&mut self) -> Vec<u8> {
-        let capabilities = self.session.capabilities;
-        let own = self.executed.and_then(|executed| {
-            let statements = self.session.statements();
-            statements.relayed(executed.statement, self.payload, capabilities)
-        });
+        let own = self
+            .executed
+            .and_then(|executed| self.session.typed(executed.statement, self.payload));
         own.unwrap_or_else(|| self.payload.to_vec())
     }
 

@@ -56,6 +56,11 @@ impl<K: Feeds> World<'_, K> {
         if prepared.is_some_and(|feed| !feed.is_read_alike(current, zoned)) {
             return Err(Why::Execution);
         }
+        // A server goes on reading text as it did when its type came.
+        let typed = self.executed.and_then(|executed| executed.typed.as_deref());
+        if typed.is_some_and(|typed| !typed.is_like(current, false)) {
+            return Err(Why::Execution);
+        }
         let unproved = self.unproved(&subject);
         let queries = unproved.queries(&subject);
         match queries.is_empty() {

@@ -148,7 +148,7 @@ impl Why {
             Why::Refused => (
                 "feed_refused",
                 "the feed's check found something in the way",
-                "mend what the log and `SHOW HEADWATER FEEDS` name, each with its statement",
+                "mend what the log and `SHOW HEADWATER FEEDS` name; both tell the statements",
             ),
             Why::Unseen => (
                 "table_unseen",

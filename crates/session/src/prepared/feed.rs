@@ -1,11 +1,12 @@
 //! A feed's SELECT that is prepared: what its executions need to be narrowed.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use headwater_feed::variants::Columns;
 use headwater_feed::words::Words;
 
 use super::Current;
+use super::stamp::SettingsStamp;
 
 /// A feed's SELECT as it was prepared.
 #[derive(Debug)]
@@ -15,11 +16,8 @@ pub struct PreparedFeed {
     database: Option<Vec<u8>>,
     /// How often it may have changed before.
     database_changes: u64,
-    /// The settings under which it was prepared, once they are certain.
-    modes: OnceLock<Box<[u8]>>,
-    /// How often a statement may have set them before, and stored code may have run.
-    mode_changes: u64,
-    code_runs: u64,
+    /// When it was prepared.
+    prepared: SettingsStamp,
 }
 
 /// An execution of one.
@@ -35,20 +33,19 @@ pub struct Executed {
     pub told: Option<Columns>,
     /// It is a plain one, and the types of its parameters are known.
     pub plain: bool,
+    /// When those came, where the server reads values of theirs by the settings of then.
+    pub typed: Option<Arc<SettingsStamp>>,
 }
 
 impl PreparedFeed {
     /// Of a text that is prepared there and now.
     #[must_use]
     pub fn new(text: &[u8], current: Current<'_>) -> PreparedFeed {
-        let modes = current.modes.map(|modes| OnceLock::from(modes.bytes()));
         PreparedFeed {
             text: text.into(),
             database: current.name.map(<[u8]>::to_vec),
             database_changes: current.changes,
-            modes: modes.unwrap_or_default(),
-            mode_changes: current.mode_changes,
-            code_runs: current.code_runs,
+            prepared: SettingsStamp::now(current),
         }
     }
 
@@ -78,26 +75,13 @@ impl PreparedFeed {
 
     /// True where both were prepared under the same settings.
     pub(super) fn has_modes_of(&self, other: &PreparedFeed) -> bool {
-        self.modes
-            .get()
-            .is_some_and(|modes| Some(modes) == other.modes.get())
+        self.prepared.has_modes_of(&other.prepared)
     }
 
     /// True where a text that is prepared now is read as this one was. Servers keep the settings under which a statement was prepared.
     /// `zoned`: the time zone is one of them.
     #[must_use]
     pub fn is_read_alike(&self, now: Current<'_>, zoned: bool) -> bool {
-        let Some(modes) = now.modes.map(|modes| modes.bytes()) else {
-            return false;
-        };
-        match self.modes.get() {
-            Some(then) => *then == modes,
-            // They are those of then, and were not known.
-            None => {
-                let same = self.mode_changes == now.mode_changes
-                    && (!zoned || self.code_runs == now.code_runs);
-                same && self.modes.set(modes).is_ok()
-            }
-        }
+        self.prepared.is_like(now, zoned)
     }
 }

@@ -90,6 +90,22 @@ impl<'a> Execute<'a> {
         self.parameters.types
     }
 
+    /// True where types stand in the packet of which one is text, or anything else that a server may read by a character set.
+    #[must_use]
+    pub fn has_text(&self) -> bool {
+        let Parameters { count, named, .. } = self.parameters;
+        let mut cursor = Cursor::new(self.parameters.types.unwrap_or_default());
+        let mut each = (0..count).map_while(|_| {
+            let [code, _] = cursor.u16().ok()?.to_le_bytes();
+            if named {
+                cursor.lenenc_bytes().ok()?;
+            }
+            Some(code)
+        });
+        // DECIMAL to DATETIME and YEAR, NEWDECIMAL, TINY_BLOB to BLOB.
+        each.any(|code| !matches!(code, 0..=13 | 246 | 249..=252))
+    }
+
     /// The bytes of the values.
     #[must_use]
     pub fn values(&self) -> &'a [u8] {

@@ -118,8 +118,10 @@ impl Scene {
 
     fn execute_packet(&mut self, payload: &[u8], fetched: Vec<Input>) -> Vec<String> {
         let capabilities = self.session.capabilities;
+        let standing = self.session.standing.clone();
         let statements = self.session.statements();
-        let executed = statements.feed(ITS, payload, capabilities).unwrap();
+        let executed = statements.feed(ITS, payload, capabilities, standing.current());
+        let executed = executed.unwrap();
         let decision = Narrowing::of_execution(payload.to_vec(), executed, self.policy);
         self.decide(decision, "", fetched)
     }
@@ -128,9 +130,11 @@ impl Scene {
     fn relayed(&mut self, values: &[i32]) -> Option<Vec<u8>> {
         let payload = untyped(values);
         let capabilities = self.session.capabilities;
+        let standing = self.session.standing.clone();
         let statements = self.session.statements();
-        statements.feed(ITS, &payload, capabilities).unwrap();
-        statements.relayed(ITS, &payload, capabilities)
+        let executed = statements.feed(ITS, &payload, capabilities, standing.current());
+        executed.unwrap();
+        self.session.typed(ITS, &payload)
     }
 }
 
@@ -653,4 +657,54 @@ fn what_was_prepared_under_other_settings_is_the_servers() {
         let needs = scene.execute(&[7, 2], Vec::new());
         assert_eq!(needs == relayed, is_relayed, "{needs:?}");
     }
+}
+
+/// An execution of a statement with two parameters of text.
+fn of_texts(values: [&str; 2], typed: bool) -> Vec<u8> {
+    let mut payload = vec![0x17, 5, 0, 0, 0, 0, 1, 0, 0, 0, 0, u8::from(typed)];
+    if typed {
+        payload.extend([253, 0, 253, 0]);
+    }
+    for value in values {
+        payload.push(u8::try_from(value.len()).unwrap());
+        payload.extend(value.as_bytes());
+    }
+    payload
+}
+
+#[test]
+fn text_is_read_as_it_was_to_be_read_when_its_type_came() {
+    let sets = Effects {
+        settings: true,
+        ..Effects::NONE
+    };
+    let relayed = ["relay execution"];
+    let [typed, untyped] = [true, false].map(|typed| of_texts(["7", "2"], typed));
+    let mut scene = Scene::executed(READER, &[7, 2]);
+    let is_relayed = |scene: &mut Scene, payload: &[u8]| {
+        let needs = scene.execute_packet(payload, Vec::new());
+        needs == relayed
+    };
+    assert!(!is_relayed(&mut scene, &typed));
+    assert!(!is_relayed(&mut scene, &untyped));
+    // Types come under other settings: the server has seen them, and those of before hold again.
+    scene.session.standing.command_relayed(sets);
+    scene.session.standing.settings_proved(Settings {
+        rows: Some(b"other".to_vec()),
+        ..settings()
+    });
+    assert!(is_relayed(&mut scene, &typed));
+    scene.session.standing.command_relayed(sets);
+    scene.prove();
+    assert!(is_relayed(&mut scene, &untyped));
+    assert!(!is_relayed(&mut scene, &typed));
+    assert!(!is_relayed(&mut scene, &untyped));
+    // Numbers are numbers, whatever is set.
+    scene.session.standing.command_relayed(sets);
+    let numbers = super::executed::untyped(&[7, 2]);
+    let typed = [&numbers[..11], &[1, 3, 0, 3, 0], &numbers[12..]].concat();
+    scene.execute_packet(&typed, Vec::new());
+    scene.session.standing.command_relayed(sets);
+    scene.prove();
+    assert!(!is_relayed(&mut scene, &numbers));
 }
