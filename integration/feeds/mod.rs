@@ -22,6 +22,7 @@ mod lessons;
 mod levels;
 mod linear;
 mod moved;
+mod name_case;
 mod named;
 pub(crate) mod narrowed;
 mod odd;

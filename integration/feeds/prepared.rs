@@ -421,6 +421,55 @@ fn strings_are_read_in_the_character_set_of_their_time() {
     });
 }
 
+/// A parameter's letters mean what they meant when its type came, whatever is set since.
+#[test]
+fn text_is_read_as_when_its_type_came() {
+    on_each_server(|server| {
+        let (database, proxy) = small(server);
+        let mut root = database.connect();
+        root.ok("UPDATE statuses SET caption = '\u{e9}' WHERE id % 2 = 0");
+        root.ok("UPDATE statuses SET caption = '\u{c3}\u{a9}' WHERE id % 3 = 0");
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let text = "SELECT id, caption FROM statuses WHERE profile_id IN (?, ?) AND caption <> ? ORDER BY id DESC LIMIT 5";
+        let with = |value: &str| [Param::long(1), Param::long(2), Param::text(Some(value))];
+        twin.run("SET NAMES utf8mb4");
+        let statement = twin.prepare(text);
+        narrowed(&proxy, &mut twin, statement, &with("\u{e9}"));
+        for charset in ["latin1", "cp1251"] {
+            twin.run(&format!("SET NAMES {charset}"));
+            twin.execute_with(statement, &with("\u{e9}"), 0, true);
+            twin.run("SET NAMES utf8mb4");
+            relayed(&proxy, "execution", || {
+                twin.execute_with(statement, &with("\u{e9}"), 0, false);
+            });
+            narrowed(&proxy, &mut twin, statement, &with("\u{e9}"));
+            twin.execute_with(statement, &with("\u{c3}\u{a9}"), 0, false);
+        }
+    });
+}
+
+/// What a server keeps of types in an execution that it refuses is not known.
+#[test]
+fn types_of_an_execution_that_was_refused_are_not_relied_on() {
+    on_each_server(|server| {
+        let (database, proxy) = small(server);
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        twin.run("SET NAMES utf8mb4");
+        let statement = twin.prepare(LISTED);
+        narrowed(&proxy, &mut twin, statement, &listed("text"));
+        let mut strange = listed("photo");
+        strange[3] = Param::new(253, 0, b"\x03\xff\xfe\x80");
+        for first in [Param::long(1), Param::new(4, 0, &1u32.to_le_bytes())] {
+            strange[0] = first;
+            twin.execute_with(statement, &strange, 0, true);
+            // Whatever it is read as, it is read so on both ways.
+            twin.execute_with(statement, &listed("photo"), 0, false);
+            twin.execute_with(statement, &strange, 0, false);
+            narrowed(&proxy, &mut twin, statement, &listed("text"));
+        }
+    });
+}
+
 #[test]
 fn cursors_and_long_data_are_the_servers() {
     on_each_server(|server| {

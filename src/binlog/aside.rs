@@ -1,5 +1,6 @@
 //! Why nothing is answered from memory: the server's log is not followed.
 
+use crate::sql::NameCase;
 use tokio::sync::watch;
 
 use super::Binlog;
@@ -40,6 +41,12 @@ impl Binlog {
     #[must_use]
     pub fn asides(&self) -> watch::Receiver<Option<Aside>> {
         self.aside.subscribe()
+    }
+
+    /// Tells how the server compares names of databases and tables, once that is known, and each change of it.
+    #[must_use]
+    pub fn name_cases(&self) -> watch::Receiver<NameCase> {
+        self.case.subscribe()
     }
 
     /// What keeps a place's rows out of memory is another one now.

@@ -69,6 +69,7 @@ use crate::log::queue::Cut;
 use crate::log::referred::Referred;
 use crate::log::tables::Tables;
 use crate::source::backlog::Want;
+use crate::sql::NameCase;
 use crate::timeline::definition::Definition;
 
 /// Timelines that are kept in memory; calls of others are answered by lookups.
@@ -98,6 +99,8 @@ pub struct Binlog {
     moved: Notify,
     /// A statement in the log, or before it, may have changed a definition.
     pub changed: Notify,
+    /// How the server compares names of databases and tables.
+    case: latest::Sender<NameCase>,
     /// Where such statements are counted.
     epochs: OnceLock<Arc<AtomicU64>>,
     /// So many may have made a stored function.
@@ -221,6 +224,7 @@ impl Binlog {
             progress: Notify::new(),
             moved: Notify::new(),
             changed: Notify::new(),
+            case: latest::Sender::new(NameCase::Kept),
             epochs: OnceLock::new(),
             functions: AtomicU64::new(0),
             rerouted: Notify::new(),

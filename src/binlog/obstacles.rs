@@ -10,6 +10,7 @@ use super::rows::{first_text, log_end, text, texts};
 use crate::account::{AccountError, Conn};
 use crate::log::gtid::{Source, uuid};
 use crate::session::probe::{Asked, server_identity};
+use crate::sql::NameCase;
 use crate::timeline::check::Product;
 use crate::wire::resultset::Rows;
 
@@ -19,6 +20,8 @@ pub(super) struct ServerFacts {
     pub(super) mariadb: bool,
     /// Which server it is: see [`server_identity`].
     pub(super) identity: String,
+    /// How it compares names of databases and tables, and whether their case makes no difference in its log.
+    pub(super) case: NameCase,
     pub(super) caseless: bool,
     /// The statement that tells the position.
     pub(super) status: &'static str,
@@ -205,9 +208,8 @@ pub(super) async fn survey(conn: &mut Conn) -> Result<(ServerFacts, Vec<Obstacle
     let facts = ServerFacts {
         mariadb,
         identity: identity(conn, Asked { mariadb, galera }).await?,
-        caseless: variables
-            .get("lower_case_table_names")
-            .is_some_and(|value| value != "0"),
+        case: value_of("lower_case_table_names").map_or(NameCase::Kept, NameCase::of_variable),
+        caseless: value_of("lower_case_table_names").is_some_and(|value| value != "0"),
         status,
         resets: counted.get("com_reset").cloned(),
         cluster,

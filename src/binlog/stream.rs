@@ -312,6 +312,9 @@ fn begin(binlog: &Binlog, server: ServerFacts, begins: Start) -> (Generation, Ar
     let mut state = binlog.state();
     let places = binlog.places();
     let referred = binlog.referred();
+    binlog
+        .case
+        .send_if_modified(|case| std::mem::replace(case, server.case) != server.case);
     let start = begins.position;
     let warm = begins.warm.as_ref();
     let goes_on: Vec<PlaceId> = warm.map_or_else(Vec::new, |warm| warm.places.clone());

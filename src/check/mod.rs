@@ -33,6 +33,7 @@ use crate::feed::facts;
 use crate::report::Report;
 use crate::server::{greet, named};
 use crate::session::probe;
+use crate::sql::NameCase;
 use crate::timeline::check::Product;
 use crate::tls::{Connector, TlsError};
 use crate::wire::handshake::Greeting;
@@ -144,6 +145,7 @@ pub async fn run(settings: &Settings, text: &mut String) -> Result<bool, CheckEr
         }
     };
     let server = looked_at(&mut conn, settings, &account, product).await?;
+    let settings = &settings.folded(server.case);
     let timelines = timelines::all(&mut conn, settings, &account, &server).await?;
     let feeds = feeds::all(&mut conn, settings, &account, &server).await?;
     let fine = report.found(settings, &server, &timelines);
@@ -190,6 +192,8 @@ struct Server {
     obstacles: Vec<Obstacle>,
     /// Variables with which sessions start and under which no call is answered.
     sessions: Vec<(&'static str, String)>,
+    /// How it compares names of databases and tables.
+    case: NameCase,
 }
 
 pub(crate) async fn log_in(settings: &Settings, account: &Account) -> Result<Conn, CheckError> {
@@ -251,6 +255,7 @@ async fn server(
         compares: settings.shadow.into(),
         obstacles,
         sessions: sessions(conn, product).await?,
+        case: case(conn).await?,
     })
 }
 
@@ -282,6 +287,13 @@ async fn sessions(
         unfit.extend(waits::found(product, &answers));
     }
     Ok(unfit)
+}
+
+async fn case(conn: &mut Conn) -> Result<NameCase, AccountError> {
+    let told = conn.rows("SELECT @@lower_case_table_names").await?;
+    let told = told.row(0).and_then(|row| row.cell(0));
+    let value = String::from_utf8_lossy(told.unwrap_or_default());
+    Ok(NameCase::of_variable(&value))
 }
 
 /// The database that is named, or else those that a query lists.

@@ -11,6 +11,7 @@ use crate::catalogue::ask;
 use crate::config::{Account as ServiceAccount, Settings};
 use crate::feed::FeedDefinition;
 use crate::server::named;
+use crate::sql::NameCase;
 use crate::timeline::check::{Answered, Product};
 
 /// A server that was looked at by the service account.
@@ -56,6 +57,11 @@ impl Proposed {
     /// The account as in a GRANT.
     pub(crate) fn account(&self) -> &str {
         &self.server.account
+    }
+
+    /// How the server compares names of databases and tables.
+    pub(crate) fn case(&self) -> NameCase {
+        self.server.case
     }
 
     pub(crate) fn is_mariadb(&self) -> bool {

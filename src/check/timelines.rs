@@ -267,6 +267,7 @@ fn procedure(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sql::NameCase;
     use crate::timeline::check::Product;
 
     fn server(obstacles: Vec<Obstacle>) -> Server {
@@ -277,6 +278,7 @@ mod tests {
             compares: Compares::Never,
             obstacles,
             sessions: Vec::new(),
+            case: NameCase::Kept,
         }
     }
 

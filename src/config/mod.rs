@@ -33,6 +33,7 @@ use crate::feed::FeedDefinition;
 use crate::feeds::Auto;
 use crate::limits::Limits;
 use crate::session::frames::Compression;
+use crate::sql::NameCase;
 use crate::timeline::definition::Definition;
 use crate::tls::{TlsSection, UpstreamTlsSection};
 use crate::upstreams::FailoverSection;
@@ -100,9 +101,24 @@ pub struct Settings {
     pub takeover: TakeoverSection,
     /// This process takes over from the one that runs (`--takeover`).
     pub takes_over: bool,
+    /// How the server compares names of databases and tables, as far as that is known.
+    pub case: NameCase,
 }
 
 impl Settings {
+    /// The same, with names of databases and tables as a server has them that compares them so.
+    #[must_use]
+    pub fn folded(&self, case: NameCase) -> Settings {
+        let definitions = self.definitions.iter();
+        let feeds = self.feeds.iter();
+        Settings {
+            definitions: definitions.map(|own| own.folded(case)).collect(),
+            feeds: feeds.map(|own| own.folded(case)).collect(),
+            case,
+            ..self.clone()
+        }
+    }
+
     /// Feeds are all that anybody asked for: the classic timeline need not be there.
     #[must_use]
     pub fn are_feeds_alone(&self) -> bool {
@@ -251,6 +267,7 @@ impl Settings {
                 ..file.takeover
             },
             takes_over: flags.takeover,
+            case: NameCase::Kept,
         };
         settings.check()?;
         Ok(settings)

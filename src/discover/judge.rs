@@ -11,7 +11,7 @@ use crate::feed::propose::{self, Found, Proposal};
 use crate::feed::shown::shown;
 use crate::feed::tally::Seen;
 use crate::feed::template::Named;
-use crate::sql::hex;
+use crate::sql::{NameCase, hex};
 
 /// More tables are not looked at in one database.
 const MOST_TABLES: usize = 1_000;
@@ -36,8 +36,9 @@ pub(super) async fn judge(
     statements: Vec<Statement>,
 ) -> Result<Judged, DiscoverError> {
     let mut by_database: BTreeMap<String, Vec<Sent>> = BTreeMap::new();
+    let case = server.case();
     for statement in statements {
-        let (database, astray) = home(&statement);
+        let (database, astray) = home(&statement, case);
         let sent = Sent { statement, astray };
         by_database.entry(database).or_default().push(sent);
     }
@@ -74,10 +75,14 @@ struct Sent {
 }
 
 /// The database of a statement's tables, and whether its sessions have another one.
-fn home(statement: &Statement) -> (String, Option<&'static str>) {
+fn home(statement: &Statement, case: NameCase) -> (String, Option<&'static str>) {
     let text = statement.text(&[]).unwrap_or_default();
-    let current = statement.seen.database.as_deref();
-    let named = propose::tables(text.as_bytes());
+    let mut current = statement.seen.database.clone();
+    if let Some(current) = &mut current {
+        case.fold_text(current);
+    }
+    let current = current.as_deref();
+    let named = propose::tables(text.as_bytes(), case);
     let mut databases = named.iter().map(|named| named.database.as_deref());
     let first = databases.next().flatten();
     let theirs = first.filter(|_| databases.all(|other| other == first));
@@ -129,7 +134,7 @@ async fn in_database(
             continue;
         };
         sent.statement.seen.shown = shown(text.as_bytes());
-        let own = propose::tables(text.as_bytes()).into_iter();
+        let own = propose::tables(text.as_bytes(), server.case()).into_iter();
         let own = own.filter(|named| named.database.as_ref().is_none_or(|own| own == database));
         wanted.extend(own.map(|named| named.table));
         read_ones.push((text, sent));
@@ -140,7 +145,7 @@ async fn in_database(
         false => {
             let told = told(server, &facts::queries(database, &wanted)).await?;
             let told: [Told; 3] = told.try_into().unwrap_or_default();
-            Tables::read(database, &told)
+            Tables::read(database, &told).with_case(server.case())
         }
     };
     let judged = read_ones.into_iter().map(|(text, sent)| {

@@ -30,7 +30,7 @@ use crate::feed::{FeedDefinition, FeedId, Refused, Template};
 use crate::limits::Limits;
 use crate::session::narrowing::lessons::Lessons;
 use crate::session::narrowing::{Known, Why};
-use crate::sql::{contains, hex};
+use crate::sql::{NameCase, hex, holds_name};
 pub use cause::Cause;
 pub use database::rows_of;
 use database::{Database, Served};
@@ -58,6 +58,8 @@ pub struct Feeds {
     auto: Auto,
     /// Of which tables rows are kept.
     rows: RowsSection,
+    /// How the server compares names.
+    case: NameCase,
     /// Tables of their messages, by which a text is recognised.
     messages: RwLock<Vec<String>>,
     binlog: Arc<Binlog>,
@@ -135,6 +137,7 @@ impl Feeds {
     pub fn new(
         definitions: Vec<FeedDefinition>,
         (auto, rows): (Auto, RowsSection),
+        case: NameCase,
         binlog: Arc<Binlog>,
         limits: &Limits,
         before: Option<&Feeds>,
@@ -162,6 +165,7 @@ impl Feeds {
             first: before.map_or(0, |before| before.first.saturating_add(NUMBERS)),
             auto,
             rows,
+            case,
             messages: RwLock::new(messages),
             binlog,
             lessons: Lessons::default(),
@@ -228,7 +232,7 @@ impl Feeds {
         let messages = self.messages.read();
         let messages = messages.unwrap_or_else(PoisonError::into_inner);
         let mut tables = messages.iter();
-        tables.any(|table| contains(text, table.as_bytes()))
+        tables.any(|table| holds_name(text, table.as_bytes()))
     }
 
     /// Lessons that are on their way.
@@ -251,6 +255,7 @@ impl Feeds {
     /// The template of a text that is sent in a database.
     #[must_use]
     pub fn template(&self, database: &[u8], words: &Words, text: &[u8], epoch: Epoch) -> Known {
+        let database = &*self.case.fold(database);
         let mut state = self.state();
         let State {
             templates,

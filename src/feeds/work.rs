@@ -15,7 +15,7 @@ use crate::feed::check;
 use crate::feed::facts::{self, Tables, Told};
 use crate::feed::keep::Keep;
 use crate::feed::lists::MOST_LISTS;
-use crate::feed::parse::parse;
+use crate::feed::parse::parse_as;
 use crate::feed::propose::{self, Found as Proposed, propose};
 use crate::feed::template::{Named, Tallies};
 use crate::feed::words::Words;
@@ -177,7 +177,7 @@ impl Worker<'_> {
         let Some(told) = told.and_then(|told| <[Told; 3]>::try_from(told).ok()) else {
             return;
         };
-        let tables = Tables::read(name, &told);
+        let tables = Tables::read(name, &told).with_case(self.feeds.case);
         let feeds = &self.feeds;
         let mut state = feeds.state();
         let definitions = state.definitions();
@@ -217,7 +217,7 @@ impl Worker<'_> {
         text: &[u8],
     ) -> Option<(u64, Result<Arc<Template>, Refusal>)> {
         let read = Words::read(text).ok_or(Refused::NotUnderstood);
-        let query = read.and_then(|words| Ok((parse(text, &words)?, words)));
+        let query = read.and_then(|words| Ok((parse_as(text, &words, self.feeds.case)?, words)));
         let (query, words) = match query {
             Ok(read) => read,
             Err(refused) => {
@@ -368,7 +368,7 @@ impl Worker<'_> {
     /// The tables that a text names, where it may be one of a feed and they are of this database.
     async fn tables_of(&mut self, database: &[u8], text: &[u8]) -> Option<Tables> {
         let name = std::str::from_utf8(database).ok()?;
-        let named = propose::tables(text);
+        let named = propose::tables(text, self.feeds.case);
         let own = |named: &Named| named.database.as_deref().is_none_or(|own| own == name);
         if named.is_empty() || !named.iter().all(own) {
             return None;
@@ -376,7 +376,7 @@ impl Worker<'_> {
         let named: Vec<String> = named.into_iter().map(|named| named.table).collect();
         let told = self.ask(&facts::queries(name, &named)).await?;
         let told = <[Told; 3]>::try_from(told).ok()?;
-        Some(Tables::read(name, &told))
+        Some(Tables::read(name, &told).with_case(self.feeds.case))
     }
 }
 

@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::build::Inboxes;
+use super::reload::Reloads;
 use crate::account::Account;
 use crate::binlog::Inbox;
 use crate::catalogue::ServiceError;
@@ -22,7 +23,7 @@ use crate::upstreams::{self, Follower, Upstreams};
 
 /// All of it, under way.
 #[derive(Debug)]
-pub(super) struct Background([JoinHandle<()>; 5]);
+pub(super) struct Background(Vec<JoinHandle<()>>);
 
 impl Background {
     /// `watch`: what watches the servers, where there are several.
@@ -32,7 +33,7 @@ impl Background {
         watch: Option<impl Future<Output = ()> + Send + 'static>,
     ) -> Background {
         let (changes, comparisons) = (inboxes.binlog.take(), inboxes.shadow.take());
-        Background([
+        Background(vec![
             tokio::spawn(recheck(Arc::clone(current))),
             tokio::spawn(follow(Arc::clone(current), changes)),
             tokio::spawn(compare(Arc::clone(current), comparisons)),
@@ -43,6 +44,20 @@ impl Background {
                 }
             }),
         ])
+    }
+
+    /// That, and names are read as the server does that is followed.
+    pub(super) fn reading_names(mut self, current: &Current, reloads: Arc<Reloads>) -> Background {
+        if let Some(binlog) = &current.shared().binlog {
+            let mut cases = binlog.name_cases();
+            self.0.push(tokio::spawn(async move {
+                while cases.changed().await.is_ok() {
+                    let case = *cases.borrow_and_update();
+                    reloads.read_names(case).await;
+                }
+            }));
+        }
+        self
     }
 
     pub(super) fn end(&self) {

@@ -277,6 +277,7 @@ impl Lasting {
             narrow_always: settings.narrow.narrow == Narrow::Always,
             shadow: self.kept.shadow.as_ref().filter(compares).cloned(),
             accelerate: settings.accelerate,
+            case: settings.case,
             tally: self.tally.clone(),
             sessions: Arc::clone(&self.sessions),
             accounts: Arc::clone(&self.accounts),
@@ -320,6 +321,7 @@ impl Lasting {
         let (feeds, templates) = Feeds::new(
             settings.feeds.clone(),
             (settings.narrow.auto, settings.rows.clone()),
+            settings.case,
             Arc::clone(binlog),
             &settings.limits,
             feeds.map(|feeds| &**feeds),
@@ -350,6 +352,7 @@ fn concerns_feeds(settings: &Settings) -> impl PartialEq + '_ {
         &settings.feeds,
         settings.narrow.auto,
         &settings.rows,
+        settings.case,
         (limits.templates, limits.recheck_ms, limits.databases),
     )
 }

@@ -510,6 +510,7 @@ impl Server {
             watch_servers(Arc::clone(upstreams), account, sets, &announced)
         });
         let started = Background::start(&self.current, &mut self.inboxes, watch);
+        let started = started.reading_names(&self.current, self.reloads());
         self.background.push(started);
         let mut templates = vec![self.templates.take()];
         for replicas in &mut self.replicas {

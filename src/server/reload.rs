@@ -16,6 +16,7 @@ use crate::feeds;
 use crate::report::with_causes;
 use crate::session::current::Current;
 use crate::session::shared::Shared;
+use crate::sql::NameCase;
 
 /// New definitions and feeds are looked at for so long before they are in force. What is not known by then is found out when it is asked for.
 const FIRST_LOOK: Duration = Duration::from_secs(5);
@@ -55,6 +56,9 @@ pub struct Reloads {
 
 #[derive(Debug)]
 struct State {
+    /// As they were written.
+    written: Settings,
+    /// The same, in force.
     settings: Settings,
     /// Looks at the tables of the feeds that are in force, for each set.
     looking: Vec<Option<AbortHandle>>,
@@ -70,6 +74,7 @@ impl Reloads {
             source,
             relays_only: !settings.accelerate,
             state: Mutex::new(State {
+                written: settings.clone(),
                 settings: settings.clone(),
                 looking: sets.iter().map(|_| None).collect(),
             }),
@@ -112,7 +117,37 @@ impl Reloads {
         let source = source.ok_or("settings cannot be read again here")?;
         let mut state = self.state.lock().await;
         let wished = source.read()?;
-        let (settings, changes) = state.settings.renewed(&wished, self.relays_only);
+        let (written, changes) = state.written.renewed(&wished, self.relays_only);
+        let case = state.settings.case;
+        let trusted_again = self.put_in_force(&mut state, written.folded(case)).await?;
+        source.log_at(written.log.level);
+        state.written = written;
+        Ok(Reloaded {
+            changes,
+            trusted_again,
+        })
+    }
+
+    /// Reads names of databases and tables from now on as the server does.
+    pub(super) async fn read_names(&self, case: NameCase) {
+        let mut state = self.state.lock().await;
+        if state.settings.case == case {
+            return;
+        }
+        let settings = state.written.folded(case);
+        match self.put_in_force(&mut state, settings).await {
+            Ok(_) if case == NameCase::Folded => tracing::info!(
+                "names of databases and tables have no case on the server (lower_case_table_names = 1): they are read in small letters"
+            ),
+            Ok(_) => tracing::info!("names of databases and tables have case on the server"),
+            Err(error) => tracing::error!(
+                "names of databases and tables are not read as the server does: {error}"
+            ),
+        }
+    }
+
+    /// Builds anew what sessions share, and has it replace what they shared. Returns how much is trusted again.
+    async fn put_in_force(&self, state: &mut State, settings: Settings) -> Result<usize, String> {
         let mut built = Vec::with_capacity(self.sets.len());
         for (current, lasting) in &self.sets {
             let before = current.shared();
@@ -130,12 +165,8 @@ impl Reloads {
             }
             trusted_again += trusted;
         }
-        source.log_at(settings.log.level);
         state.settings = settings;
-        Ok(Reloaded {
-            changes,
-            trusted_again,
-        })
+        Ok(trusted_again)
     }
 }
 

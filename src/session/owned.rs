@@ -74,6 +74,7 @@ impl Session {
             pending_ids: shared.limits.pending_ids,
             privileges_ttl: shared.privileges_ttl,
             recheck: Duration::from_millis(shared.limits.recheck_ms),
+            case: shared.case,
         }
     }
 

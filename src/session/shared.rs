@@ -24,6 +24,7 @@ use crate::limits::Limits;
 use crate::logging::Messages;
 use crate::shadow::Shadow;
 use crate::spread::Spread;
+use crate::sql::NameCase;
 use crate::tls::Acceptor;
 use crate::upstreams::Upstreams;
 
@@ -58,6 +59,8 @@ pub struct Shared {
     pub shadow: Option<Arc<Shadow>>,
     /// False: every call is relayed.
     pub accelerate: bool,
+    /// How the server compares names of databases and tables.
+    pub case: NameCase,
     /// SELECTs are counted here as they go by, where somebody wants to know which there are.
     pub tally: Option<Arc<Mutex<Tally>>>,
     /// The sessions that there are.

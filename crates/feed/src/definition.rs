@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use headwater_sql::NameCase;
 use serde::{Deserialize, Serialize};
 
 use crate::authors::Follow;
@@ -83,6 +84,21 @@ impl FeedDefinition {
     pub fn key(&self) -> Option<&str> {
         let first = self.message.order.first()?;
         (!first.eq_ignore_ascii_case(&self.message.id)).then_some(first)
+    }
+
+    /// The same, with names as a server has them.
+    #[must_use]
+    pub fn folded(&self, case: NameCase) -> FeedDefinition {
+        let mut folded = self.clone();
+        let tables = [
+            Some(&mut folded.message.table),
+            folded.follow.as_mut().map(|follow| &mut follow.table),
+            folded.database.as_mut(),
+        ];
+        for name in tables.into_iter().flatten() {
+            case.fold_text(name);
+        }
+        folded
     }
 
     /// True where statements of another feed, found in a database, are served by this one.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use headwater_sql::hex;
+use headwater_sql::{NameCase, hex};
 use headwater_timeline::{Integer, KeyType};
 
 use crate::schema::{Class, ColumnFacts, Schema, Table};
@@ -21,6 +21,8 @@ pub fn names(rows: impl IntoIterator<Item = Vec<Option<Vec<u8>>>>) -> impl Itera
 pub struct Tables {
     /// The database.
     pub database: String,
+    /// How the server compares names.
+    pub case: NameCase,
     tables: BTreeMap<String, TableFacts>,
 }
 
@@ -87,6 +89,7 @@ impl Tables {
     pub fn read(database: &str, [tables, columns, indexes]: &[Told; 3]) -> Tables {
         let mut read = Tables {
             database: database.to_owned(),
+            case: NameCase::Kept,
             tables: BTreeMap::new(),
         };
         for row in tables {
@@ -111,6 +114,12 @@ impl Tables {
             facts.table.unique = facts.unique();
         }
         read
+    }
+
+    /// The same, of a server that compares names so.
+    #[must_use]
+    pub fn with_case(self, case: NameCase) -> Tables {
+        Tables { case, ..self }
     }
 
     /// A table, whatever it is.

@@ -565,7 +565,7 @@ impl Commands {
     }
 
     fn begin(&mut self, command: Command, after: After) {
-        self.called = matches!(after, After::ProcedureCall);
+        self.called = matches!(after, After::ProcedureCall(_));
         self.quit = command == Command::Quit;
         if Reply::expects_reply(command) {
             let continues = self.told.is_some();

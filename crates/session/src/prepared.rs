@@ -20,9 +20,9 @@ use by_name::ByName;
 pub use by_name::ExecutedByName;
 pub use columns::KeptColumns;
 pub use feed::{Executed, PreparedFeed};
-pub use stamp::SettingsStamp;
 pub use own::Made;
 use own::OwnStatements;
+pub use stamp::SettingsStamp;
 
 /// Types of more bytes than these (they come with names) are not kept, but for those of many parameters.
 const TYPES_BYTES: usize = 256;
@@ -68,10 +68,19 @@ struct Statement {
     typed: Option<Arc<SettingsStamp>>,
     /// Where the server has not seen those: their execution was owned.
     unseen: bool,
+    /// Where the types in the last execution are from, if there were any.
+    source: Option<TypesSource>,
     /// A value was sent ahead in pieces.
     long_data: bool,
     /// It was executed in a way after which the next one is the server's: with a cursor, or with types that were not read.
     strange: bool,
+}
+
+/// Who put types into an execution.
+#[derive(Clone, Copy, Debug)]
+enum TypesSource {
+    Client,
+    Headwater,
 }
 
 /// A call that is prepared.
@@ -191,6 +200,7 @@ impl Statements {
                 types: None,
                 typed: None,
                 unseen: false,
+                source: None,
                 long_data: false,
                 strange: false,
             };
@@ -276,8 +286,23 @@ impl Statements {
         statement.unseen = typed.is_some_and(|typed| !typed.is_like(current, false));
         let execute = Execute::parse(payload, statement.parameters, capabilities).ok()?;
         match (execute.types(), &statement.types) {
-            (None, Some(types)) => execute.with_types(payload, types),
+            (None, Some(types)) => {
+                statement.source = Some(TypesSource::Headwater);
+                execute.with_types(payload, types)
+            }
             _ => None,
+        }
+    }
+
+    /// The server has refused an execution: of types that came with it, it may have kept some.
+    pub fn failed(&mut self, id: u32) {
+        let Some(statement) = self.by_id.get_mut(&id) else {
+            return;
+        };
+        match statement.source {
+            Some(TypesSource::Client) => (statement.types, statement.unseen) = (None, false),
+            Some(TypesSource::Headwater) => statement.unseen = true,
+            None => {}
         }
     }
 
@@ -452,6 +477,7 @@ impl Statements {
 
 impl Statement {
     fn take_types(&mut self, execute: &Execute<'_>, current: Current<'_>) {
+        self.source = execute.types().map(|_| TypesSource::Client);
         if let Some(types) = execute.types() {
             let most = TYPES_BYTES.max(self.parameters.saturating_mul(TYPE_BYTES));
             self.types = (types.len() <= most).then(|| types.to_vec());

@@ -9,6 +9,12 @@ pub fn holds(text: &[u8], word: &str) -> bool {
     places.next().is_some()
 }
 
+/// The same of a name, which need not be text.
+#[must_use]
+pub fn holds_name(text: &[u8], name: &[u8]) -> bool {
+    places(text, name).next().is_some()
+}
+
 /// Whether a text holds these bytes somewhere, in this case.
 #[must_use]
 pub fn contains(text: &[u8], part: &[u8]) -> bool {

@@ -10,7 +10,7 @@ use super::own::Own;
 use super::several::Several;
 use super::tail::Tail;
 use headwater_sql::lexer::Lexer;
-use headwater_sql::{contains, holds};
+use headwater_sql::{holds, holds_name};
 use headwater_timeline::Definition;
 
 /// What a text means.
@@ -94,7 +94,7 @@ pub(super) fn may_be_feed(text: &[u8], messages: &[Box<[u8]>], other: bool) -> b
 pub(super) fn names_feed(text: &[u8], messages: &[Box<[u8]>], other: bool) -> bool {
     holds(text, "LIMIT")
         && holds(text, "ORDER")
-        && (messages.iter().any(|table| contains(text, table)) || other && holds(text, "DESC"))
+        && (messages.iter().any(|table| holds_name(text, table)) || other && holds(text, "DESC"))
 }
 
 /// Without a result table's name in it, a text is no tail.
@@ -107,6 +107,6 @@ pub(super) fn names_a_result(text: &[u8], definitions: &[Definition]) -> bool {
             .next()
             .unwrap_or_default()
             .as_bytes();
-        first_part.is_empty() || contains(text, first_part)
+        first_part.is_empty() || holds_name(text, first_part)
     })
 }

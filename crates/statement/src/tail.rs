@@ -11,6 +11,7 @@ use sqlparser::ast::{
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
 
+use headwater_sql::NameCase;
 use headwater_sql::keyword::{is_keyword, is_reserved};
 use headwater_sql::lexer::{Kind, Lexer, Token};
 use headwater_timeline::Definition;
@@ -42,6 +43,7 @@ pub(super) struct Names {
     pub(super) id: String,
     pub(super) result: String,
     pub(super) result_id: String,
+    pub(super) case: NameCase,
 }
 
 /// Longer texts are not looked at.
@@ -105,6 +107,7 @@ impl Names {
             id: definition.message.id.clone(),
             result: definition.result.table.clone(),
             result_id: definition.result.id.clone(),
+            case: definition.case,
         }
     }
 }
@@ -187,9 +190,13 @@ impl Shape {
         };
         let (first, second, condition) = joined(select)?;
         let names = Names::of(definition);
-        let (message, result) = match (first.name.value.as_str(), second.name.value.as_str()) {
-            (a, b) if a == names.message && b == names.result => (&first, &second),
-            (a, b) if a == names.result && b == names.message => (&second, &first),
+        let are = |message: &Table, result: &Table| {
+            let same = |table: &Table, name: &str| names.case.same(&table.name.value, name);
+            same(message, &names.message) && same(result, &names.result)
+        };
+        let (message, result) = match (are(&first, &second), are(&second, &first)) {
+            (true, _) => (&first, &second),
+            (_, true) => (&second, &first),
             _ => return None,
         };
         distinct(message, result, &names)?;

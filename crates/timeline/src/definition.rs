@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use headwater_sql::NameCase;
 use serde::{Deserialize, Serialize};
 
 /// Which one of the definitions that the settings name: by its number among them.
@@ -47,6 +48,9 @@ pub struct Definition {
     /// The settings do not name it any more: no call is one of it, and what its calls have left in a session is still known.
     #[serde(skip)]
     pub retired: bool,
+    /// How the server compares names of databases and tables.
+    #[serde(skip)]
+    pub case: NameCase,
 }
 
 /// The table of who follows whom, one row an edge.
@@ -217,6 +221,7 @@ impl Definition {
             result: ResultTable::default(),
             heads: HeadsTable::default(),
             retired: false,
+            case: NameCase::Kept,
         }
     }
 
@@ -235,10 +240,27 @@ impl Definition {
         n.saturating_mul(n)
     }
 
+    /// The same, with names as a server has them that compares them so.
+    #[must_use]
+    pub fn folded(&self, case: NameCase) -> Definition {
+        let mut folded = self.clone();
+        folded.case = case;
+        let tables = [
+            &mut folded.follower.table,
+            &mut folded.message.table,
+            &mut folded.result.table,
+            &mut folded.heads.table,
+        ];
+        for name in tables.into_iter().chain(&mut folded.database) {
+            case.fold_text(name);
+        }
+        folded
+    }
+
     /// Whether it may be served in this database (names compare byte by byte).
     pub fn serves(&self, database: &[u8]) -> bool {
         let own = self.database.as_ref();
-        !self.retired && own.is_none_or(|own| own.as_bytes() == database)
+        !self.retired && own.is_none_or(|own| own.as_bytes() == &*self.case.fold(database))
     }
 
     /// Checks names and limits.

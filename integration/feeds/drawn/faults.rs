@@ -17,12 +17,10 @@ pub(super) const FOUND_BEHIND_OFFSET: &str = "found_behind_offset";
 pub(super) const OLD_CONDITIONS: &str = "old_conditions";
 /// Another `sql_mode` at EXECUTE than at PREPARE.
 pub(super) const MODE_AT_PREPARE: &str = "mode_at_prepare";
-/// Other character sets at EXECUTE than when the types of parameters came last.
-pub(super) const CHARACTER_SET_AT_PREPARE: &str = "character_set_at_prepare";
+/// Other character sets at an execution without types than when the types came, with one that Headwater answered (docs/limits.md).
+pub(super) const CHARACTER_SET_OF_TYPES: &str = "character_set_of_types";
 /// `FOUND_ROWS()` behind a SELECT that failed, and that did not come right behind a page.
 pub(super) const FOUND_BEHIND_ERROR: &str = "found_behind_error";
-/// MySQL: an execution without types behind one whose parameters could not be converted.
-pub(super) const TYPES_BEHIND_ERROR: &str = "types_behind_error";
 /// More than key flags differs in the description of a column.
 pub(super) const COLUMN_DESCRIPTION: &str = "column_description";
 

@@ -1,8 +1,7 @@
 //! What is said to two sessions: pages of a form again and again, and what stands before, between and behind them.
 
 use super::faults::{
-    CHARACTER_SET_AT_PREPARE, FOUND_BEHIND_OFFSET, MODE_AT_PREPARE, SPLIT_OPERATOR,
-    TYPES_BEHIND_ERROR, left_out,
+    CHARACTER_SET_OF_TYPES, FOUND_BEHIND_OFFSET, MODE_AT_PREPARE, SPLIT_OPERATOR, left_out,
 };
 use super::form::Form;
 use super::settings::{HEAVY, OTHERS, PROBES, capabilities, setting};
@@ -247,8 +246,7 @@ impl<'a> Player<'a> {
             let parameters =
                 parameters(&form, &statement.slots, self.world, &mut self.random, types);
             let sent: Vec<_> = parameters.iter().map(|one| (one.code, one.sign)).collect();
-            let is_typed = !self.server.is_mariadb() && left_out(TYPES_BEHIND_ERROR);
-            let types_come = sent != statement.types || is_typed || self.random.one_in(4);
+            let types_come = sent != statement.types || self.random.one_in(4);
             statement.types = sent;
             steps.push(Step::Execute {
                 statement: statement.number,
@@ -288,7 +286,12 @@ impl<'a> Player<'a> {
         let names = setting.contains("NAMES")
             || setting.contains("character_set")
             || setting.contains("collation");
-        if is_mode || names && left_out(CHARACTER_SET_AT_PREPARE) {
+        if names && left_out(CHARACTER_SET_OF_TYPES) {
+            for statement in &mut session.statements {
+                statement.types.clear();
+            }
+        }
+        if is_mode {
             steps.extend(
                 session
                     .statements

@@ -138,7 +138,7 @@ impl PrivateServer {
     ) -> Result<PrivateServer, PrivateServerError> {
         let kind = programs.kind();
         let folder = Folder::create(kind.name())?;
-        template::copy_into(&programs, &folder.data())?;
+        template::copy_into(&programs, &folder.data(), options)?;
         let watchdog = Watchdog::start(folder.path()).map_err(PrivateServerError::io(
             "start the watchdog of a private server",
         ))?;

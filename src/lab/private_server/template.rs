@@ -8,16 +8,23 @@ use std::sync::{Mutex, PoisonError};
 
 use super::programs::Programs;
 use super::unpacked;
-use super::{PrivateServerError, last_lines};
+use super::{Kind, PrivateServerError, last_lines};
 
 /// Raised when templates of the same server version are to be made in another way.
 const FORMAT: u32 = 1;
 /// MySQL's own identity: every copy has to make a new one.
 const IDENTITY: &str = "auto.cnf";
 
-/// Fills `data`, which must not exist yet, with an empty data folder.
-pub(super) fn copy_into(programs: &Programs, data: &Path) -> Result<(), PrivateServerError> {
-    let template = template(programs)?;
+/// The option by which names of databases and tables have no case. MySQL takes it for good when a data folder is made.
+pub(super) const FOLDS_NAMES: &str = "--lower-case-table-names=1";
+
+/// Fills `data`, which must not exist yet, with an empty data folder, for a server of these options.
+pub(super) fn copy_into(
+    programs: &Programs,
+    data: &Path,
+    options: &[&str],
+) -> Result<(), PrivateServerError> {
+    let template = template(programs, options.contains(&FOLDS_NAMES))?;
     copy_tree(&template, data).map_err(PrivateServerError::io(format!(
         "copy {} to {}",
         template.display(),
@@ -25,7 +32,7 @@ pub(super) fn copy_into(programs: &Programs, data: &Path) -> Result<(), PrivateS
     )))
 }
 
-fn template(programs: &Programs) -> Result<PathBuf, PrivateServerError> {
+fn template(programs: &Programs, folds: bool) -> Result<PathBuf, PrivateServerError> {
     // One at a time in this process. Two processes may come here at once: each makes its own,
     // and the first rename wins.
     static MAKING: Mutex<()> = Mutex::new(());
@@ -33,7 +40,9 @@ fn template(programs: &Programs) -> Result<PathBuf, PrivateServerError> {
 
     let templates = unpacked::cache_folder().join("templates");
     let kind = programs.kind();
-    let name = format!("{}-{}-{FORMAT}", kind.name(), programs.version());
+    let folds = folds && kind == Kind::Mysql;
+    let suffix = if folds { "-folded" } else { "" };
+    let name = format!("{}-{}-{FORMAT}{suffix}", kind.name(), programs.version());
     let finished = templates.join(&name);
     if finished.is_dir() {
         return Ok(finished);
@@ -51,6 +60,7 @@ fn template(programs: &Programs) -> Result<PathBuf, PrivateServerError> {
     let errors = output.try_clone().map_err(making())?;
     let status = programs
         .initialise(&data, &accounts)
+        .args(folds.then_some(FOLDS_NAMES))
         .stdin(Stdio::null())
         .stdout(output)
         .stderr(errors)

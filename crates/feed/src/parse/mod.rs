@@ -10,6 +10,8 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+use headwater_sql::NameCase;
+
 use crate::query::{Column, Condition, Item, Key, Name, Query, Source};
 use crate::refused::Refused;
 use crate::words::{Is, Words};
@@ -20,7 +22,15 @@ use words::Reader;
 /// # Errors
 /// Why it is none that can be narrowed.
 pub fn parse(text: &[u8], words: &Words) -> Result<Query, Refused> {
-    let mut reader = Reader::new(text, words);
+    parse_as(text, words, NameCase::Kept)
+}
+
+/// The same for a server that compares names so. All names are folded: those of columns have no case anyway.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_as(text: &[u8], words: &Words, case: NameCase) -> Result<Query, Refused> {
+    let mut reader = Reader::new(text, words, case);
     let query = reader.query()?;
     match reader.is_at_end() {
         true => Ok(query),

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use headwater_sql::NameCase;
 use headwater_sql::keyword::is_reserved;
 use headwater_sql::lexer::Lexer;
 
@@ -17,15 +18,17 @@ pub(super) struct Reader<'a> {
     words: &'a Words,
     at: usize,
     depth: usize,
+    case: NameCase,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(text: &'a [u8], words: &'a Words) -> Self {
+    pub(super) fn new(text: &'a [u8], words: &'a Words, case: NameCase) -> Self {
         Reader {
             text,
             words,
             at: 0,
             depth: 0,
+            case,
         }
     }
 
@@ -220,11 +223,12 @@ impl<'a> Reader<'a> {
             .next()
             .and_then(|token| token.name());
         let name = name.filter(|name| !name.is_empty());
-        let text = name.ok_or_else(|| self.astray())?;
+        let mut text = name.ok_or_else(|| self.astray())?;
         let quoted = self.peek() == Some(Is::Quoted);
         if !quoted && !behind_point && is_reserved(&text) {
             return Err(self.astray());
         }
+        self.case.fold_text(&mut text);
         Ok(Name {
             text,
             word: self.advance(),

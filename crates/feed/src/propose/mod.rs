@@ -12,13 +12,14 @@ mod tests;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use headwater_sql::NameCase;
 use headwater_sql::lexer::Lexer;
 use headwater_sql::words::holds_word;
 
 use crate::check::{Obstacle, check};
 use crate::definition::{FeedDefinition, Follows, Messages};
 use crate::facts::Tables;
-use crate::parse::parse;
+use crate::parse::parse_as;
 use crate::query::{Column, Query, Source};
 use crate::refused::Refused;
 use crate::schema::Class;
@@ -49,9 +50,9 @@ pub enum Found {
 
 /// The tables that have to be known before a statement can be judged, where it may be one of a feed.
 #[must_use]
-pub fn tables(text: &[u8]) -> Vec<Named> {
+pub fn tables(text: &[u8], case: NameCase) -> Vec<Named> {
     let words = Words::read(text).filter(|_| resembles(text));
-    let query = words.and_then(|words| parse(text, &words).ok());
+    let query = words.and_then(|words| parse_as(text, &words, case).ok());
     query.map(|query| query.tables()).unwrap_or_default()
 }
 
@@ -63,7 +64,7 @@ pub fn propose(text: &[u8], known: &Tables) -> Found {
         return Found::Nothing;
     }
     let read = Words::read(text).ok_or(Refused::NotUnderstood);
-    match read.and_then(|words| Ok((parse(text, &words)?, words))) {
+    match read.and_then(|words| Ok((parse_as(text, &words, known.case)?, words))) {
         Ok((query, words)) => Trials::new(&query, &words, known).found(),
         Err(why) if is_of_several(text) => Found::Refused(why),
         Err(_) => Found::Nothing,

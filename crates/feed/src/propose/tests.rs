@@ -4,6 +4,7 @@
 use super::{By, Found, Proposal, propose};
 use crate::facts::{Tables, Told};
 use crate::refused::Refused;
+use headwater_sql::NameCase;
 
 fn told(rows: &[&[&str]]) -> Told {
     let cell = |cell: &&str| (*cell != "NULL").then(|| cell.as_bytes().to_vec());
@@ -245,6 +246,35 @@ fn a_table_that_is_not_seen_is_named() {
         Found::Unseen(tables) => assert_eq!(tables.first().unwrap().table, "hidden"),
         other => panic!("{other:?}"),
     }
-    assert_eq!(super::tables(text.as_bytes()).len(), 2);
-    assert!(super::tables(b"SELECT 1").is_empty());
+    assert_eq!(super::tables(text.as_bytes(), NameCase::Kept).len(), 2);
+    assert!(super::tables(b"SELECT 1", NameCase::Kept).is_empty());
+}
+
+#[test]
+fn names_have_no_case_where_the_server_gives_them_none() {
+    let folded = app().with_case(NameCase::Folded);
+    let text = "SELECT S.id FROM Statuses S JOIN App.Profiles ON profiles.ID = s.Profile_Id WHERE S.profile_id IN (1, 2) ORDER BY S.id DESC LIMIT 20";
+    let found = propose(text.as_bytes(), &folded);
+    let Found::Feed(proposal) = found else {
+        panic!("{found:?}");
+    };
+    assert_eq!(proposal.definition.message.table, "statuses");
+    assert!(matches!(propose(text.as_bytes(), &app()), Found::Unseen(_)));
+    let tables = super::tables(text.as_bytes(), NameCase::Folded);
+    let named: Vec<_> = tables
+        .iter()
+        .map(|named| (named.database.as_deref(), &*named.table))
+        .collect();
+    assert_eq!(named, [(None, "statuses"), (Some("app"), "profiles")]);
+    // As the settings have it.
+    let mut written = proposal.definition.clone();
+    written.message.table = "Statuses".to_owned();
+    written.database = Some("App".to_owned());
+    assert!(!written.serves(&proposal.definition, "app"));
+    assert!(
+        written
+            .folded(NameCase::Folded)
+            .serves(&proposal.definition, "app")
+    );
+    assert_eq!(written.folded(NameCase::Kept), written);
 }

@@ -127,7 +127,10 @@ impl Commands {
     ) -> Option<Vec<u8>> {
         self.tables.disturb();
         self.standing.call_relayed();
-        let mut after = After::ProcedureCall;
+        let mut after = After::ProcedureCall(match dress {
+            Dress::Prepared(id) => Some(*id),
+            _ => None,
+        });
         for unknown in effects.iter().chain(dress.behind()) {
             self.disturb(*unknown);
             if unknown.one_shot {

@@ -62,7 +62,8 @@ pub(crate) enum Served {
 #[derive(Debug)]
 pub(super) enum After {
     Nothing,
-    ProcedureCall,
+    /// Of this statement, where it was prepared
+    ProcedureCall(Option<u32>),
     /// COMMIT or ROLLBACK
     TransactionEnded,
     InitDb(Vec<u8>),

@@ -156,6 +156,9 @@ impl Commands {
                 lesson.hear(ok, columns, reply.behind_columns());
                 self.lesson = Some(lesson);
             }
+            if let Outcome::Err(_) = outcome {
+                self.prepared.failed(statement);
+            }
             return self.observe(&outcome);
         }
         match outcome {
@@ -168,13 +171,13 @@ impl Commands {
                 }
                 match after {
                     After::Nothing => {}
-                    After::ProcedureCall | After::TransactionEnded
+                    After::ProcedureCall(_) | After::TransactionEnded
                         // What was sent behind it may set the next one's.
                         if ok.status & status::IN_TRANS == 0 && self.in_flight.is_empty() =>
                     {
                         self.standing.one_shot_ended();
                     }
-                    After::ProcedureCall | After::TransactionEnded => {}
+                    After::ProcedureCall(_) | After::TransactionEnded => {}
                     After::InitDb(database) => self.standing.enter(Some(database)),
                     After::Login {
                         database,
@@ -202,7 +205,12 @@ impl Commands {
             Outcome::Err(error) => {
                 match after {
                     After::Login { .. } => self.standing = Standing::new(None),
-                    After::ProcedureCall => self.definer_denied |= denies_definer(error.code),
+                    After::ProcedureCall(statement) => {
+                        self.definer_denied |= denies_definer(error.code);
+                        if let Some(statement) = statement {
+                            self.prepared.failed(statement);
+                        }
+                    }
                     _ => {}
                 }
                 self.standing.observe_error();

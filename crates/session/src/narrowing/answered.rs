@@ -42,7 +42,11 @@ impl<K: Feeds> World<'_, K> {
                 }
             }
             Outcome::Ok(_) => template.retire(Retired::Warns),
-            _ => {}
+            _ => {
+                if let Some(executed) = self.executed {
+                    self.session.statements().failed(executed.statement);
+                }
+            }
         }
         let told = Told {
             narrowed: false,

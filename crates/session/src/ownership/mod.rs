@@ -31,6 +31,7 @@ use std::time::{Duration, Instant};
 use headwater_lookup::hints::Hints;
 use headwater_lookup::lookup::Found;
 use headwater_rows::template::KeptRows;
+use headwater_sql::NameCase;
 use headwater_statement::Call;
 use headwater_timeline::Form;
 use headwater_timeline::check::{self, Verdict};
@@ -232,6 +233,8 @@ pub struct Policy {
     pub privileges_ttl: Duration,
     /// After so long a definition is checked again (`limits.recheck_ms`).
     pub recheck: Duration,
+    /// How the server compares names of databases.
+    pub case: NameCase,
 }
 
 /// The decision about one call.

@@ -54,7 +54,7 @@ impl Matcher<'_> {
     pub(super) fn step_name(&mut self, name: &str, case: Case) -> Result<(), Difference> {
         let same = |token: Token<'_>| {
             token.name().is_some_and(|found| match case {
-                Case::Kept => found == name,
+                Case::Kept => self.definition.case.same(&found, name),
                 Case::Folded => found.eq_ignore_ascii_case(name),
             })
         };

@@ -708,3 +708,26 @@ fn text_is_read_as_it_was_to_be_read_when_its_type_came() {
     scene.prove();
     assert!(!is_relayed(&mut scene, &numbers));
 }
+
+#[test]
+fn types_of_an_execution_that_failed_are_not_known() {
+    let failed = |scene: &mut Scene| scene.session.statements().failed(ITS);
+    let mut scene = Scene::executed(READER, &[7, 2]);
+    let relayed = ["relay execution"];
+    let numbers = untyped(&[7, 2]);
+    let typed = [&numbers[..11], &[1, 3, 0, 3, 0], &numbers[12..]].concat();
+    scene.execute_packet(&typed, Vec::new());
+    failed(&mut scene);
+    assert_eq!(scene.execute_packet(&numbers, Vec::new()), relayed);
+    // An execution that has none changes none.
+    assert_ne!(scene.execute_packet(&typed, Vec::new()), relayed);
+    assert_ne!(scene.execute_packet(&numbers, Vec::new()), relayed);
+    failed(&mut scene);
+    assert_ne!(scene.execute_packet(&numbers, Vec::new()), relayed);
+    // Those that the server has not seen are told once more.
+    scene.session.statements().owned(ITS);
+    assert_eq!(scene.relayed(&[7, 2]), Some(typed.clone()));
+    failed(&mut scene);
+    assert_eq!(scene.relayed(&[7, 2]), Some(typed));
+    assert_eq!(scene.relayed(&[7, 2]), None);
+}

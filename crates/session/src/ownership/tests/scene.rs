@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use headwater_lookup::hints::Hints;
 use headwater_rows::template::KeptRows;
+use headwater_sql::NameCase;
 use headwater_statement::{Class, Effects, classify};
 use headwater_timeline::Form;
 use headwater_timeline::check::{Facts, Product, Reason, Verdict};
@@ -151,6 +152,7 @@ impl Scene {
             pending_ids: 100,
             privileges_ttl: Duration::from_secs(1),
             recheck: Duration::from_secs(10),
+            case: NameCase::Kept,
         };
         let mut scene = Scene {
             session,
