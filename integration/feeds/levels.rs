@@ -181,10 +181,15 @@ fn drawn_levels_show_what_they_show_directly() {
     });
 }
 
-/// That a session's state has changed is told at the end of replies: pages tell as much, byte by byte.
+/// That a session's state has changed, or its transaction's, is told at the end of replies: pages tell as much, byte by byte.
 #[test]
 fn sessions_whose_state_is_told_are_served_and_told_the_same() {
-    const TRACKER: &str = "SET SESSION session_track_state_change = ON";
+    const TRACKERS: [&str; 4] = [
+        "SET SESSION session_track_state_change = ON",
+        "SET SESSION session_track_transaction_info = 'STATE'",
+        "SET SESSION session_track_transaction_info = 'CHARACTERISTICS'",
+        "SET SESSION session_track_transaction_info = 'CHARACTERISTICS', session_track_state_change = ON",
+    ];
     const AROUND: [&str; 14] = [
         "SELECT 1",
         "SET @a = 1",
@@ -206,19 +211,20 @@ fn sessions_whose_state_is_told_are_served_and_told_the_same() {
         let mut root = database.connect();
         root.ok("CREATE PROCEDURE changes_and_fails() BEGIN SET @changed = 1; SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'fails'; END");
         let mut random = Random(20_261_130);
-        for deprecated in [true, false] {
+        let each = TRACKERS.iter().flat_map(|it| [(it, true), (it, false)]);
+        for (tracker, deprecated) in each {
             let login = database.login().with(capability::SESSION_TRACK);
             let login = match deprecated {
                 true => login,
                 false => login.without(capability::DEPRECATE_EOF),
             };
             let mut twin = Twin::new(server, &proxy, &login);
-            twin.run(TRACKER);
+            twin.run(tracker);
             for page in PAGES {
                 narrowed(&proxy, &mut twin.proxied, page);
             }
             let before = proxy.counts().feeds_answered();
-            for _ in 0..300 {
+            for _ in 0..120 {
                 for _ in 0..random.below(3) {
                     twin.run(random.pick::<&str>(&AROUND));
                 }

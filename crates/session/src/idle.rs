@@ -1,6 +1,7 @@
 //! A session between two commands, for tests of what is decided then.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use headwater_timeline::{DefinitionId, Form};
 use headwater_wire::capability::Capabilities;
@@ -8,6 +9,7 @@ use headwater_wire::capability::Capabilities;
 use crate::commands::Commands;
 use crate::frames::Frames;
 use crate::legs::Legs;
+use crate::probe::Settings;
 use crate::result_table::{Pending, Rows};
 use crate::standing::Standing;
 use crate::step::{Limits, Server};
@@ -26,6 +28,23 @@ pub(crate) fn session(mariadb: bool) -> Commands {
     session.tables.result = Rows::Absent;
     session.tables.heads = Rows::Absent;
     session
+}
+
+/// Settings under which all may be answered, in database `tl`.
+pub(crate) fn settings() -> Settings {
+    Settings {
+        database: Some(b"tl".to_vec()),
+        server: b"one".to_vec(),
+        wait_timeout: Duration::MAX,
+        reads_lock: false,
+        ahead: None,
+        plans: 7,
+        steers: false,
+        no_calls: false,
+        tells_state: false,
+        tells_transactions: false,
+        rows: Some(b"utf8mb4".to_vec()),
+    }
 }
 
 /// Ids of a call for the newest page, which are not on the server.

@@ -43,7 +43,7 @@ const VARIABLES: [Variable; 10] = [
     ("sql_safe_updates", is_off),
     ("profiling", is_off),
     (TELLS_STATE, is_off),
-    ("session_track_transaction_info", is_off),
+    (TELLS_TRANSACTIONS, is_off),
     ("sql_buffer_result", is_off),
 ];
 const MARIADB: [Variable; 4] = [
@@ -84,10 +84,12 @@ const GROUP_CONSISTENCY: &str = "group_replication_consistency";
 const ACCESS: [&str; 2] = ["tx_read_only", "transaction_read_only"];
 /// The tracker of what a SELECT leaves as it is.
 const TELLS_STATE: &str = "session_track_state_change";
+/// The tracker of transactions: outside of them a SELECT tells nothing.
+const TELLS_TRANSACTIONS: &str = "session_track_transaction_info";
 /// What is told at the end of replies, to clients that have agreed to it.
 const TRACKERS: [&str; 4] = [
     TELLS_STATE,
-    "session_track_transaction_info",
+    TELLS_TRANSACTIONS,
     "session_track_gtids",
     "session_track_system_variables",
 ];
@@ -268,6 +270,8 @@ pub struct Settings {
     pub no_calls: bool,
     /// The client is told at the end of replies that its session's state has changed.
     pub tells_state: bool,
+    /// The same of its transaction.
+    pub tells_transactions: bool,
     /// All settings that rows depend on; `None`: rows may depend on more.
     pub rows: Option<Vec<u8>>,
 }
@@ -299,11 +303,11 @@ pub fn judge_settings(mariadb: bool, tracks: bool, rows: &Rows) -> Result<Settin
         .filter(|(column, (_, fits))| !fits(text(*column)))
         .map(|(_, (name, _))| name)
         .filter(|name| tracks || !TRACKERS.contains(name));
-    let (mut no_calls, mut tells_state) = (false, false);
+    let (mut no_calls, mut tells_state, mut tells_transactions) = (false, false, false);
     let mut unfit = unfit.filter(|name| {
-        let tells = *name == TELLS_STATE;
-        let of_calls = tells || ACCESS.contains(name);
-        tells_state |= tells;
+        tells_state |= *name == TELLS_STATE;
+        tells_transactions |= *name == TELLS_TRANSACTIONS;
+        let of_calls = [TELLS_STATE, TELLS_TRANSACTIONS].contains(name) || ACCESS.contains(name);
         no_calls |= of_calls;
         !of_calls
     });
@@ -334,6 +338,7 @@ pub fn judge_settings(mariadb: bool, tracks: bool, rows: &Rows) -> Result<Settin
         steers: text(PLANS_AS_ALL) != b"1",
         no_calls,
         tells_state,
+        tells_transactions,
         rows: row.cell(ROWS).map(<[u8]>::to_vec),
     })
 }

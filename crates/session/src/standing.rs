@@ -567,7 +567,9 @@ impl Standing {
         if settings.is_some_and(|settings| settings.server.is_empty() || settings.steers) {
             return Some(Reason::Settings);
         }
-        if self.owes_state() {
+        // In a transaction a read tells that there was one.
+        let told = settings.is_some_and(|settings| settings.tells_transactions);
+        if self.owes_state() || told && self.reads_a_snapshot() {
             return Some(Reason::Settings);
         }
         let locks = settings.is_some_and(|settings| settings.reads_lock);
@@ -597,7 +599,8 @@ impl Standing {
     /// True where the end of the next reply may have to tell of what came before: an own question in front of it would be told that.
     fn owes_state(&self) -> bool {
         let settings = self.settings.last();
-        settings.is_some_and(|settings| settings.tells_state) && !self.status.is_proven()
+        let told = settings.is_some_and(|it| it.tells_state || it.tells_transactions);
+        told && !self.status.is_proven()
     }
 
     /// A command leaves something that a new session would lack.

@@ -131,16 +131,8 @@ struct Scene {
 
 fn settings() -> Settings {
     Settings {
-        database: Some(b"tl".to_vec()),
-        server: b"one".to_vec(),
-        wait_timeout: Duration::MAX,
-        reads_lock: false,
         ahead: Some(0),
-        plans: 7,
-        steers: false,
-        no_calls: false,
-        tells_state: false,
-        rows: Some(b"utf8mb4".to_vec()),
+        ..idle::settings()
     }
 }
 

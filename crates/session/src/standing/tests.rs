@@ -17,16 +17,8 @@ fn idle() -> Standing {
 
 fn prove(standing: &mut Standing) {
     standing.settings_proved(Settings {
-        database: Some(b"tl".to_vec()),
-        server: b"one".to_vec(),
         wait_timeout: Duration::from_secs(9),
-        reads_lock: false,
-        ahead: None,
-        plans: 7,
-        steers: false,
-        no_calls: false,
-        tells_state: false,
-        rows: Some(b"utf8mb4".to_vec()),
+        ..crate::idle::settings()
     });
 }
 
@@ -164,13 +156,29 @@ fn what_bars_calls_is_no_matter_to_a_select() {
         database: Some(b"tl".to_vec()),
         no_calls: true,
         tells_state: true,
-        ..settings
+        ..settings.clone()
     });
     assert_eq!(standing.feed_obstacle(), None);
     standing.observe_error();
     assert_eq!(standing.feed_obstacle(), Some(Reason::Settings));
     standing.observe(&ok(status::AUTOCOMMIT));
     assert_eq!(standing.feed_obstacle(), None);
+    // In a transaction the first read tells that there was one.
+    standing.settings_proved(Settings {
+        database: Some(b"tl".to_vec()),
+        no_calls: true,
+        tells_transactions: true,
+        ..settings
+    });
+    assert_eq!(standing.feed_obstacle(), None);
+    standing.observe(&ok(status::AUTOCOMMIT | status::IN_TRANS));
+    assert_eq!(standing.feed_obstacle(), Some(Reason::Settings));
+    standing.observe(&ok(0));
+    assert_eq!(standing.feed_obstacle(), Some(Reason::Settings));
+    standing.observe(&ok(status::AUTOCOMMIT));
+    assert_eq!(standing.feed_obstacle(), None);
+    standing.observe_error();
+    assert_eq!(standing.feed_obstacle(), Some(Reason::Settings));
 }
 
 #[test]

@@ -278,16 +278,9 @@ fn said(need: &Need) -> String {
 /// Settings under which calls may be owned, of a session that idles for so long at most.
 pub(super) fn settings_for(wait_timeout: Duration) -> Settings {
     Settings {
-        database: Some(b"tl".to_vec()),
         server: IDENTITY.into(),
         wait_timeout,
-        reads_lock: false,
-        ahead: None,
-        plans: 7,
-        steers: false,
-        no_calls: false,
-        tells_state: false,
-        rows: Some(b"utf8mb4".to_vec()),
+        ..idle::settings()
     }
 }
 
