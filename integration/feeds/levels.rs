@@ -184,11 +184,10 @@ fn drawn_levels_show_what_they_show_directly() {
 /// That a session's state has changed, or its transaction's, is told at the end of replies: pages tell as much, byte by byte.
 #[test]
 fn sessions_whose_state_is_told_are_served_and_told_the_same() {
-    const TRACKERS: [&str; 4] = [
+    const TRACKERS: [&str; 3] = [
         "SET SESSION session_track_state_change = ON",
         "SET SESSION session_track_transaction_info = 'STATE'",
-        "SET SESSION session_track_transaction_info = 'CHARACTERISTICS'",
-        "SET SESSION session_track_transaction_info = 'CHARACTERISTICS', session_track_state_change = ON",
+        "SET SESSION session_track_transaction_info = 'STATE', session_track_state_change = ON",
     ];
     const AROUND: [&str; 14] = [
         "SELECT 1",
@@ -211,8 +210,9 @@ fn sessions_whose_state_is_told_are_served_and_told_the_same() {
         let mut root = database.connect();
         root.ok("CREATE PROCEDURE changes_and_fails() BEGIN SET @changed = 1; SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'fails'; END");
         let mut random = Random(20_261_130);
-        let each = TRACKERS.iter().flat_map(|it| [(it, true), (it, false)]);
-        for (tracker, deprecated) in each {
+        let each = TRACKERS.iter().map(|it| (it, true));
+        let with_eof = [(&TRACKERS[0], false), (&TRACKERS[1], false)];
+        for (tracker, deprecated) in each.chain(with_eof) {
             let login = database.login().with(capability::SESSION_TRACK);
             let login = match deprecated {
                 true => login,
@@ -220,18 +220,23 @@ fn sessions_whose_state_is_told_are_served_and_told_the_same() {
             };
             let mut twin = Twin::new(server, &proxy, &login);
             twin.run(tracker);
-            for page in PAGES {
+            // An EOF has no room for what has changed.
+            let is_served = deprecated || tracker.ends_with("ON");
+            for page in PAGES.iter().filter(|_| is_served) {
                 narrowed(&proxy, &mut twin.proxied, page);
             }
             let before = proxy.counts().feeds_answered();
-            for _ in 0..120 {
+            let answered = || proxy.counts().feeds_answered() - before;
+            let mut turns = 0;
+            // What others do on this server may have a feed looked at again for a while.
+            while turns < 200 || is_served && turns < 5_000 && answered() <= 10 {
+                turns += 1;
                 for _ in 0..random.below(3) {
                     twin.run(random.pick::<&str>(&AROUND));
                 }
                 twin.run(random.pick::<&str>(&PAGES));
             }
-            let counts = proxy.counts();
-            assert!(counts.feeds_answered() > before + 10, "{counts:?}");
+            assert_eq!(answered() > 10, is_served, "{:?}", proxy.counts());
         }
     });
 }

@@ -22,8 +22,7 @@ const PAGES: [&str; 4] = [
     "SELECT STATUSES.ID, Statuses.Caption FROM STATUSES WHERE statuses.Profile_ID IN (4, 5) ORDER BY STATUSES.id DESC LIMIT 3",
 ];
 
-const TAIL: &str =
-    "SELECT M.id FROM Message M JOIN Fetch_Timeline_TT T ON M.id = T.id ORDER BY M.id DESC LIMIT 5";
+const TAIL: &str = "SELECT Message.id, user_id, body FROM Message INNER JOIN Fetch_Timeline_TT USING(id) ORDER BY Message.id DESC LIMIT 20";
 
 #[test]
 fn names_have_no_case_where_the_server_gives_them_none() {
@@ -38,7 +37,7 @@ fn names_have_no_case_where_the_server_gives_them_none() {
         SMALL.make(&mut root, &mut Random(5));
         fill(&mut root);
         root.ok("INSERT INTO follower VALUES (1, 2), (1, 3)");
-        root.ok("INSERT INTO message (id, user_id) VALUES (5, 2), (7, 3), (9, 2)");
+        root.ok("INSERT INTO message VALUES (5, 2, ''), (7, 3, ''), (9, 2, '')");
         let feed = FEED
             .replace("\"statuses\"", "\"Statuses\"")
             .replace("\"followers\"", "\"Followers\"")
@@ -85,7 +84,8 @@ fn names_have_no_case_where_the_server_gives_them_none() {
         }
         let counts = proxy.counts();
         let tails = counts.of("tails_virtual") + counts.of("tails_kept");
-        assert!(tails > 0, "{counts:?}");
+        // MySQL describes a join of so few messages otherwise.
+        assert_eq!(tails > 0, kind == Kind::Mariadb, "{counts:?}");
         let checked = check(server.addr(), &settings, ROOT_SERVICE);
         checked.says("feed home, database social: its SELECTs are narrowed");
     }

@@ -255,7 +255,6 @@ impl Feeds {
     /// The template of a text that is sent in a database.
     #[must_use]
     pub fn template(&self, database: &[u8], words: &Words, text: &[u8], epoch: Epoch) -> Known {
-        let database = &*self.case.fold(database);
         let mut state = self.state();
         let State {
             templates,

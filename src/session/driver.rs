@@ -203,7 +203,7 @@ impl Session {
     }
 
     fn next_step(&mut self) -> ClientStep {
-        let none = self.trusts_now();
+        let none = self.knows_server();
         let catalogue = &self.shared.catalogue;
         let classify = &mut |text: &[u8]| catalogue.classify(text, none);
         self.machine.client(&self.client_in, classify)
@@ -324,7 +324,7 @@ impl Session {
                 return Ok(());
             }
             // The common case: whole commands that go straight on, never copied.
-            let none = self.trusts_now();
+            let none = self.knows_server();
             let catalogue = &self.shared.catalogue;
             let passed = self
                 .machine

@@ -4,8 +4,8 @@
 use super::state::Session;
 
 impl Session {
-    /// Whether the server is known to have no functions, for the commands that come now.
-    pub(super) fn trusts_now(&mut self) -> bool {
+    /// What is known of the server, for the commands that come now. True where it is known to have no functions.
+    pub(super) fn knows_server(&mut self) -> bool {
         // Before it is looked whether there are any: what is made in between counts as made since.
         let made = self.functions_made();
         let none = self.shared.catalogue.no_functions() == Some(true);
@@ -14,6 +14,7 @@ impl Session {
                 self.trusted = made;
             }
             commands.knows_no_functions(none);
+            commands.standing.reads_names(self.shared.case);
         }
         none
     }

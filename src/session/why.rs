@@ -80,7 +80,7 @@ impl Verdict {
 impl Session {
     /// What would become of this statement in this session.
     pub(super) async fn why_for(&mut self, text: &[u8]) -> Result<Table, Ended> {
-        let none = self.trusts_now();
+        let none = self.knows_server();
         let class = self.shared.catalogue.classify(text, none);
         let (verdict, of) = match class {
             Class::Call(call) => self.why_call(Wanted::Call(call), text).await?,

@@ -174,8 +174,7 @@ impl Commands {
     /// Takes in the answer to [`probe::settings_query`].
     pub(crate) fn settings_told(&mut self, rows: &Rows) -> Result<(), Reason> {
         self.standing.observe(rows.end());
-        let tracks = self.capabilities.contains(Capabilities::SESSION_TRACK);
-        let settings = probe::judge_settings(self.server.mariadb, tracks, rows)?;
+        let settings = probe::judge_settings(self.server.mariadb, self.capabilities, rows)?;
         self.standing.settings_proved(settings);
         Ok(())
     }

@@ -34,6 +34,15 @@ impl<T> Known<T> {
         self.proven().is_some()
     }
 
+    /// The same of what it was or is.
+    pub(crate) fn map(self, of: impl FnOnce(T) -> T) -> Self {
+        match self {
+            Known::Proven(value) => Known::Proven(of(value)),
+            Known::Stale(value) => Known::Stale(of(value)),
+            Known::Unknown => Known::Unknown,
+        }
+    }
+
     /// It may have changed.
     pub(crate) fn doubt(&mut self) {
         *self = match std::mem::take(self) {

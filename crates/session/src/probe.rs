@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::reason::Reason;
 use headwater_sql::holds;
+use headwater_wire::capability::Capabilities;
 use headwater_wire::resultset::{Rows, column};
 use headwater_wire::status;
 
@@ -84,7 +85,7 @@ const GROUP_CONSISTENCY: &str = "group_replication_consistency";
 const ACCESS: [&str; 2] = ["tx_read_only", "transaction_read_only"];
 /// The tracker of what a SELECT leaves as it is.
 const TELLS_STATE: &str = "session_track_state_change";
-/// The tracker of transactions: outside of them a SELECT tells nothing.
+/// The tracker of transactions. Outside of them a SELECT tells nothing of their state; it may tell that what was set for the last one has ended.
 const TELLS_TRANSACTIONS: &str = "session_track_transaction_info";
 /// What is told at the end of replies, to clients that have agreed to it.
 const TRACKERS: [&str; 4] = [
@@ -291,25 +292,34 @@ pub fn judge_flags(rows: &Rows) -> Result<(), Reason> {
     }
 }
 
-/// Judges the one row that [`settings_query`] returns. `tracks`: the client is told what trackers of its session say.
+/// Judges the one row that [`settings_query`] returns. Trackers matter to a client that has agreed to be told by them.
 ///
 /// # Errors
 /// The reason why no call may be owned under these settings.
-pub fn judge_settings(mariadb: bool, tracks: bool, rows: &Rows) -> Result<Settings, Reason> {
+pub fn judge_settings(
+    mariadb: bool,
+    capabilities: Capabilities,
+    rows: &Rows,
+) -> Result<Settings, Reason> {
     let row = rows.iter().next().ok_or(Reason::Settings)?;
     let text = |column| row.cell(column).unwrap_or_default();
+    let tracks = capabilities.contains(Capabilities::SESSION_TRACK);
+    // An EOF has no room for what has changed: that is told behind another statement.
+    let at_once = capabilities.contains(Capabilities::DEPRECATE_EOF);
+    let (mut no_calls, mut tells_state, mut tells_transactions) = (false, false, false);
     let unfit = (FIRST..)
         .zip(variables(mariadb))
-        .filter(|(column, (_, fits))| !fits(text(*column)))
-        .map(|(_, (name, _))| name)
-        .filter(|name| tracks || !TRACKERS.contains(name));
-    let (mut no_calls, mut tells_state, mut tells_transactions) = (false, false, false);
-    let mut unfit = unfit.filter(|name| {
-        tells_state |= *name == TELLS_STATE;
-        tells_transactions |= *name == TELLS_TRANSACTIONS;
-        let of_calls = [TELLS_STATE, TELLS_TRANSACTIONS].contains(name) || ACCESS.contains(name);
+        .map(|(column, (name, fits))| (name, fits, text(column)))
+        .filter(|(_, fits, value)| !fits(value))
+        .filter(|(name, ..)| tracks || !TRACKERS.contains(name));
+    let mut unfit = unfit.filter_map(|(name, _, value)| {
+        let transactions =
+            name == TELLS_TRANSACTIONS && at_once && value.eq_ignore_ascii_case(b"STATE");
+        tells_state |= name == TELLS_STATE;
+        tells_transactions |= transactions;
+        let of_calls = transactions || name == TELLS_STATE || ACCESS.contains(&name);
         no_calls |= of_calls;
-        !of_calls
+        (!of_calls).then_some(name)
     });
     match unfit.next() {
         None => {}

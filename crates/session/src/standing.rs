@@ -7,6 +7,7 @@ use super::prepared::{Current, Modes};
 use super::probe::Settings;
 use super::reason::Reason;
 use headwater_feed::template::Named;
+use headwater_sql::NameCase;
 use headwater_statement::{Effects, Locks};
 use headwater_timeline::{DefinitionId, Form};
 use headwater_wire::response::OkPacket;
@@ -20,8 +21,10 @@ use headwater_wire::status;
 pub struct Standing {
     /// Status flags of the last OK or EOF; stale behind an ERR, which carries none.
     status: Known<u16>,
-    /// The current database.
+    /// The current database, as the server has its name.
     database: Known<Vec<u8>>,
+    /// How the server compares names of databases.
+    case: NameCase,
     /// So many commands may have chosen another one.
     database_changes: u64,
     /// What matters of the session's settings, but for the database.
@@ -274,6 +277,15 @@ impl Standing {
         self.trusts
     }
 
+    /// The server compares names of databases so.
+    pub fn reads_names(&mut self, case: NameCase) {
+        if self.case != case {
+            self.case = case;
+            let database = std::mem::take(&mut self.database);
+            self.database = database.map(|name| case.fold(&name).into_owned());
+        }
+    }
+
     /// Another database may have been chosen.
     pub fn doubt_database(&mut self) {
         self.answered.clear();
@@ -286,6 +298,7 @@ impl Standing {
 
     /// This is the current database now, or there is none.
     pub fn enter(&mut self, database: Option<Vec<u8>>) {
+        let database = database.map(|name| self.case.fold(&name).into_owned());
         if self.plain != Plain::All && self.database.last() != database.as_ref() {
             self.plain = Plain::None;
         }

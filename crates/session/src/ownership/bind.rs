@@ -84,7 +84,6 @@ impl<K: Knowledge> World<'_, K> {
         let Some(database) = standing.database() else {
             return false;
         };
-        let database = &*self.policy.case.fold(database);
         let verdict = call
             .definition_in(self.known.definitions(), database)
             .and_then(|number| self.known.last_verdict(number, database));
@@ -101,7 +100,6 @@ impl<K: Knowledge> World<'_, K> {
             return Err(Reason::OtherDatabase.into());
         }
         let case = self.policy.case;
-        let database = case.fold(&database).into_owned();
         let elsewhere = |name: &String| *case.fold(name.as_bytes()) != database;
         if call.database.as_ref().is_some_and(elsewhere) {
             return Err(Reason::OtherDatabase.into());

@@ -292,3 +292,16 @@ fn stored_code_may_have_changed_settings_and_tables() {
     });
     assert!(!standing.are_settings_proven() && !standing.are_tables_proven());
 }
+
+#[test]
+fn a_database_has_the_name_that_the_server_has_for_it() {
+    let mut standing = Standing::new(Some(b"Social".to_vec()));
+    standing.reads_names(NameCase::Kept);
+    assert_eq!(standing.database(), Some(&b"Social"[..]));
+    standing.doubt_database();
+    standing.reads_names(NameCase::Folded);
+    assert_eq!(standing.database(), Some(&b"social"[..]));
+    assert_eq!(standing.certain_database(), None);
+    standing.enter(Some(b"SOCIAL".to_vec()));
+    assert_eq!(standing.database(), Some(&b"social"[..]));
+}
