@@ -1,6 +1,5 @@
 //! The form of a statement: all of it but the values that are asked for, and how it is spelled.
 
-use super::faults::{COLUMN_DESCRIPTION, SUBQUERY_LIMIT, TWO_BOUNDS, left_out};
 use super::world::{Class, Column, World};
 use crate::kit::random::Random;
 
@@ -23,22 +22,19 @@ pub(super) struct Form {
     pub(super) number: u64,
     pub(super) text: String,
     pub(super) slots: Vec<Slot>,
-    pub(super) has_offset: bool,
     /// By these its spellings and its values are drawn again and again.
     pub(super) seed: u64,
 }
 
 impl Form {
-    pub(super) fn draw(number: u64, world: &World, is_mariadb: bool, random: &mut Random) -> Form {
+    pub(super) fn draw(number: u64, world: &World, random: &mut Random) -> Form {
         let mut draft = Draft {
             world,
-            is_mariadb,
             slots: Vec::new(),
             alias: String::new(),
             joins: String::new(),
             conditions: Vec::new(),
             shown: Vec::new(),
-            has_offset: false,
             is_bare: false,
             random,
         };
@@ -46,7 +42,6 @@ impl Form {
         Form {
             number,
             text,
-            has_offset: draft.has_offset,
             seed: draft.random.next(),
             slots: draft.slots,
         }
@@ -56,7 +51,6 @@ impl Form {
 /// A form that is being made.
 struct Draft<'a> {
     world: &'a World,
-    is_mariadb: bool,
     random: &'a mut Random,
     slots: Vec<Slot>,
     alias: String,
@@ -64,7 +58,6 @@ struct Draft<'a> {
     conditions: Vec<String>,
     /// Columns of other tables that may be shown.
     shown: Vec<&'static str>,
-    has_offset: bool,
     /// Columns of messages stand without their table.
     is_bare: bool,
 }
@@ -125,8 +118,7 @@ impl Draft<'_> {
         let conditions = self.conditions.join(" AND ");
         let body = format!("FROM {table}{joins} WHERE {conditions}");
         let limit = self.limit();
-        let is_described = self.is_mariadb || !left_out(COLUMN_DESCRIPTION);
-        if self.random.one_in(25) && !self.is_bare && is_described {
+        if self.random.one_in(25) && !self.is_bare {
             return format!(
                 "SELECT DISTINCT d.{0} FROM (SELECT {1}.{0} {body}) d ORDER BY d.{0} DESC {limit}",
                 self.world.id, self.alias
@@ -167,9 +159,9 @@ impl Draft<'_> {
                 ),
             },
             5 | 6 => {
-                let limit = match (left_out(SUBQUERY_LIMIT), self.random.below(12)) {
-                    (_, 0) => " LIMIT 1",
-                    (false, 1) => " LIMIT 0",
+                let limit = match self.random.below(12) {
+                    0 => " LIMIT 1",
+                    1 => " LIMIT 0",
                     _ => "",
                 };
                 let shown = self.random.pick(&["1", "*", "f.accepted"]);
@@ -214,19 +206,13 @@ impl Draft<'_> {
     /// Joins other tables, and leaves out who is blocked.
     fn joined(&mut self, who: &str) {
         let has_users = self.joins.contains("users u");
-        let shows_outer = !(self.is_mariadb && left_out(COLUMN_DESCRIPTION));
         if !has_users && self.random.one_in(3) {
-            let (join, is_outer) = *self.random.pick(&[
-                ("JOIN", false),
-                ("LEFT JOIN", true),
-                ("INNER JOIN", false),
-                ("LEFT OUTER JOIN", true),
-            ]);
+            let join = self
+                .random
+                .pick(&["JOIN", "LEFT JOIN", "INNER JOIN", "LEFT OUTER JOIN"]);
             let alias = self.random.pick(&["u", "AS u"]);
             self.joins += &format!(" {join} users {alias} ON u.uid = {who}");
-            if !is_outer || shows_outer {
-                self.shown.extend(["u.name", "u.bio", "u.closed", "u.uid"]);
-            }
+            self.shown.extend(["u.name", "u.bio", "u.closed", "u.uid"]);
             if self.random.one_in(4) {
                 self.conditions.push("u.closed = 0".to_owned());
             }
@@ -234,17 +220,13 @@ impl Draft<'_> {
         let topic = self.column("topic");
         if self.random.one_in(6) {
             self.joins += &format!(" LEFT JOIN topics t ON t.tid = {topic}");
-            if shows_outer {
-                self.shown.extend(["t.title", "t.hidden"]);
-            }
+            self.shown.extend(["t.title", "t.hidden"]);
         }
         let id = self.column(self.world.id);
         if self.random.one_in(12) {
             let user = self.slot(Slot::User);
             self.joins += &format!(" LEFT JOIN hearts h ON h.mid = {id} AND h.uid = {user}");
-            if shows_outer {
-                self.shown.push("h.uid");
-            }
+            self.shown.push("h.uid");
         }
         if self.random.one_in(7) {
             let user = self.slot(Slot::User);
@@ -291,13 +273,9 @@ impl Draft<'_> {
             (6, _) => format!("NOT ({name} = {})", simple(self)),
             (7, Class::Number) => name,
             (8, _) if self.random.one_in(16) => {
-                let limit = if left_out(SUBQUERY_LIMIT) {
-                    ""
-                } else {
-                    *self
-                        .random
-                        .pick(&["", " LIMIT 0", " LIMIT 1", " LIMIT 0, 1"])
-                };
+                let limit = self
+                    .random
+                    .pick(&["", " LIMIT 0", " LIMIT 1", " LIMIT 0, 1"]);
                 format!(
                     "EXISTS (SELECT 1 FROM tags g WHERE g.mid = {} AND g.tag = 'a'{limit})",
                     self.column(world.id)
@@ -338,7 +316,7 @@ impl Draft<'_> {
             1 => format!("({key} < {moment} OR ({key} = {moment} AND {id} < {bound}))"),
             2 => format!("{key} <= {moment}"),
             3 => format!("{key} BETWEEN {} AND {moment}", self.slot(Slot::Moment)),
-            4 if !left_out(TWO_BOUNDS) => {
+            4 => {
                 format!("{key} < {moment} AND {key} <= {}", self.slot(Slot::Moment))
             }
             5 => format!("{moment} >= {key} AND {id} < {bound}"),
@@ -348,7 +326,6 @@ impl Draft<'_> {
 
     fn limit(&mut self) -> String {
         let kind = self.random.below(16);
-        self.has_offset = matches!(kind, 0..=2 | 9);
         match kind {
             0 | 1 => format!(
                 "LIMIT {} OFFSET {}",
@@ -411,9 +388,9 @@ impl Draft<'_> {
             _ => 20 + self.random.below(11),
         };
         let expression = match drawn {
-            0 if !left_out(COLUMN_DESCRIPTION) => format!("IFNULL({name}, 'none')"),
-            1 if !left_out(COLUMN_DESCRIPTION) => format!("COALESCE({name}, 'none', 5)"),
-            2 if !left_out(COLUMN_DESCRIPTION) => {
+            0 => format!("IFNULL({name}, 'none')"),
+            1 => format!("COALESCE({name}, 'none', 5)"),
+            2 => {
                 format!("COALESCE({name}, {})", self.named(&world.columns[0]))
             }
             19 => format!("({name})"),

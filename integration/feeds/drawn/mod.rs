@@ -2,7 +2,6 @@
 //! is asked behind a page. Written from docs/ alone.
 
 mod difference;
-mod faults;
 mod form;
 mod script;
 mod settings;
@@ -99,7 +98,7 @@ fn told_of_a_world(
 ) {
     let mut random = Random(seed);
     let database = Database::empty(server, "drawn");
-    let world = World::draw(server.is_mariadb(), &mut random);
+    let world = World::draw(&mut random);
     world.make(&mut database.connect(), &mut random);
     let proxy = Proxy::configured(
         server.addr(),

@@ -1,8 +1,5 @@
 //! What is said to two sessions: pages of a form again and again, and what stands before, between and behind them.
 
-use super::faults::{
-    CHARACTER_SET_OF_TYPES, FOUND_BEHIND_OFFSET, MODE_AT_PREPARE, SPLIT_OPERATOR, left_out,
-};
 use super::form::Form;
 use super::settings::{HEAVY, OTHERS, PROBES, capabilities, setting};
 use super::spelling::{UNNAMED, plain, spelled};
@@ -19,6 +16,8 @@ const SESSIONS: usize = 2;
 /// So many forms are asked for at a time.
 const FORMS: usize = 5;
 const STATEMENTS: usize = 4;
+/// So many scripts of a form may pass without a page of kept rows.
+const PATIENCE: u32 = 3;
 
 /// Plays scripts on sessions of one app.
 pub(super) struct Player<'a> {
@@ -28,6 +27,8 @@ pub(super) struct Player<'a> {
     world: &'a World,
     random: Random,
     forms: Vec<Form>,
+    /// How many scripts of a form, in its place, had no page of kept rows.
+    vain: [u32; FORMS],
     numbers: u64,
     sessions: Vec<Session>,
     writers: [WireClient; 2],
@@ -72,12 +73,13 @@ impl<'a> Player<'a> {
             world,
             random,
             forms: Vec::new(),
+            vain: [0; FORMS],
             numbers: 0,
             sessions: Vec::new(),
             writers,
         };
-        for _ in 0..FORMS {
-            player.draw_form();
+        for at in 0..FORMS {
+            player.draw_form(at);
         }
         player
     }
@@ -90,34 +92,50 @@ impl<'a> Player<'a> {
             self.writers[writer].query(&change);
         }
         if self.random.one_in(90) {
-            self.draw_form();
+            let at = self.random.below(FORMS as u64) as usize;
+            self.draw_form(at);
         }
         if self.sessions.len() < SESSIONS {
             self.open();
         }
         let at = self.random.below(self.sessions.len() as u64) as usize;
         let mut session = self.sessions.swap_remove(at);
-        let steps = self.script(&mut session);
+        let (steps, form) = self.script(&mut session);
+        let before = form.map(|_| self.kept());
         let goes_on = session.talk.play(&steps, report);
+        if let (Some(at), Some(before)) = (form, before) {
+            let kept = self.kept() > before;
+            self.judge(at, kept);
+        }
         if goes_on && !self.random.one_in(500) {
             self.sessions.push(session);
         }
     }
 
-    fn draw_form(&mut self) {
+    fn draw_form(&mut self, at: usize) {
         self.numbers += 1;
-        let form = Form::draw(
-            self.numbers,
-            self.world,
-            self.server.is_mariadb(),
-            &mut self.random,
-        );
-        if self.forms.len() < FORMS {
-            self.forms.push(form);
-        } else {
-            let at = self.random.below(FORMS as u64) as usize;
-            self.forms[at] = form;
+        let form = Form::draw(self.numbers, self.world, &mut self.random);
+        self.vain[at] = 0;
+        match self.forms.get_mut(at) {
+            Some(place) => *place = form,
+            None => self.forms.push(form),
         }
+    }
+
+    /// A form of which no rows are kept soon makes room for another: most comparisons are to be of kept pages.
+    fn judge(&mut self, at: usize, kept: bool) {
+        self.vain[at] = if kept { 0 } else { self.vain[at] + 1 };
+        if self.vain[at] == PATIENCE {
+            self.draw_form(at);
+        }
+    }
+
+    /// How many pages were told from kept rows.
+    fn kept(&mut self) -> u64 {
+        let kept = "SHOW HEADWATER STATUS LIKE '%statements_total%\"kept\"%'";
+        let rows = self.writers[1].rows(kept).into_iter();
+        rows.filter_map(|row| row[1].as_deref()?.parse::<u64>().ok())
+            .sum()
     }
 
     fn open(&mut self) {
@@ -133,7 +151,8 @@ impl<'a> Player<'a> {
         });
     }
 
-    fn script(&mut self, session: &mut Session) -> Vec<Step> {
+    /// And the place of the form that it is of, where it is of one alone.
+    fn script(&mut self, session: &mut Session) -> (Vec<Step>, Option<usize>) {
         let mut steps = Vec::new();
         // What could not be read may have set something for the next transaction: this one ends the doubt.
         if session.is_odd || !self.random.one_in(6) {
@@ -154,21 +173,31 @@ impl<'a> Player<'a> {
             21..=25 => self.named(&mut steps),
             26 | 27 => self.heavy(&mut steps),
             28..=75 => self.executions(session, &mut steps),
-            _ => self.pages(&mut steps),
+            _ => {
+                let at = self.random.below(FORMS as u64) as usize;
+                self.pages(at, &mut steps);
+                return (steps, Some(at));
+            }
         }
-        steps
+        (steps, None)
     }
 
-    /// One form a few times.
-    fn pages(&mut self, steps: &mut Vec<Step>) {
-        let form = self.random.pick(&self.forms).clone();
+    /// One of the forms a few times.
+    fn any_pages(&mut self, steps: &mut Vec<Step>) {
+        let at = self.random.below(FORMS as u64) as usize;
+        self.pages(at, steps);
+    }
+
+    /// The form in this place a few times.
+    fn pages(&mut self, at: usize, steps: &mut Vec<Step>) {
+        let form = self.forms[at].clone();
         for _ in 0..3 + self.random.below(14) {
             if self.random.one_in(18) {
                 steps.push(self.other());
             }
             let page = self.page(&form);
             steps.push(page);
-            self.probe(form.has_offset, steps);
+            self.probe(steps);
         }
     }
 
@@ -191,7 +220,7 @@ impl<'a> Player<'a> {
     }
 
     /// Now and then, what tells of the statement before.
-    fn probe(&mut self, has_offset: bool, steps: &mut Vec<Step>) {
+    fn probe(&mut self, steps: &mut Vec<Step>) {
         if !self.random.one_in(12) {
             return;
         }
@@ -205,10 +234,7 @@ impl<'a> Player<'a> {
         }
         for _ in 0..1 + self.random.below(2) {
             let probe = *self.random.pick(&PROBES);
-            let asks_for_found = probe.to_uppercase().contains("FOUND");
-            if !(has_offset && asks_for_found && left_out(FOUND_BEHIND_OFFSET)) {
-                steps.push(Step::probe(probe));
-            }
+            steps.push(Step::probe(probe));
         }
         if self.random.one_in(2) {
             steps.push(Step::Text("other", "COMMIT".to_owned(), vec![]));
@@ -256,10 +282,7 @@ impl<'a> Player<'a> {
             });
             if self.random.one_in(9) {
                 let probe = *self.random.pick(&PROBES);
-                let is_known = form.has_offset && left_out(FOUND_BEHIND_OFFSET);
-                if !(is_known && probe.to_uppercase().contains("FOUND")) {
-                    steps.push(Step::probe(probe));
-                }
+                steps.push(Step::probe(probe));
             }
         }
     }
@@ -272,7 +295,7 @@ impl<'a> Player<'a> {
             format!("SET SESSION {name} = {value}"),
             vec![],
         ));
-        self.pages(steps);
+        self.any_pages(steps);
         steps.push(Step::Text(
             "setting",
             format!("SET SESSION {name} = DEFAULT"),
@@ -282,22 +305,14 @@ impl<'a> Player<'a> {
 
     fn set(&mut self, session: &mut Session, steps: &mut Vec<Step>) {
         let setting = setting(self.server.is_mariadb(), &mut self.random);
-        let is_mode = setting.contains("sql_mode") && left_out(MODE_AT_PREPARE);
-        let names = setting.contains("NAMES")
-            || setting.contains("character_set")
-            || setting.contains("collation");
-        if names && left_out(CHARACTER_SET_OF_TYPES) {
+        // docs/limits.md names what text without types means behind another character set.
+        if ["NAMES", "character_set", "collation"]
+            .iter()
+            .any(|name| setting.contains(name))
+        {
             for statement in &mut session.statements {
                 statement.types.clear();
             }
-        }
-        if is_mode {
-            steps.extend(
-                session
-                    .statements
-                    .drain(..)
-                    .map(|statement| Step::Close(statement.number)),
-            );
         }
         steps.push(Step::Text("setting", setting, vec![]));
     }
@@ -313,7 +328,7 @@ impl<'a> Player<'a> {
         ];
         let [first, last, then] = *self.random.pick(&ways);
         steps.push(text(first));
-        self.pages(steps);
+        self.any_pages(steps);
         if self.random.one_in(3) {
             let World {
                 message,
@@ -325,13 +340,13 @@ impl<'a> Player<'a> {
             steps.push(text(&format!(
                 "UPDATE {message} SET {author} = 1 + {author} MOD 20 WHERE {id} = {number}"
             )));
-            self.pages(steps);
+            self.any_pages(steps);
             steps.push(text("ROLLBACK"));
         }
         // What is committed inside would be changed twice: each side changes it.
         steps.retain(|step| !matches!(step, Step::Text("other", text, _) if text == "COMMIT"));
         steps.push(text(last));
-        self.pages(steps);
+        self.any_pages(steps);
         if !then.is_empty() {
             steps.push(text(then));
         }
@@ -364,7 +379,7 @@ impl<'a> Player<'a> {
         }
         // A comment of one line would take the next statement with it, as it does everywhere.
         steps.push(Step::Text("several", texts.join("\n;"), forms));
-        self.probe(true, steps);
+        self.probe(steps);
     }
 
     /// A text with something wrong in it, and the right one.
@@ -376,7 +391,7 @@ impl<'a> Player<'a> {
         let places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
         let at = *self.random.pick(&places);
         let (front, back) = text.split_at(at);
-        let odd = match self.random.below(10) {
+        let odd = match self.random.below(12) {
             0 => format!("{front}{}", back.chars().skip(1).collect::<String>()),
             1 => front.to_owned(),
             2 => format!(
@@ -386,7 +401,7 @@ impl<'a> Player<'a> {
             ),
             3 => text.replacen(" AND ", " OR ", 1),
             4 => text.replacen("SELECT ", "SELECT DISTINCT ", 1),
-            5 if !left_out(SPLIT_OPERATOR) => text
+            5 => text
                 .replace("<=", "< =")
                 .replace("!=", "! =")
                 .replace("<>", "< >"),
@@ -394,11 +409,11 @@ impl<'a> Player<'a> {
             7 => format!("({text})"),
             8 => format!("/*!50000 {text} */"),
             9 => text.replacen("LIMIT", "LIMIT ALL", 1),
-            _ if left_out(SPLIT_OPERATOR) => text.replace("DESC", ""),
+            10 => text.replace("DESC", ""),
             _ => format!("{front} {back}"),
         };
         steps.push(Step::Text("odd", odd, vec![form.number]));
-        self.probe(true, steps);
+        self.probe(steps);
         let page = self.page(&form);
         steps.push(page);
     }
@@ -440,7 +455,7 @@ impl<'a> Player<'a> {
                 format!("EXECUTE page{using}"),
                 vec![form.number << 32 | 2],
             ));
-            self.probe(form.has_offset, steps);
+            self.probe(steps);
         }
     }
 }

@@ -56,19 +56,6 @@ pub(super) const HEAVY: [(&str, &str); 10] = [
     ("max_join_size", "5000"),
 ];
 
-/// True for a SELECT that names no table, and so leaves MariaDB's conditions as they are.
-pub(super) fn is_tableless(text: &str) -> bool {
-    let upper = text.trim_start().to_uppercase();
-    (upper.starts_with("SELECT") && (!upper.contains(" FROM ") || upper.contains("DUAL")))
-        || upper.starts_with("SET @")
-}
-
-/// True for what shows conditions of before.
-pub(super) fn shows_conditions(text: &str) -> bool {
-    let upper = text.to_uppercase();
-    upper.contains("WARNING") || upper.contains("SHOW ERRORS") || upper.contains("DIAGNOSTICS")
-}
-
 /// What a client asks for at login.
 pub(super) fn capabilities(random: &mut Random) -> u64 {
     let mut wanted = capability::USUAL;

@@ -1,6 +1,5 @@
 //! One statement spelled in many ways: white space and comments anywhere, the case of words, quotes around names.
 
-use super::faults::{SPELLED_EXPRESSION, left_out};
 use crate::kit::random::Random;
 
 /// Around an expression without a name in a statement's text: servers call the column as it is spelled.
@@ -27,8 +26,6 @@ pub(super) fn spelled(text: &str, random: &mut Random) -> String {
     let pieces = pieces(text);
     let is_dense = random.one_in(4);
     let (low, quotes) = (random.one_in(2), random.below(3) * 3);
-    let keep_unnamed = left_out(SPELLED_EXPRESSION);
-    let mut is_unnamed = false;
     let mut spelled = String::new();
     let mut before: Option<&Piece> = None;
     for (at, (gap, piece)) in pieces.iter().enumerate() {
@@ -37,22 +34,17 @@ pub(super) fn spelled(text: &str, random: &mut Random) -> String {
             if *begins && *gap {
                 spelled.push(' ');
             }
-            is_unnamed = *begins;
             continue;
         }
-        let as_written = is_unnamed && keep_unnamed;
         let next = pieces[at + 1..].iter().map(|(_, piece)| piece);
         let next = next
             .into_iter()
             .find(|piece| !matches!(piece, Piece::Edge(_)));
         let is_called = next == Some(&Piece::Mark("(".to_owned()));
-        if as_written {
-            spelled.push_str(if *gap { " " } else { "" });
-        } else if let Some(before) = before {
+        if let Some(before) = before {
             spelled.push_str(&separator(before, piece, *gap, is_dense, random));
         }
         match piece {
-            Piece::Word(word) if as_written => spelled.push_str(word),
             Piece::Word(word) => spelled.push_str(&cased(word, is_called, low, quotes, random)),
             Piece::Value(text) | Piece::Mark(text) => spelled.push_str(text),
             Piece::Edge(_) => {}

@@ -4,8 +4,6 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
 
 use super::difference::{Difference, Said, difference};
-use super::faults::{FOUND_BEHIND_ERROR, OLD_CONDITIONS, left_out};
-use super::settings::{is_tableless, shows_conditions};
 use crate::kit::wire_client::{
     COM_QUERY, COM_RESET_CONNECTION, COM_STMT_CLOSE, COM_STMT_EXECUTE, COM_STMT_PREPARE, Login,
     Param, Reply, WireClient,
@@ -60,8 +58,6 @@ pub(super) struct Talk {
     sides: [WireClient; 2],
     statements: [HashMap<u32, u32>; 2],
     told: VecDeque<String>,
-    /// The page before, and a statement that leaves MariaDB's conditions alone behind it.
-    in_doubt: bool,
     /// A page stands right before.
     behind_page: bool,
     /// A statement failed right behind a page, and no SELECT came since.
@@ -77,7 +73,6 @@ impl Talk {
                 "login {:x} {}",
                 login.capabilities, login.collation
             )]),
-            in_doubt: false,
             behind_page: false,
             failed: false,
         }
@@ -85,9 +80,8 @@ impl Talk {
 
     /// Says all steps to the one side, then to the other, and compares the replies. False: both sides have ended.
     pub(super) fn play(&mut self, steps: &[Step], report: &mut Report) -> bool {
-        let steps = self.certain(steps);
-        let direct = self.said_to(0, &steps);
-        let proxied = self.said_to(1, &steps);
+        let direct = self.said_to(0, steps);
+        let proxied = self.said_to(1, steps);
         for (at, step) in steps.iter().enumerate() {
             self.told.push_back(told(step));
             let [one, other] = [&direct, &proxied].map(|replies| replies.get(at));
@@ -116,28 +110,6 @@ impl Talk {
             self.told.pop_front();
         }
         true
-    }
-
-    /// Without what shows a fault that is known.
-    fn certain(&mut self, steps: &[Step]) -> Vec<Step> {
-        let is_mariadb = self.sides[0].greeting.is_mariadb();
-        let mut kept = Vec::new();
-        for step in steps {
-            match step {
-                Step::Text("page" | "odd" | "several", ..) | Step::Execute { .. } => {
-                    self.in_doubt = false
-                }
-                Step::Text(_, text, _) if is_mariadb && left_out(OLD_CONDITIONS) => {
-                    if self.in_doubt && shows_conditions(text) {
-                        continue;
-                    }
-                    self.in_doubt = self.in_doubt || is_tableless(text);
-                }
-                _ => {}
-            }
-            kept.push(step.clone());
-        }
-        kept
     }
 
     /// Its replies: `None` for a command that has none, and as many as came.
@@ -231,7 +203,7 @@ impl Talk {
             Step::Text("page" | "odd" | "several" | "execution by name", ..) | Step::Execute { .. }
         );
         self.failed = match failed {
-            true => self.failed || self.behind_page || left_out(FOUND_BEHIND_ERROR),
+            true => self.failed || self.behind_page,
             false => self.failed && !is_page && !text.trim_start().starts_with("SELECT"),
         };
         self.behind_page = is_page && !failed;

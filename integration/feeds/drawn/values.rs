@@ -1,6 +1,5 @@
 //! Values for a form: as text, or as parameters of any type on the wire.
 
-use super::faults::{PARAMETER_TYPE, left_out};
 use super::form::{Form, Slot};
 use super::world::{USERS, World};
 use crate::kit::random::Random;
@@ -105,11 +104,9 @@ fn parameter(literal: &str, is_limit: bool, types: &mut Random, random: &mut Ran
             }
             4 if !is_limit => Param::text(Some(literal)),
             5 if !is_limit => texted(0xfd, literal),
-            6 if !is_limit && !left_out(PARAMETER_TYPE) => {
-                Param::new(5, 0, &(number as f64).to_le_bytes())
-            }
-            7 if !is_limit && !left_out(PARAMETER_TYPE) => texted(0xf6, literal),
-            8 if !left_out(PARAMETER_TYPE) && random.one_in(9) => Param {
+            6 if !is_limit => Param::new(5, 0, &(number as f64).to_le_bytes()),
+            7 if !is_limit => texted(0xf6, literal),
+            8 if random.one_in(9) => Param {
                 value: None,
                 ..Param::text(None)
             },
@@ -121,12 +118,12 @@ fn parameter(literal: &str, is_limit: bool, types: &mut Random, random: &mut Ran
         };
     }
     let text = literal.trim_matches('\'').to_owned();
-    if let (Some(moment), 0..=5, false) = (Moment::read(&text), kind, left_out(PARAMETER_TYPE)) {
+    if let (Some(moment), 0..=5) = (Moment::read(&text), kind) {
         return moment.parameter(kind);
     }
     match kind {
         0..=2 => texted(0xfd, &text),
-        3 if !left_out(PARAMETER_TYPE) => texted(0xfc, &text),
+        3 => texted(0xfc, &text),
         4 => texted(0x0f, &text),
         _ => Param::text(Some(&text)),
     }

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use super::faults::{COLUMN_DESCRIPTION, left_out};
 use crate::feeds::PATIENT;
 use crate::kit::random::Random;
 use crate::kit::wire_client::WireClient;
@@ -246,7 +245,7 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn draw(is_mariadb: bool, random: &mut Random) -> World {
+    pub(super) fn draw(random: &mut Random) -> World {
         let names = [
             ("statuses", "id", "profile_id"),
             ("Posts", "postId", "userId"),
@@ -262,9 +261,6 @@ impl World {
         let (follow, reader, followed) = *random.pick(&follows);
         let (key, key_sql, digits) = *random.pick(&KEYS);
         let mut columns = COLUMNS.to_vec();
-        // A DATE is described as a number or not by MariaDB's plan.
-        columns
-            .retain(|column| column.name != "day" || !is_mariadb || !left_out(COLUMN_DESCRIPTION));
         random.shuffle(&mut columns);
         columns.truncate(5 + random.below(6) as usize);
         let (id_type, user_type) = (*random.pick(&ID_TYPES), *random.pick(&USER_TYPES));
