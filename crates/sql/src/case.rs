@@ -35,7 +35,7 @@ impl NameCase {
     }
 
     /// The same in its place.
-    pub fn fold_text(self, name: &mut String) {
+    pub fn fold_text(self, name: &mut str) {
         if self == NameCase::Folded {
             name.make_ascii_lowercase();
         }
