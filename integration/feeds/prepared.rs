@@ -470,6 +470,32 @@ fn types_of_an_execution_that_was_refused_are_not_relied_on() {
     });
 }
 
+/// MySQL takes a DATE with a time of day for a malformed packet, and leaves all that was before, errors and counts.
+#[test]
+fn what_is_left_behind_a_malformed_execution_is_as_directly() {
+    on_each_server(|server| {
+        let (database, proxy) = small(server);
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let statement = twin.prepare(
+            "SELECT id FROM statuses WHERE profile_id IN (?, ?) AND created_at >= ? ORDER BY id DESC LIMIT 5",
+        );
+        let with = |date: Param| [Param::long(1), Param::long(2), date];
+        let plain = with(Param::text(Some("2020-01-01 00:00:00")));
+        narrowed(&proxy, &mut twin, statement, &plain);
+        let date = with(Param::new(10, 0, &[7, 0xe4, 7, 1, 1, 10, 0, 0]));
+        for before in ["SELECT 1", "INSERT INTO nowhere VALUES (1)", "SELECT 1 + 'x'"] {
+            for left in BEHIND {
+                twin.execute_with(statement, &plain, 0, true);
+                twin.run(before);
+                for _ in 0..2 {
+                    twin.execute_with(statement, &date, 0, true);
+                }
+                twin.run(left);
+            }
+        }
+    });
+}
+
 #[test]
 fn cursors_and_long_data_are_the_servers() {
     on_each_server(|server| {

@@ -22,6 +22,8 @@ pub enum Described {
     ByPlanOnMariadb,
     /// What functions make.
     ByPlan,
+    /// On MySQL from which table they are: of what DISTINCT makes of a SELECT in FROM it says either, under the same plan.
+    UnsureOnMysql,
 }
 
 impl Described {
@@ -29,7 +31,7 @@ impl Described {
     #[must_use]
     pub fn is_by_plan(self, mariadb: bool) -> bool {
         match self {
-            Described::Alike => false,
+            Described::Alike | Described::UnsureOnMysql => false,
             Described::ByPlanOnMariadb => mariadb,
             Described::ByPlan => true,
         }
@@ -47,6 +49,9 @@ pub(crate) fn described(
         |item: &Item| matches!(item, Item::Operand(Operand::Coalesce(_) | Operand::Now, _));
     if query.items.iter().chain(&query.inner).any(computes) && has_more_tables(query) {
         return Described::ByPlan;
+    }
+    if query.distinct && !query.inner.is_empty() {
+        return Described::UnsureOnMysql;
     }
     let outer = |seen: &Seen<'_>| seen.source.outer;
     let mut shown = query.items.iter().chain(&query.inner);

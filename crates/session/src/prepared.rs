@@ -13,7 +13,7 @@ use super::asked::{Values, Wanted};
 use headwater_feed::variants::Columns;
 use headwater_statement::{Argument, Call, CallStatement, Class, Effects};
 use headwater_wire::capability::Capabilities;
-use headwater_wire::command::{Execute, LAST_PREPARED};
+use headwater_wire::command::{Execute, LAST_PREPARED, Parameter};
 use headwater_wire::reply::{Prepared, ToldColumns};
 
 use by_name::ByName;
@@ -323,10 +323,15 @@ impl Statements {
     ) -> Option<Executed> {
         let statement = self.by_id.get_mut(&id)?;
         let feed = Arc::clone(statement.text.feed.as_ref()?);
+        let mut is_read = false;
         match Execute::parse(payload, statement.parameters, capabilities) {
             Ok(execute) => {
                 statement.take_types(&execute, current);
                 statement.strange |= execute.flags & !COUNTED != 0 || execute.iterations != 1;
+                // What the server refuses leaves all that was before: no question goes in front of it.
+                let types = statement.types.as_deref().unwrap_or_default();
+                let each = execute.each(types);
+                is_read = each.is_ok_and(|each| !each.iter().any(Parameter::is_malformed));
             }
             Err(_) => statement.is_strange(),
         }
@@ -336,7 +341,7 @@ impl Statements {
             feed,
             columns: statement.columns,
             told: statement.told.get().cloned(),
-            plain: typed && !statement.long_data && !statement.strange,
+            plain: typed && is_read && !statement.long_data && !statement.strange,
             typed: statement.typed.clone(),
         })
     }

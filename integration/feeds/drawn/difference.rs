@@ -45,9 +45,10 @@ struct Part {
     bytes: Vec<u8>,
 }
 
-/// Compares the replies to one command; its results are of these forms.
+/// Compares the replies to one command; its results are of these forms. Rows that no LIMIT bounds, and that nothing orders for certain, are as
+/// the plan has them.
 pub(super) fn difference(
-    command: u8,
+    (command, is_ordered): (u8, bool),
     capabilities: u64,
     forms: &[u64],
     replies: [&Reply; 2],
@@ -56,6 +57,10 @@ pub(super) fn difference(
     let [mut direct, mut proxied] = replies.map(|reply| parts(command, capabilities, reply));
     let results = direct.last().map_or(0, |part| part.result + 1);
     let (of_direct, of_proxied) = (plans(&mut direct), plans(&mut proxied));
+    if !is_ordered {
+        unorder(&mut direct);
+        unorder(&mut proxied);
+    }
     for (result, plan) in of_direct.iter().enumerate().take(results) {
         let form = forms.get(result).copied().unwrap_or_default();
         said.entry(form).or_default().insert(plan.clone());
@@ -74,6 +79,19 @@ pub(super) fn difference(
         }
     }
     None
+}
+
+fn unorder(parts: &mut [Part]) {
+    let rows = |part: &&mut Part| part.kind == Kind::Row;
+    let mut bytes: Vec<Vec<u8>> = parts
+        .iter_mut()
+        .filter(rows)
+        .map(|part| std::mem::take(&mut part.bytes))
+        .collect();
+    bytes.sort();
+    for (part, bytes) in parts.iter_mut().filter(rows).zip(bytes) {
+        part.bytes = bytes;
+    }
 }
 
 /// Takes the flags that follow the plan out of each result, and tells them.

@@ -175,8 +175,12 @@ impl Talk {
             return;
         }
         let capabilities = self.sides[0].capabilities;
+        let is_ordered = match step {
+            Step::Text("odd", text, _) => text.to_uppercase().contains("LIMIT"),
+            _ => true,
+        };
         if let Some(found) = difference(
-            command,
+            (command, is_ordered),
             capabilities,
             &forms,
             [direct, proxied],

@@ -31,6 +31,7 @@ use std::time::Instant;
 
 use headwater_feed::bind::{Asked, Statement};
 use headwater_feed::cost::Crowd;
+use headwater_feed::described::Described;
 use headwater_feed::narrow::{Candidates as Among, Form};
 use headwater_feed::template::{Choice, Tallies};
 use headwater_feed::variants::{Plan, Under};
@@ -510,6 +511,10 @@ impl<K: Feeds> World<'_, K> {
             return Err(Why::TimeZone);
         }
         if self.is_planned(template) && !self.can_be_explained() {
+            return Err(Why::ColumnsUnsure);
+        }
+        let mariadb = self.session.asked(false).mariadb;
+        if template.shape.described == Described::UnsureOnMysql && !mariadb {
             return Err(Why::ColumnsUnsure);
         }
         // How columns of a SELECT in FROM are described depends on how often it was executed.

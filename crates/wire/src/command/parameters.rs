@@ -122,6 +122,15 @@ impl<'a> Parameter<'a> {
         }
     }
 
+    /// True where MySQL takes the whole packet for malformed: a DATE with a time of day.
+    #[must_use]
+    pub fn is_malformed(&self) -> bool {
+        const DATE: u8 = 10;
+        const BYTES: usize = 1 + 4;
+        let is_date = self.kind.first() == Some(&DATE);
+        is_date && self.bytes.is_some_and(|bytes| bytes.len() > BYTES)
+    }
+
     /// What it says.
     #[must_use]
     pub fn value(&self) -> Value<'a> {

@@ -731,3 +731,25 @@ fn types_of_an_execution_that_failed_are_not_known() {
     assert_eq!(scene.relayed(&[7, 2]), Some(typed));
     assert_eq!(scene.relayed(&[7, 2]), None);
 }
+
+/// MySQL refuses the whole packet, and leaves what was before: nothing is asked in front of it.
+#[test]
+fn a_packet_that_is_taken_for_malformed_has_no_question_in_front() {
+    let mut scene = Scene::executed(READER, &[7, 2]);
+    scene.session.standing.observe_error();
+    let mut payload = untyped(&[7]);
+    payload.truncate(11);
+    payload.push(1);
+    payload.extend([10, 0, 3, 0]);
+    let date = [7, 0xea, 7, 1, 1, 10, 0, 0];
+    payload.extend(date.iter().chain(&long(2)));
+    assert_eq!(
+        scene.execute_packet(&payload, Vec::new()),
+        ["relay execution"]
+    );
+    // Without a time of day it is a DATE.
+    payload.truncate(16);
+    payload.extend([4, 0xea, 7, 1, 1].iter().chain(&long(2)));
+    let needs = scene.execute_packet(&payload, Vec::new());
+    assert!(needs[0].starts_with("ask SELECT DATABASE()"), "{needs:?}");
+}
