@@ -483,7 +483,11 @@ fn what_is_left_behind_a_malformed_execution_is_as_directly() {
         let plain = with(Param::text(Some("2020-01-01 00:00:00")));
         narrowed(&proxy, &mut twin, statement, &plain);
         let date = with(Param::new(10, 0, &[7, 0xe4, 7, 1, 1, 10, 0, 0]));
-        for before in ["SELECT 1", "INSERT INTO nowhere VALUES (1)", "SELECT 1 + 'x'"] {
+        for before in [
+            "SELECT 1",
+            "INSERT INTO nowhere VALUES (1)",
+            "SELECT 1 + 'x'",
+        ] {
             for left in BEHIND {
                 twin.execute_with(statement, &plain, 0, true);
                 twin.run(before);

@@ -294,6 +294,15 @@ impl Statements {
         }
     }
 
+    /// The payload that [`Self::relayed`] has made does not go to the server: it still lacks the types in it.
+    pub fn not_sent(&mut self, id: u32) {
+        if let Some(statement) = self.by_id.get_mut(&id)
+            && matches!(statement.source, Some(TypesSource::Headwater))
+        {
+            statement.unseen = true;
+        }
+    }
+
     /// The server has refused an execution: of types that came with it, it may have kept some.
     pub fn failed(&mut self, id: u32) {
         let Some(statement) = self.by_id.get_mut(&id) else {

@@ -450,6 +450,9 @@ impl Stage {
                     let of = Of::new(&subject.template, crowd, world.under());
                     lessons.end(of, false, world.now);
                 }
+                if let Some(executed) = world.executed {
+                    world.session.statements().not_sent(executed.statement);
+                }
                 Err(Why::Changed)
             }
             (Stage::Preparing(subject, wishes, candidates, plan), Input::Reply(reply)) => {

@@ -753,3 +753,22 @@ fn a_packet_that_is_taken_for_malformed_has_no_question_in_front() {
     let needs = scene.execute_packet(&payload, Vec::new());
     assert!(needs[0].starts_with("ask SELECT DATABASE()"), "{needs:?}");
 }
+
+/// What would have been learned from it is not certain: then the execution goes on as the server has to have it.
+#[test]
+fn types_that_were_put_in_and_not_sent_are_put_in_again() {
+    let mut scene = Scene::proven(READER);
+    scene.prepare(READER, ITS);
+    let numbers = untyped(&[7, 2]);
+    let typed = [&numbers[..11], &[1, 3, 0, 3, 0], &numbers[12..]].concat();
+    scene.execute_packet(&typed, Vec::new());
+    scene.session.statements().owned(ITS);
+    let fetched = vec![named(&[9, 8], false), Input::Unchanged(false)];
+    let needs = scene.execute_packet(&numbers, fetched);
+    assert_eq!(
+        needs.last().unwrap(),
+        "relay changed_meanwhile",
+        "{needs:?}"
+    );
+    assert_eq!(scene.session.typed(ITS, &numbers), Some(typed));
+}
