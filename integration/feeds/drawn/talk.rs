@@ -58,9 +58,9 @@ pub(super) struct Talk {
     sides: [WireClient; 2],
     statements: [HashMap<u32, u32>; 2],
     told: VecDeque<String>,
-    /// A page stands right before.
+    /// The last SELECT that did not fail is a page.
     behind_page: bool,
-    /// A statement failed right behind a page, and no SELECT came since.
+    /// A statement failed behind a page, and no SELECT came since.
     failed: bool,
 }
 
@@ -190,7 +190,7 @@ impl Talk {
         }
     }
 
-    /// True for a difference that docs/limits.md names: `FOUND_ROWS()` behind a SELECT that failed, and that came right behind a page.
+    /// True for a difference that docs/limits.md names: `FOUND_ROWS()` behind a SELECT that failed, where the one before it was a page.
     fn is_named(&mut self, step: &Step, direct: &Reply) -> bool {
         let text = match step {
             Step::Text(_, text, _) => text.to_uppercase(),
@@ -206,11 +206,15 @@ impl Talk {
             step,
             Step::Text("page" | "odd" | "several" | "execution by name", ..) | Step::Execute { .. }
         );
+        let is_select = is_page || text.trim_start().starts_with("SELECT");
         self.failed = match failed {
             true => self.failed || self.behind_page,
-            false => self.failed && !is_page && !text.trim_start().starts_with("SELECT"),
+            false => self.failed && !is_select,
         };
-        self.behind_page = is_page && !failed;
+        // Whatever is no SELECT leaves the count as it is.
+        if is_select && !failed {
+            self.behind_page = is_page;
+        }
         is_named
     }
 

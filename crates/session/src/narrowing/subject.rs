@@ -38,6 +38,11 @@ impl<K: Feeds> World<'_, K> {
         // Nothing is asked in front of a statement that may ask what was left by the one before it: a template never does.
         let (subject, database) = found?;
         let standing = &self.session.standing;
+        // MySQL refuses some values before anything of the statement before has ended: a question in front would end it. Behind an error
+        // that is likely the case again.
+        if self.executed.is_some() && standing.must_ask_first() {
+            return Err(Why::Execution);
+        }
         let known = standing.are_settings_proven() && standing.server().is_some();
         if known && !standing.must_ask_first() {
             self.is_in(&database)?;

@@ -732,26 +732,27 @@ fn types_of_an_execution_that_failed_are_not_known() {
     assert_eq!(scene.relayed(&[7, 2]), None);
 }
 
-/// MySQL refuses the whole packet, and leaves what was before: nothing is asked in front of it.
+/// MySQL refuses such a packet, and leaves what was before: nothing is asked in front of it, and of none behind an error.
 #[test]
-fn a_packet_that_is_taken_for_malformed_has_no_question_in_front() {
+fn what_may_be_refused_has_no_question_in_front() {
     let mut scene = Scene::executed(READER, &[7, 2]);
-    scene.session.standing.observe_error();
-    let mut payload = untyped(&[7]);
-    payload.truncate(11);
-    payload.push(1);
-    payload.extend([10, 0, 3, 0]);
-    let date = [7, 0xea, 7, 1, 1, 10, 0, 0];
-    payload.extend(date.iter().chain(&long(2)));
-    assert_eq!(
-        scene.execute_packet(&payload, Vec::new()),
-        ["relay execution"]
-    );
-    // Without a time of day it is a DATE.
-    payload.truncate(16);
-    payload.extend([4, 0xea, 7, 1, 1].iter().chain(&long(2)));
-    let needs = scene.execute_packet(&payload, Vec::new());
+    scene.session.standing.command_relayed(Effects {
+        settings: true,
+        ..Effects::NONE
+    });
+    // It was prepared under what is set now.
+    scene.prepare(READER, ITS);
+    let head = [&untyped(&[])[..11], &[1, 10, 0, 3, 0]].concat();
+    let date = |bytes: &[u8]| [&head[..], bytes, &long(2)].concat();
+    let with_time = date(&[7, 0xea, 7, 1, 1, 10, 0, 0]);
+    let relayed = ["relay execution"];
+    assert_eq!(scene.execute_packet(&with_time, Vec::new()), relayed);
+    let without = date(&[4, 0xea, 7, 1, 1]);
+    let needs = scene.execute_packet(&without, Vec::new());
     assert!(needs[0].starts_with("ask SELECT DATABASE()"), "{needs:?}");
+    scene.prove();
+    scene.session.standing.observe_error();
+    assert_eq!(scene.execute(&[7, 2], Vec::new()), relayed);
 }
 
 /// What would have been learned from it is not certain: then the execution goes on as the server has to have it.
