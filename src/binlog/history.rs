@@ -71,7 +71,7 @@ async fn read(
     let mut all: Option<Gtids> = None;
     let mut end = start;
     for _ in 0..MOST_FILES {
-        let file = format!("{base}.{:06}", end.file);
+        let file = end.file_name(base);
         let Some((held, last)) = scan(binlog, &file, end.offset).await? else {
             return Ok(None);
         };

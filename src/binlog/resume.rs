@@ -119,7 +119,7 @@ pub(super) async fn start(
         && (FIRST_POSITION..=end).contains(&left.floor)
     {
         return Ok(Start {
-            file: format!("{}.{:06}", remains.base, left.floor.file),
+            file: left.floor.file_name(&remains.base),
             base: remains.base.clone(),
             position: left.floor,
             warm: Some(Warm {
@@ -170,7 +170,7 @@ fn behind(ended: Option<StreamEnd>, server: &ServerFacts, anew: Start) -> Start 
     };
     match ended.filter(fits) {
         Some(ended) => Start {
-            file: format!("{}.{:06}", ended.base, ended.position.file),
+            file: ended.position.file_name(&ended.base),
             position: ended.position,
             continues: true,
             ..anew

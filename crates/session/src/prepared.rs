@@ -128,6 +128,13 @@ impl Modes<'_> {
     fn bytes(&self) -> Box<[u8]> {
         [&self.plans.to_le_bytes()[..], self.rows].concat().into()
     }
+
+    /// True where these are the same ones.
+    fn are(&self, bytes: &[u8]) -> bool {
+        bytes
+            .split_first_chunk()
+            .is_some_and(|(plans, rows)| *plans == self.plans.to_le_bytes() && rows == self.rows)
+    }
 }
 
 /// An execution of a prepared call.

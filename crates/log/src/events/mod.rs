@@ -443,7 +443,7 @@ impl Events {
     /// The number of the file of this name.
     fn number(&self, name: &[u8]) -> Option<u64> {
         // Before it has described its format, MariaDB leaves a checksum behind the name of the file that it begins with.
-        let first = format!("{}.{:06}", self.base, self.at.file);
+        let first = self.at.file_name(&self.base);
         let behind = name.strip_prefix(first.as_bytes());
         if !self.described && behind.is_some_and(|behind| behind.len() == CHECKSUM) {
             return Some(self.at.file);
@@ -454,11 +454,7 @@ impl Events {
 
     /// Where the statement stands that is being read, and of what kind it is.
     fn logged(&self, text: &[u8]) -> Logged {
-        Logged::at(
-            text,
-            format!("{}.{:06}", self.base, self.at.file),
-            self.at.offset,
-        )
+        Logged::at(text, self.at.file_name(&self.base), self.at.offset)
     }
 
     fn statement(&mut self, text: Text<'_>, schema: &[u8], routes: &Routes) -> Result<Heard, Lost> {

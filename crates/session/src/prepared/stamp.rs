@@ -28,16 +28,16 @@ impl SettingsStamp {
     /// True where the same settings are certain to hold now. `zoned`: the time zone is one of them, which stored code may set for good.
     #[must_use]
     pub fn is_like(&self, now: Current<'_>, zoned: bool) -> bool {
-        let Some(modes) = now.modes.map(|modes| modes.bytes()) else {
+        let Some(modes) = now.modes else {
             return false;
         };
         match self.modes.get() {
-            Some(then) => *then == modes,
+            Some(then) => modes.are(then),
             // They are those of then, and were not known.
             None => {
                 let same = self.mode_changes == now.mode_changes
                     && (!zoned || self.code_runs == now.code_runs);
-                same && self.modes.set(modes).is_ok()
+                same && self.modes.set(modes.bytes()).is_ok()
             }
         }
     }

@@ -59,6 +59,12 @@ pub struct Position {
 }
 
 impl Position {
+    /// The name of its file, of a log whose files have this base name.
+    #[must_use]
+    pub fn file_name(self, base: &str) -> String {
+        format!("{base}.{:06}", self.file)
+    }
+
     /// So many bytes are behind an earlier position, at least: how long the files between them are is not known.
     #[must_use]
     pub fn bytes_behind(self, earlier: Position) -> u64 {
