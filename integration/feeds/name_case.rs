@@ -1,11 +1,9 @@
 //! Servers on which names of databases and tables have no case (`lower_case_table_names = 1`), whoever writes them with capital letters.
 
-use std::time::{Duration, Instant};
-
 use headwater::lab::private_server::{Kind, PrivateServer};
 
 use super::app::{FEED, SMALL};
-use super::narrowed::narrowed;
+use super::narrowed::{narrowed, until_risen};
 use super::served::PATIENT;
 use crate::check::check;
 use crate::kit::database::fill;
@@ -51,16 +49,21 @@ fn names_have_no_case_where_the_server_gives_them_none() {
         let mut id = 1_000_000;
         for page in PAGES {
             // From rows that are kept, at last, and fresh.
-            until(&proxy, "feeds_kept", || {
-                id += 1;
-                root.ok(&format!(
+            until_risen(
+                &proxy,
+                "kept",
+                |counts| counts.of("feeds_kept"),
+                || {
+                    id += 1;
+                    root.ok(&format!(
                     "INSERT INTO STATUSES (id, profile_id, kind, visibility, likes, created_at) \
                      VALUES ({id}, 2, 'text', 'public', 1, NOW())"
                 ));
-                for _ in 0..3 {
-                    assert_eq!(client.rows(page), direct.rows(page));
-                }
-            });
+                    for _ in 0..3 {
+                        assert_eq!(client.rows(page), direct.rows(page));
+                    }
+                },
+            );
         }
         // Wherever the database is chosen.
         for name in ["social", "Social"] {
@@ -76,11 +79,16 @@ fn names_have_no_case_where_the_server_gives_them_none() {
             "CALL Social.fetch_timeline_ids(1)",
             "CALL SOCIAL.FETCH_TIMELINE_IDS2(1, 8)",
         ] {
-            until(&proxy, "calls_from_memory", || {
-                client.ok(call);
-                direct.ok(call);
-                assert_eq!(client.rows(TAIL), direct.rows(TAIL));
-            });
+            until_risen(
+                &proxy,
+                "from memory",
+                |counts| counts.of("calls_from_memory"),
+                || {
+                    client.ok(call);
+                    direct.ok(call);
+                    assert_eq!(client.rows(TAIL), direct.rows(TAIL));
+                },
+            );
         }
         let counts = proxy.counts();
         let tails = counts.of("tails_virtual") + counts.of("tails_kept");
@@ -88,21 +96,5 @@ fn names_have_no_case_where_the_server_gives_them_none() {
         assert_eq!(tails > 0, kind == Kind::Mariadb, "{counts:?}");
         let checked = check(server.addr(), &settings, ROOT_SERVICE);
         checked.says("feed home, database social: its SELECTs are narrowed");
-    }
-}
-
-/// Asks until this counter has risen.
-#[track_caller]
-fn until(proxy: &Proxy, name: &str, mut ask: impl FnMut()) {
-    let before = proxy.counts().of(name);
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while proxy.counts().of(name) == before {
-        ask();
-        assert!(
-            Instant::now() < deadline,
-            "no {name}: {:?}\n{}",
-            proxy.counts(),
-            proxy.log()
-        );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::kit::proxy::Proxy;
+use crate::kit::proxy::{Counts, Proxy};
 use crate::kit::twin::Twin;
 use crate::kit::wire_client::WireClient;
 
@@ -17,18 +17,30 @@ pub(crate) fn narrowed(proxy: &Proxy, client: &mut WireClient, statement: &str) 
 /// As [`narrowed`], where each question may have its own session.
 #[track_caller]
 pub(super) fn narrowed_where(proxy: &Proxy, statement: &str, mut ask: impl FnMut(&str)) {
-    let before = proxy.counts().feeds_answered();
+    let never = format!("narrowed: {statement}");
+    until_risen(proxy, &never, Counts::feeds_answered, || ask(statement));
+}
+
+/// Asks until what is counted has risen; else says what never came.
+#[track_caller]
+pub(super) fn until_risen(
+    proxy: &Proxy,
+    never: &str,
+    count: impl Fn(&Counts) -> u64,
+    mut ask: impl FnMut(),
+) {
+    let before = count(&proxy.counts());
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
-        ask(statement);
+        ask();
         let counts = proxy.counts();
-        if counts.feeds_answered() > before {
+        if count(&counts) > before {
             return;
         }
-        let log = proxy.log();
         assert!(
             Instant::now() < deadline,
-            "never narrowed: {statement}: {counts:?}\n{log}"
+            "never {never}: {counts:?}\n{}",
+            proxy.log()
         );
     }
 }
@@ -55,20 +67,15 @@ pub(super) fn relayed(proxy: &Proxy, twin: &mut Twin, statement: &str, why: &str
 #[track_caller]
 pub(super) fn relayed_beside(proxy: &Proxy, twin: &mut Twin, statement: &str, why: &str) {
     let name = format!("feeds_relayed[{why}]");
-    let before = proxy.counts();
-    let deadline = Instant::now() + Duration::from_secs(30);
-    loop {
-        same(twin, statement, 1);
-        let counts = proxy.counts();
-        if counts.of(&name) > before.of(&name) {
-            return;
-        }
-        assert!(
-            Instant::now() < deadline,
-            "never relayed for {why}: {statement}: {counts:?}\n{}",
-            proxy.log()
-        );
-    }
+    let never = format!("relayed for {why}: {statement}");
+    until_risen(
+        proxy,
+        &never,
+        |counts| counts.of(&name),
+        || {
+            same(twin, statement, 1);
+        },
+    );
 }
 
 /// Asks on both sides, where answers have to be equal, until it is narrowed.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use super::app::{App, SMALL, settings};
+use super::narrowed::{narrowed_where, until_risen};
 use super::opened::Opened;
 use super::pair::Pair;
 use super::rules::BEHIND;
@@ -140,6 +141,15 @@ fn small(server: &'static Server) -> (Database, Proxy) {
     story(server, &SMALL, &mut Random(5))
 }
 
+/// The same, with captions that another character set reads otherwise.
+fn accented(server: &'static Server) -> (Database, Proxy) {
+    let (database, proxy) = small(server);
+    let mut root = database.connect();
+    root.ok("UPDATE statuses SET caption = '\u{e9}' WHERE id % 2 = 0");
+    root.ok("UPDATE statuses SET caption = '\u{c3}\u{a9}' WHERE id % 3 = 0");
+    (database, proxy)
+}
+
 const LISTED: &str = "SELECT id, caption FROM statuses WHERE profile_id IN (?, ?, ?) AND kind <> ? ORDER BY id DESC LIMIT 5";
 
 fn listed(kind: &str) -> [Param; 4] {
@@ -150,32 +160,16 @@ fn listed(kind: &str) -> [Param; 4] {
 /// Executes until it is narrowed: what other stories change on this server may have it looked at again any time.
 #[track_caller]
 fn narrowed(proxy: &Proxy, twin: &mut Twin, statement: [u32; 2], params: &[Param]) {
-    let before = proxy.counts().feeds_answered();
-    let deadline = Instant::now() + Duration::from_secs(30);
-    loop {
+    narrowed_where(proxy, "an execution", |_| {
         twin.execute_with(statement, params, 0, true);
-        let counts = proxy.counts();
-        if counts.feeds_answered() > before {
-            return;
-        }
-        assert!(Instant::now() < deadline, "never narrowed: {counts:?}");
-    }
+    });
 }
 
 /// Executes until it is relayed for this reason.
 #[track_caller]
-fn relayed(proxy: &Proxy, why: &str, mut execute: impl FnMut()) {
+fn relayed(proxy: &Proxy, why: &str, execute: impl FnMut()) {
     let name = format!("feeds_relayed[{why}]");
-    let before = proxy.counts().of(&name);
-    let deadline = Instant::now() + Duration::from_secs(30);
-    loop {
-        execute();
-        let counts = proxy.counts();
-        if counts.of(&name) > before {
-            return;
-        }
-        assert!(Instant::now() < deadline, "no {name}: {counts:?}");
-    }
+    until_risen(proxy, &name, |counts| counts.of(&name), execute);
 }
 
 /// Types come once, and the server has not seen those of an execution that was narrowed.
@@ -379,10 +373,7 @@ fn names_mean_what_they_meant_where_a_statement_was_prepared() {
 #[test]
 fn strings_are_read_in_the_character_set_of_their_time() {
     on_each_server(|server| {
-        let (database, proxy) = small(server);
-        let mut root = database.connect();
-        root.ok("UPDATE statuses SET caption = '\u{e9}' WHERE id % 2 = 0");
-        root.ok("UPDATE statuses SET caption = '\u{c3}\u{a9}' WHERE id % 3 = 0");
+        let (database, proxy) = accented(server);
         let mut twin = Twin::new(server, &proxy, &database.login());
         let users = [1, 2].map(Param::long);
         let text = |string: &str| {
@@ -425,10 +416,7 @@ fn strings_are_read_in_the_character_set_of_their_time() {
 #[test]
 fn text_is_read_as_when_its_type_came() {
     on_each_server(|server| {
-        let (database, proxy) = small(server);
-        let mut root = database.connect();
-        root.ok("UPDATE statuses SET caption = '\u{e9}' WHERE id % 2 = 0");
-        root.ok("UPDATE statuses SET caption = '\u{c3}\u{a9}' WHERE id % 3 = 0");
+        let (database, proxy) = accented(server);
         let mut twin = Twin::new(server, &proxy, &database.login());
         let text = "SELECT id, caption FROM statuses WHERE profile_id IN (?, ?) AND caption <> ? ORDER BY id DESC LIMIT 5";
         let with = |value: &str| [Param::long(1), Param::long(2), Param::text(Some(value))];

@@ -92,7 +92,7 @@ impl<'a> Player<'a> {
             self.writers[writer].query(&change);
         }
         if self.random.one_in(90) {
-            let at = self.random.below(FORMS as u64) as usize;
+            let at = self.place();
             self.draw_form(at);
         }
         if self.sessions.len() < SESSIONS {
@@ -110,6 +110,11 @@ impl<'a> Player<'a> {
         if goes_on && !self.random.one_in(500) {
             self.sessions.push(session);
         }
+    }
+
+    /// The place of one of the forms.
+    fn place(&mut self) -> usize {
+        self.random.below(FORMS as u64) as usize
     }
 
     fn draw_form(&mut self, at: usize) {
@@ -151,7 +156,7 @@ impl<'a> Player<'a> {
         });
     }
 
-    /// And the place of the form that it is of, where it is of one alone.
+    /// What is said, and the place of the form that it is of, where it is of one alone.
     fn script(&mut self, session: &mut Session) -> (Vec<Step>, Option<usize>) {
         let mut steps = Vec::new();
         // What could not be read may have set something for the next transaction: this one ends the doubt.
@@ -174,7 +179,7 @@ impl<'a> Player<'a> {
             26 | 27 => self.heavy(&mut steps),
             28..=75 => self.executions(session, &mut steps),
             _ => {
-                let at = self.random.below(FORMS as u64) as usize;
+                let at = self.place();
                 self.pages(at, &mut steps);
                 return (steps, Some(at));
             }
@@ -184,7 +189,7 @@ impl<'a> Player<'a> {
 
     /// One of the forms a few times.
     fn any_pages(&mut self, steps: &mut Vec<Step>) {
-        let at = self.random.below(FORMS as u64) as usize;
+        let at = self.place();
         self.pages(at, steps);
     }
 
