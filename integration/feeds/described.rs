@@ -73,6 +73,17 @@ const FILTERS: [&str; 12] = [
     "s.id BETWEEN {id} AND {id}",
 ];
 
+/// Of what is joined: a LEFT JOIN is an inner one behind most of them.
+const JOINED_FILTERS: [&str; 7] = [
+    "",
+    "",
+    "p.private = 0",
+    "p.name IS NOT NULL",
+    "(p.private = {number} OR p.name > 'b')",
+    "(p.id IS NULL OR s.likes > {number})",
+    "p.id > 3",
+];
+
 /// A way to write one; its values stand in braces.
 fn template(random: &mut Random) -> String {
     let join = *random.pick(&JOINS);
@@ -83,13 +94,24 @@ fn template(random: &mut Random) -> String {
     let (authors, filter) = (*random.pick(&AUTHORS), *random.pick(&FILTERS));
     let edges = "JOIN followers f ON f.following_id = s.profile_id AND f.profile_id = {reader}";
     let edges = if authors.is_empty() { edges } else { "" };
-    let conditions = [authors, filter].into_iter().filter(|one| !one.is_empty());
+    let joined = match join.is_empty() {
+        true => "",
+        false => *random.pick(&JOINED_FILTERS),
+    };
+    let conditions = [authors, filter, joined]
+        .into_iter()
+        .filter(|one| !one.is_empty());
     let conditions: Vec<&str> = conditions.collect();
     let filter = match conditions.is_empty() {
         true => String::new(),
         false => format!("WHERE {}", conditions.join(" AND ")),
     };
     let distinct = if random.one_in(5) { "DISTINCT " } else { "" };
+    if random.one_in(8) {
+        return format!(
+            "SELECT {distinct}d.id, d.c FROM (SELECT s.id, s.caption AS c FROM statuses s {join} {edges} {filter}) d ORDER BY d.id DESC LIMIT {{rows}}"
+        );
+    }
     format!(
         "SELECT {distinct}s.id, {columns} FROM statuses s {join} {edges} {filter} ORDER BY s.id DESC LIMIT {{rows}}"
     )

@@ -27,7 +27,7 @@ pub(super) const PAGES: [&str; 6] = [
      WHERE profile_id = 2) AND s.kind = 'photo' ORDER BY s.id DESC LIMIT 4",
     "SELECT s.id, s.likes, p.name, q.name FROM statuses s LEFT JOIN profiles q ON q.id = s.likes \
      JOIN profiles p ON p.id = s.profile_id WHERE s.profile_id IN (1, 2, 3) ORDER BY s.id DESC LIMIT 5",
-    "SELECT s.id, p.name FROM statuses s LEFT JOIN profiles p ON p.id = s.profile_id AND p.private = 0 WHERE s.profile_id IN (1, 2, 3, 4) \
+    "SELECT s.id, s.caption FROM statuses s LEFT JOIN profiles p ON p.id = s.profile_id AND p.private = 0 WHERE s.profile_id IN (1, 2, 3, 4) \
      AND p.name IS NOT NULL ORDER BY s.id DESC LIMIT 5",
     "SELECT s.id, s.likes, q.private FROM statuses s LEFT JOIN profiles q ON q.id = s.likes WHERE EXISTS (SELECT 1 FROM followers f \
      WHERE f.following_id = s.profile_id AND f.profile_id = 3) ORDER BY s.id DESC LIMIT 6",

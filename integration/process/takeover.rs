@@ -245,16 +245,18 @@ fn memory_is_warm_when_the_first_client_comes() {
                 });
             assert!(loaded < warm && warm < taken, "{log}");
             let mut client = second.login(&login);
-            // One of them may be a run of the procedure, which proves its definer's rights.
-            for _ in 0..2 {
+            // A run of the procedure proves its definer's rights, for a second.
+            for calls in 1..=100 {
                 client.ok("CALL fetch_timeline_ids(1)");
                 let ids = "SELECT id FROM fetch_timeline_tt ORDER BY id DESC";
                 assert_eq!(client.column(ids).len(), 3);
+                let counts = second.counts();
+                assert_eq!(counts.of("calls_owned"), calls, "{log}{counts:?}");
+                if counts.of("calls_from_memory") > 0 {
+                    break;
+                }
+                assert!(calls < 100, "{log}{counts:?}");
             }
-            let counts = second.counts();
-            let answered = counts.of("calls_from_memory");
-            let owned = counts.of("calls_owned");
-            assert!(answered > 0 && owned == 2, "{log}{counts:?}");
             assert!(first.wait().status.success());
         },
     );

@@ -1,16 +1,25 @@
 //! Whether a plan changes how columns are described in more than their key flags.
 //!
-//! Both servers describe what COALESCE and IFNULL make in one way where a row is made as it is told, and in another one (its name in the table,
-//! its flags, digits, length, and type) where it comes through a temporary table: which of the two it is follows the order in which
-//! tables are read, and that the numbers in the statement and what tables hold. A SELECT of one table has no temporary table but for what its text
-//! says. MariaDB tells the columns of a LEFT JOIN as NOT NULL where it has read the one row that is joined while it planned, which it does
-//! behind a row of which the statement says the whole unique key.
+//! Where a row comes through a temporary table, both servers describe what COALESCE and IFNULL make in another way (its name in the table, its
+//! flags, digits, length, and type) than where it is made as it is told, and so they name other tables and databases for what comes from a SELECT
+//! in FROM. Whether there is a temporary table follows the order in which tables are read, and that the numbers in the statement and what tables
+//! hold; a SELECT of one table has none but for DISTINCT and what its text says.
 //!
-//! MariaDB 10.11 and MySQL 9.7: `make_send_field` of functions and of fields, `join_read_const_table`.
+//! MariaDB tells the columns of a LEFT JOIN as NOT NULL where the join is an inner one to it and there is no temporary table: where a condition
+//! is true of no row of NULLs, or where it has read the one row that is joined while it planned, which it does behind a row of which the statement
+//! says the whole unique key.
+//!
+//! EXPLAIN tells whether there is a temporary table, but for a condition with a SELECT in it that names nothing but constants: MariaDB decides it when
+//! it executes the statement, and then makes no rows at all where it is not true.
+//!
+//! MariaDB 10.11 and MySQL 9.7: `exec_const_cond`, `make_send_field` of functions and of fields, `simplify_joins`, `join_read_const_table`.
 
-use crate::equal::Equal;
-use crate::query::{Condition, Item, Operand, Query, Says};
+use std::collections::BTreeSet;
+
+use crate::equal::{Equal, conjuncts};
+use crate::query::{Column, Condition, Item, Operand, Query, Says};
 use crate::refers::columns;
+use crate::schema::Schema;
 use crate::scope::{Of, Scope, Seen};
 
 /// What plans change of how columns are described, beside key flags.
@@ -20,10 +29,8 @@ pub enum Described {
     Alike,
     /// On MariaDB whether one of them may be NULL.
     ByPlanOnMariadb,
-    /// What functions make.
+    /// What functions make, or a SELECT in FROM.
     ByPlan,
-    /// On MySQL from which table they are: of what DISTINCT makes of a SELECT in FROM it says either, under the same plan.
-    UnsureOnMysql,
 }
 
 impl Described {
@@ -31,103 +38,232 @@ impl Described {
     #[must_use]
     pub fn is_by_plan(self, mariadb: bool) -> bool {
         match self {
-            Described::Alike | Described::UnsureOnMysql => false,
+            Described::Alike => false,
             Described::ByPlanOnMariadb => mariadb,
             Described::ByPlan => true,
         }
     }
 }
 
-/// Of a statement in whose rows these conditions hold, and these columns are equal.
-pub(crate) fn described(
-    query: &Query,
-    scope: &Scope<'_>,
-    equal: &Equal,
-    holds: &[&Condition],
-) -> Described {
-    let computes =
-        |item: &Item| matches!(item, Item::Operand(Operand::Coalesce(_) | Operand::Now, _));
-    if query.items.iter().chain(&query.inner).any(computes) && has_more_tables(query) {
-        return Described::ByPlan;
+/// A statement, in whose rows these conditions hold and these columns are equal.
+pub(crate) struct Statement<'s, 'a> {
+    pub(crate) query: &'s Query,
+    pub(crate) scope: &'s Scope<'a>,
+    pub(crate) schema: &'s dyn Schema,
+    pub(crate) equal: &'s Equal,
+    pub(crate) holds: &'s [&'s Condition],
+}
+
+impl<'a> Statement<'_, 'a> {
+    /// What plans change.
+    pub(crate) fn described(&self) -> Described {
+        let query = self.query;
+        let computes =
+            |item: &Item| matches!(item, Item::Operand(Operand::Coalesce(_) | Operand::Now, _));
+        let mut items = query.items.iter().chain(&query.inner);
+        let has_more_tables = query.sources.len() > 1 || self.conditions().any(has_select);
+        let is_derived = !query.inner.is_empty();
+        if is_derived && (query.distinct || has_more_tables)
+            || items.any(computes) && (is_derived || has_more_tables)
+        {
+            return Described::ByPlan;
+        }
+        let inner = self.scope.own().iter().filter(|seen| !seen.source.outer);
+        let mut ahead = inner.filter(|seen| self.is_read_ahead(seen));
+        let shown = self.never_null();
+        let is_joined = !shown.is_empty() && ahead.any(|seen| self.says_what_is_joined(seen));
+        let rejects = self.rejects_nulls();
+        match is_joined || !shown.is_disjoint(&rejects) {
+            true => Described::ByPlanOnMariadb,
+            false => Described::Alike,
+        }
     }
-    if query.distinct && !query.inner.is_empty() {
-        return Described::UnsureOnMysql;
+
+    /// True where a condition has a SELECT in it that names nothing but constants.
+    pub(crate) fn has_constant_select(&self) -> bool {
+        let mut selects = Vec::new();
+        self.conditions()
+            .for_each(|one| with_select(one, &mut selects));
+        selects.into_iter().any(|select| {
+            let mut is_constant = true;
+            self.columns(select, self.scope, &mut |of| {
+                is_constant &= self.is_constant(of)
+            });
+            is_constant
+        })
     }
-    let outer = |seen: &Seen<'_>| seen.source.outer;
-    let mut shown = query.items.iter().chain(&query.inner);
-    let shows_outer = shown.any(|item| match item {
-        Item::Operand(operand, _) => operand.columns().iter().any(|column| {
+
+    /// WHERE, and each ON.
+    fn conditions(&self) -> impl Iterator<Item = &Condition> {
+        let on = self
+            .query
+            .sources
+            .iter()
+            .filter_map(|source| source.on.as_ref());
+        on.chain(self.query.filter.iter().map(|(_, filter)| filter))
+    }
+
+    /// A column that is known before rows are read.
+    fn is_constant(&self, of: Of) -> bool {
+        let ahead = |seen: &Seen<'a>| !seen.source.outer && self.is_read_ahead(seen);
+        self.is_said(of, &[]) || self.scope.seen(of.table).is_none_or(ahead)
+    }
+
+    /// The tables of LEFT JOINs of which a column is shown that is NOT NULL in its table: of others no join changes what is told.
+    fn never_null(&self) -> BTreeSet<usize> {
+        let (query, scope) = (self.query, self.scope);
+        let mut tables = BTreeSet::new();
+        for item in query.items.iter().chain(&query.inner) {
+            match item {
+                Item::Operand(operand, _) => {
+                    let columns = operand.columns();
+                    let shown = columns
+                        .iter()
+                        .filter_map(|column| scope.resolve(column).ok());
+                    let never =
+                        shown.filter(|of| scope.facts(*of).is_none_or(|facts| !facts.is_nullable));
+                    tables.extend(never.map(|of| of.table));
+                }
+                Item::All | Item::AllOf(_) => {
+                    let never = |seen: &&Seen<'_>| {
+                        seen.table.columns.iter().any(|column| !column.is_nullable)
+                    };
+                    tables.extend(scope.shown(item).filter(never).map(|seen| seen.number));
+                }
+            }
+        }
+        let outer = scope.own().iter().filter(|seen| seen.source.outer);
+        let outer: BTreeSet<usize> = outer.map(|seen| seen.number).collect();
+        &tables & &outer
+    }
+
+    /// The tables of LEFT JOINs that may be inner joins: a condition that holds in each row names them, and may be true of no row of NULLs; or it names
+    /// one that is joined by what they say.
+    fn rejects_nulls(&self) -> BTreeSet<usize> {
+        let mut tables = BTreeSet::new();
+        let mut conditions = self.holds.to_vec();
+        let mut joins: Vec<&Seen<'_>> = self
+            .scope
+            .own()
+            .iter()
+            .filter(|seen| seen.source.outer)
+            .collect();
+        while let Some(condition) = conditions.pop() {
+            if matches!(condition.is, Says::Null(_, true)) {
+                continue;
+            }
+            self.columns(condition, self.scope, &mut |of| {
+                tables.insert(of.table);
+            });
+            joins.retain(|seen| {
+                let is_named = tables.contains(&seen.number);
+                if let Some(on) = seen.source.on.as_ref().filter(|_| is_named) {
+                    conjuncts(on, &mut conditions);
+                }
+                !is_named
+            });
+        }
+        tables
+    }
+
+    /// Which row of a LEFT JOIN's table is joined follows a row of this table.
+    fn says_what_is_joined(&self, seen: &Seen<'_>) -> bool {
+        let outer = self.scope.own().iter().filter(|other| other.source.outer);
+        let mut on = outer.filter_map(|other| other.source.on.as_ref());
+        on.any(|on| {
+            let mut says = has_select(on);
+            self.columns(on, self.scope, &mut |of| says |= of.table == seen.number);
+            says
+        })
+    }
+
+    /// Every column of the statement's own tables in a condition, SELECTs in it included.
+    fn columns(&self, condition: &Condition, scope: &Scope<'_>, each: &mut dyn FnMut(Of)) {
+        let own = |scope: &Scope<'_>, column: &Column| {
             let of = scope.resolve(column).ok();
-            of.and_then(|of| scope.seen(of.table)).is_none_or(outer)
-        }),
-        Item::All | Item::AllOf(_) => scope.shown(item).any(outer),
-    });
-    let inner = scope.own().iter().filter(|seen| !outer(seen));
-    let mut ahead = inner.filter(|seen| is_read_ahead(seen, scope, equal, holds));
-    match shows_outer && ahead.any(|seen| says_what_is_joined(seen, scope)) {
-        true => Described::ByPlanOnMariadb,
-        false => Described::Alike,
-    }
-}
-
-/// Which row of a LEFT JOIN's table is joined follows a row of this table.
-fn says_what_is_joined(seen: &Seen<'_>, scope: &Scope<'_>) -> bool {
-    let outer = scope.own().iter().filter(|other| other.source.outer);
-    let mut on = outer.filter_map(|other| other.source.on.as_ref());
-    on.any(|on| {
-        let mut says = has_select(on);
-        columns(on, &mut |column| {
-            let of = scope.resolve(column);
-            says |= of.is_ok_and(|of| of.table == seen.number);
+            of.filter(|of| of.table < self.scope.own().len())
+        };
+        columns(condition, &mut |column| {
+            own(scope, column).into_iter().for_each(&mut *each);
         });
-        says
-    })
-}
+        let mut selects = Vec::new();
+        with_select(condition, &mut selects);
+        for select in selects {
+            let (operand, rows) = match &select.is {
+                Says::InRows(operand, rows, _) => (Some(operand), rows),
+                Says::Exists(rows) => (None, rows),
+                _ => continue,
+            };
+            let operand = operand.iter().flat_map(|operand| operand.columns());
+            operand
+                .filter_map(|column| own(scope, column))
+                .for_each(&mut *each);
+            let Ok(within) = scope.within(&rows.sources, self.schema) else {
+                continue;
+            };
+            let shown = rows.columns.iter();
+            shown
+                .filter_map(|column| own(&within, column))
+                .for_each(&mut *each);
+            let on = rows.sources.iter().filter_map(|source| source.on.as_ref());
+            for condition in on.chain(&rows.filter) {
+                self.columns(condition, &within, each);
+            }
+        }
+    }
 
-/// A table beside that of messages, wherever it stands.
-fn has_more_tables(query: &Query) -> bool {
-    let on = query.sources.iter().filter_map(|source| source.on.as_ref());
-    let filter = query.filter.iter().map(|(_, filter)| filter);
-    !query.inner.is_empty() || query.sources.len() > 1 || on.chain(filter).any(has_select)
+    /// A whole unique key of the table is said by literals, as far as those of another statement may say it: by a list of one, or between two that are
+    /// equal.
+    fn is_read_ahead(&self, seen: &Seen<'_>) -> bool {
+        let between: Vec<Of> = self
+            .holds
+            .iter()
+            .filter_map(|condition| match &condition.is {
+                Says::Between(Operand::Column(column), _, _, true) => {
+                    self.scope.resolve(column).ok()
+                }
+                _ => None,
+            })
+            .collect();
+        let is_said = |column: &usize| {
+            let of = Of {
+                table: seen.number,
+                column: *column,
+            };
+            self.is_said(of, &between)
+        };
+        let mut keys = seen.table.unique.iter();
+        keys.any(|key| key.iter().all(is_said))
+    }
+
+    /// A column is said by literals, or is equal to one of these.
+    fn is_said(&self, of: Of, others: &[Of]) -> bool {
+        self.equal.literal(of).is_some()
+            || self.equal.list(of).is_some()
+            || others.iter().any(|other| self.equal.are_equal(*other, of))
+    }
 }
 
 fn has_select(condition: &Condition) -> bool {
+    let mut selects = Vec::new();
+    with_select(condition, &mut selects);
+    !selects.is_empty()
+}
+
+/// The parts of a condition that have a SELECT.
+fn with_select<'q>(condition: &'q Condition, all: &mut Vec<&'q Condition>) {
     match &condition.is {
-        Says::And(all) | Says::Or(all) => all.iter().any(has_select),
-        Says::Not(one) => has_select(one),
-        Says::InRows(..) | Says::Exists(_) => true,
+        Says::And(parts) | Says::Or(parts) => parts.iter().for_each(|part| with_select(part, all)),
+        Says::Not(one) => with_select(one, all),
+        Says::InRows(..) | Says::Exists(_) => all.push(condition),
         Says::Compare(..)
         | Says::Pairs(..)
         | Says::Null(..)
         | Says::Between(..)
         | Says::Like(..)
         | Says::In(..)
-        | Says::Truth(_) => false,
+        | Says::Truth(_) => {}
     }
-}
-
-/// A whole unique key of the table is said by literals, as far as those of another statement may say it: by a list of one, or between two that are
-/// equal.
-fn is_read_ahead(seen: &Seen<'_>, scope: &Scope<'_>, equal: &Equal, holds: &[&Condition]) -> bool {
-    let between: Vec<Of> = holds
-        .iter()
-        .filter_map(|condition| match &condition.is {
-            Says::Between(Operand::Column(column), _, _, true) => scope.resolve(column).ok(),
-            _ => None,
-        })
-        .collect();
-    let is_said = |column: &usize| {
-        let of = Of {
-            table: seen.number,
-            column: *column,
-        };
-        let mut ranges = between.iter();
-        equal.literal(of).is_some()
-            || equal.list(of).is_some()
-            || ranges.any(|range| equal.are_equal(*range, of))
-    };
-    let mut keys = seen.table.unique.iter();
-    keys.any(|key| key.iter().all(is_said))
 }
 
 #[cfg(test)]
@@ -178,6 +314,127 @@ mod tests {
     }
 
     #[test]
+    fn columns_of_a_select_in_from_follow_the_plan_where_it_may_have_a_temporary_table() {
+        let users = "JOIN users u ON u.id = m.user_id";
+        for (front, from, expected) in [
+            ("SELECT", "", Described::Alike),
+            ("SELECT DISTINCT", "", Described::ByPlan),
+            ("SELECT", users, Described::ByPlan),
+            ("SELECT DISTINCT", users, Described::ByPlan),
+        ] {
+            let text = format!(
+                "{front} d.id FROM (SELECT m.id FROM message m {from} WHERE m.user_id IN (1, 2)) d ORDER BY d.id DESC LIMIT 9"
+            );
+            let described = shaped(&text, false).unwrap().described;
+            assert_eq!(described, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn columns_of_a_left_join_follow_the_plan_where_it_may_be_an_inner_one() {
+        let users = "LEFT JOIN users u ON u.id = m.user_id";
+        let both = "LEFT JOIN users u ON u.id = m.user_id LEFT JOIN block b ON b.who = u.id AND b.whom = 7";
+        for (items, from, condition, expected) in [
+            ("u.name", users, "u.name = 'x'", Described::ByPlanOnMariadb),
+            ("u.*", users, "u.nick = 'x'", Described::ByPlanOnMariadb),
+            ("u.nick", users, "u.name = 'x'", Described::Alike),
+            (
+                "u.name",
+                users,
+                "u.id IS NOT NULL",
+                Described::ByPlanOnMariadb,
+            ),
+            ("u.name", users, "u.id IS NULL", Described::Alike),
+            (
+                "u.name",
+                users,
+                "(u.id IS NULL OR u.name = 'x')",
+                Described::ByPlanOnMariadb,
+            ),
+            ("m.body", users, "u.name = 'x'", Described::Alike),
+            ("u.name", both, "b.whom IS NULL", Described::Alike),
+            ("u.name", both, "b.whom = 7", Described::ByPlanOnMariadb),
+            ("b.who", both, "u.name = 'x'", Described::Alike),
+            (
+                "u.name",
+                users,
+                "EXISTS (SELECT 1 FROM block b WHERE b.who = u.id)",
+                Described::ByPlanOnMariadb,
+            ),
+            (
+                "u.name",
+                users,
+                "u.id NOT IN (SELECT whom FROM block WHERE who = 3)",
+                Described::ByPlanOnMariadb,
+            ),
+            (
+                "u.name",
+                users,
+                "EXISTS (SELECT 1 FROM block b WHERE b.who = m.user_id)",
+                Described::Alike,
+            ),
+        ] {
+            assert_eq!(
+                of(items, from, condition),
+                expected,
+                "{items} {from} {condition}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_select_in_a_condition_is_constant_where_it_names_nothing_else() {
+        let of = |authors: &str, condition: &str| {
+            let text = format!(
+                "SELECT m.id FROM message m WHERE {authors} AND {condition} ORDER BY m.id DESC LIMIT 9"
+            );
+            shaped(&text, false).unwrap().constant_select
+        };
+        let edges = "m.user_id IN (SELECT author FROM follower WHERE reader = 5)";
+        let named = "m.user_id IN (7)";
+        for (authors, condition, expected) in [
+            (named, "m.hidden = 0", false),
+            (
+                named,
+                "m.user_id NOT IN (SELECT whom FROM block WHERE who = 3)",
+                true,
+            ),
+            (
+                edges,
+                "m.user_id NOT IN (SELECT whom FROM block WHERE who = 3)",
+                false,
+            ),
+            (
+                named,
+                "m.id NOT IN (SELECT message_id FROM tag WHERE name = 'x')",
+                false,
+            ),
+            (
+                edges,
+                "EXISTS (SELECT 1 FROM block b WHERE b.who = 3)",
+                true,
+            ),
+            (
+                edges,
+                "NOT EXISTS (SELECT 1 FROM block b WHERE b.whom = m.user_id)",
+                false,
+            ),
+            (
+                named,
+                "(m.hidden = 0 OR EXISTS (SELECT 1 FROM block b WHERE b.whom = m.user_id))",
+                true,
+            ),
+            (
+                edges,
+                "m.id = 5 AND EXISTS (SELECT 1 FROM tag t WHERE t.message_id = m.id)",
+                true,
+            ),
+        ] {
+            assert_eq!(of(authors, condition), expected, "{authors} {condition}");
+        }
+    }
+
+    #[test]
     fn columns_of_a_left_join_follow_the_plan_behind_a_row_that_is_read_ahead() {
         let users = "LEFT JOIN users u ON u.id = m.user_id";
         for (items, from, condition, expected) in [
@@ -192,6 +449,7 @@ mod tests {
                 Described::ByPlanOnMariadb,
             ),
             ("m.body", users, "m.id = 7", Described::Alike),
+            ("u.nick", users, "m.id = 7", Described::Alike),
             (
                 "u.name",
                 "JOIN users u ON u.id = m.user_id",

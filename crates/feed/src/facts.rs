@@ -37,8 +37,6 @@ pub struct TableFacts {
     pub table: Table,
     /// Of each column: its type in SQL.
     types: Vec<String>,
-    /// Of each column: it may be NULL.
-    nullable: Vec<bool>,
     /// Of each column: how it comes by itself.
     extra: Vec<String>,
     /// Its indexes, by their names.
@@ -167,7 +165,10 @@ impl TableFacts {
     /// True for a column that may be NULL.
     #[must_use]
     pub fn is_nullable(&self, at: usize) -> bool {
-        self.nullable.get(at).copied().unwrap_or(true)
+        self.table
+            .columns
+            .get(at)
+            .is_none_or(|column| column.is_nullable)
     }
 
     /// The type of a column by which pages can be ordered.
@@ -190,9 +191,9 @@ impl TableFacts {
             is_virtual: extra.contains("VIRTUAL"),
             is_zoned: split(&sql).0 == "timestamp",
             is_hidden: extra.contains("INVISIBLE"),
+            is_nullable: cell(row, 3) != "NO",
         });
         self.types.push(sql);
-        self.nullable.push(cell(row, 3) != "NO");
         self.extra.push(extra);
     }
 

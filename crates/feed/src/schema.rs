@@ -29,6 +29,8 @@ pub struct ColumnFacts {
     pub is_zoned: bool,
     /// `*` does not show it.
     pub is_hidden: bool,
+    /// It may be NULL.
+    pub is_nullable: bool,
 }
 
 /// What may be compared without an error or a warning.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::authors::{Authors, Follow, Search};
 use crate::bounds::{self, Bound, Ordered};
-use crate::described::{Described, described};
+use crate::described::{self, Described};
 use crate::equal::{Equal, certain};
 use crate::joins;
 use crate::keep::{self, Keep};
@@ -61,6 +61,8 @@ pub struct Shape {
     pub derived: bool,
     /// What plans change of how its columns are described.
     pub described: Described,
+    /// A condition has a SELECT that names nothing but constants: EXPLAIN on MariaDB does not tell what that says.
+    pub constant_select: bool,
     /// What rows depend on, if it is little enough for them to be kept.
     pub keep: Option<Keep>,
 }
@@ -129,8 +131,16 @@ pub fn shape(
         order,
     };
     let keep = look.keep(query, &holds).filter(|_| !ties);
+    let statement = described::Statement {
+        query,
+        scope: &scope,
+        schema,
+        equal: &equal,
+        holds: &holds,
+    };
     Ok(Shape {
-        described: described(query, &scope, &equal, &holds),
+        described: statement.described(),
+        constant_select: statement.has_constant_select(),
         keep,
         qualifier: match &message.source.alias {
             Some(alias) => alias.word,

@@ -42,6 +42,7 @@ fn table(columns: &[(&str, Class)], unique: &[usize]) -> Table {
         is_virtual: false,
         is_zoned: false,
         is_hidden: false,
+        is_nullable: false,
     };
     Table {
         columns: columns.iter().map(column).collect(),

@@ -35,6 +35,7 @@ fn table(columns: &[(&str, Class)], unique: &[&[usize]]) -> Table {
                 is_virtual: *name == "computed",
                 is_zoned: *name == "deleted_at",
                 is_hidden: false,
+                is_nullable: *name == "nick",
             })
             .collect(),
         unique: unique.iter().map(|key| key.to_vec()).collect(),
@@ -71,7 +72,10 @@ fn app() -> App {
                 &[&[0, 1]],
             ),
         ),
-        ("users", table(&[("id", Integer), ("name", Text)], &[&[0]])),
+        (
+            "users",
+            table(&[("id", Integer), ("name", Text), ("nick", Text)], &[&[0]]),
+        ),
         (
             "block",
             table(&[("who", Integer), ("whom", Integer)], &[&[0, 1]]),

@@ -23,8 +23,11 @@ impl<K: Feeds> World<'_, K> {
         self.policy.exact || template.shape.described.is_by_plan(mariadb)
     }
 
-    /// An execution has no text that can be asked about.
-    pub(super) fn can_be_explained(&self) -> bool {
+    /// An execution has no text that can be asked about, and what MariaDB decides by a SELECT of constants it does not tell.
+    pub(super) fn can_be_explained(&self, template: &Template) -> bool {
+        if template.shape.constant_select && self.session.asked(false).mariadb {
+            return false;
+        }
         let is_text = self.executed.is_none() && self.named.is_none();
         let text = self.text().filter(|_| is_text);
         text.is_some_and(|text| std::str::from_utf8(text).is_ok())

@@ -31,7 +31,6 @@ use std::time::Instant;
 
 use headwater_feed::bind::{Asked, Statement};
 use headwater_feed::cost::Crowd;
-use headwater_feed::described::Described;
 use headwater_feed::narrow::{Candidates as Among, Form};
 use headwater_feed::template::{Choice, Tallies};
 use headwater_feed::variants::{Plan, Under};
@@ -513,11 +512,7 @@ impl<K: Feeds> World<'_, K> {
         if is_zoned(template) && ahead.is_none() {
             return Err(Why::TimeZone);
         }
-        if self.is_planned(template) && !self.can_be_explained() {
-            return Err(Why::ColumnsUnsure);
-        }
-        let mariadb = self.session.asked(false).mariadb;
-        if template.shape.described == Described::UnsureOnMysql && !mariadb {
+        if self.is_planned(template) && !self.can_be_explained(template) {
             return Err(Why::ColumnsUnsure);
         }
         // How columns of a SELECT in FROM are described depends on how often it was executed.

@@ -55,6 +55,7 @@ fn table<const N: usize>(columns: [&str; N], unique: &[usize]) -> Table {
         is_virtual: false,
         is_zoned: false,
         is_hidden: false,
+        is_nullable: false,
     };
     Table {
         columns: columns.map(column).to_vec(),

@@ -177,8 +177,8 @@ impl Why {
             ),
             Why::ColumnsUnsure => (
                 "columns_unsure",
-                "how the server describes the columns follows its plan, since `feeds.columns` is `exact`, or the statement shows COALESCE or IFNULL beside another table; and that plan is not known by EXPLAIN, or it is prepared",
-                "compute in the app what COALESCE or IFNULL does; `feeds.columns = \"learned\"`, if a client does not mind key flags",
+                "how the server describes the columns follows its plan, since `feeds.columns` is `exact`, or by what the statement shows; and that plan is not known by EXPLAIN, or it is prepared",
+                "see [what follows the plan](feeds.md#why-the-answer-is-the-servers); `feeds.columns = \"learned\"`, if a client does not mind key flags",
             ),
             Why::Cheaper => (
                 "cheaper_directly",
