@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use super::http::Admin;
+use crate::kit::patience;
 use crate::kit::proxy::ROOT_SERVICE;
 use crate::kit::servers::on_each_server;
 use crate::kit::wire_client::Login;
@@ -38,7 +39,7 @@ fn a_thousand_connections_and_half_requests_do_no_harm() {
             proxy.resident_kib()
         );
         // Those that say nothing are let go, whoever else comes is answered then.
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = patience();
         while admin
             .send(b"GET /live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             .map_or(0, |it| it.status)

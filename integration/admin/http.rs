@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, free_addr};
 
 /// An answer.
@@ -30,7 +31,7 @@ impl Admin {
             &[&["--admin-listen", &listen], flags].concat(),
         );
         // It is opened behind the port for clients.
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = patience();
         while TcpStream::connect(admin).is_err() {
             assert!(Instant::now() < deadline, "{}", proxy.log());
             std::thread::sleep(Duration::from_millis(5));
@@ -87,7 +88,7 @@ impl Admin {
     /// Asks until the answer is this one: status, and how its text begins.
     #[track_caller]
     pub(crate) fn wait_for(self, path: &str, status: u16, text: &str) {
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = patience();
         loop {
             let answer = self.get(path);
             if answer.status == status && answer.body.starts_with(text) {

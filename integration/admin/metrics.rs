@@ -10,6 +10,7 @@ use headwater::overview::metrics::{ALL, Kind};
 
 use super::http::Admin;
 use crate::kit::database::Database;
+use crate::kit::patience;
 use crate::kit::proxy::ROOT_SERVICE;
 use crate::kit::servers::on_each_server;
 use crate::memory::warm;
@@ -239,7 +240,7 @@ fn metrics_say_what_has_happened() {
             ));
         }
         client.ok("CALL fetch_timeline_ids(1)");
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = patience();
         loop {
             let page = admin.get("/metrics").body;
             let behind = ["lag_bytes", "waiting_changes", "waiting_seconds"];

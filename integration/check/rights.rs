@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{check, only_in};
 use crate::kit::database::Database;
+use crate::kit::patience;
 use crate::kit::proxy::Proxy;
 use crate::kit::servers::on_each_quiet_server;
 use crate::kit::wire_client::WireClient;
@@ -164,7 +165,7 @@ fn a_few_calls_are_compared_unasked_where_the_account_may_run_the_procedures() {
         let mut client = proxy.login(&database.login());
         warm(&proxy, &mut client, CALL);
         calls(&mut client);
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = patience();
         while compared(&proxy) != [1, 0, 0] {
             assert!(
                 Instant::now() < deadline,

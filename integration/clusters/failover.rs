@@ -14,6 +14,7 @@ use super::group::{AT_ONCE, PATIENT};
 use super::traffic::{Report, Traffic, prepare};
 use crate::kit::cluster::{Cluster, Form, MEMBERS, Turn, turn};
 use crate::kit::database::classic_on;
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::replica::{another, follow};
 use crate::kit::servers::on_servers_of_its_own;
@@ -146,7 +147,7 @@ impl<'a> Pair<'a> {
     /// What its thread is said to do is not enough: a busy machine may not have woken it yet.
     #[track_caller]
     fn wait_for_replica(&self, root: &mut WireClient) {
-        let deadline = Instant::now() + Duration::from_secs(90);
+        let deadline = patience();
         let (mut before, mut since) = (None, Instant::now());
         loop {
             let now = root.rows("SHOW REPLICA STATUS").remove(0);

@@ -9,6 +9,7 @@ use headwater::lab::private_server::{Kind, PrivateServer, free_port};
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE, headwater, settings_file};
 use crate::kit::replica::{another, follow, from_now_on, wait_for};
 use crate::kit::servers::on_servers_of_its_own;
@@ -257,7 +258,7 @@ fn all_servers_are_gone_and_back() {
             assert!(bounds.contains(&waited), "refused after {waited:?}");
         }
         pair.one.restart().unwrap();
-        let deadline = Instant::now() + Duration::from_secs(90);
+        let deadline = patience();
         let mut client = loop {
             match WireClient::try_login(proxy.addr(), &pair.login).unwrap() {
                 Ok(client) => break client,
@@ -516,7 +517,7 @@ fn a_thousand_sessions_are_ended() {
         drop(sessions);
         // They have left the server too.
         let mut root = WireClient::connect(pair.one.addr());
-        let deadline = Instant::now() + Duration::from_secs(90);
+        let deadline = patience();
         loop {
             let count = root.rows("SHOW GLOBAL STATUS LIKE 'Threads_connected'");
             let count: usize = count[0][1].as_ref().unwrap().parse().unwrap();

@@ -1,6 +1,6 @@
 //! Why a feed is not answered from memory: the log, `SHOW HEADWATER`, metrics and `check` tell the nearest cause, with its own cure.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::app::{SMALL, settings, settings_in};
 use super::narrowed::narrowed;
@@ -9,6 +9,7 @@ use super::served::PATIENT;
 use crate::admin::http::Admin;
 use crate::check::check;
 use crate::kit::database::Database;
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_server, on_servers_of_its_own};
@@ -44,7 +45,7 @@ fn counted(admin: Admin, client: &mut WireClient, statement: &str, feed: &str, r
     let sample = format!(
         "headwater_statements_total{{feed=\"{feed}\",answer=\"relayed\",reason=\"{reason}\"}}"
     );
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = patience();
     loop {
         client.query(statement);
         let metrics = admin.get("/metrics").body;

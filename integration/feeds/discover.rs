@@ -12,6 +12,7 @@ use nix::unistd::Pid;
 use super::app::App;
 use super::narrowed::narrowed;
 use crate::kit::database::Database;
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE, free_addr, headwater, settings_file};
 use crate::kit::random::Random;
 use crate::kit::servers::{mariadb, on_each_server, on_servers_of_its_own};
@@ -261,7 +262,7 @@ fn what_goes_by_leads_to_the_section_that_serves_it() {
         let address = listen.to_string();
         let flags = [ROOT_SERVICE, &["--listen", &address, "--for", "600"]].concat();
         let child = spawn(server.addr(), &flags);
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = patience();
         while TcpStream::connect(listen).is_err() {
             assert!(Instant::now() < deadline, "nobody listens on {listen}");
             thread::sleep(Duration::from_millis(5));

@@ -1,10 +1,11 @@
 //! A stored function that is made straight on the server, and called before Headwater can have heard of it: it may do anything.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::app::{SMALL, settings};
 use super::kept::{PAGES, kept};
 use super::rules::LISTED;
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::random::Random;
 use crate::kit::servers::on_servers_of_its_own;
@@ -19,7 +20,7 @@ const SESSIONS: usize = 6;
 #[track_caller]
 fn knows_none(proxy: &Proxy, login: &Login) {
     let mut client = proxy.login(login);
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = patience();
     loop {
         let before = proxy.counts().feeds_answered();
         client.ok("BEGIN");

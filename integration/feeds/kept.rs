@@ -12,6 +12,7 @@ use super::rules::{BEHIND, app};
 use super::served::served;
 use super::statements::Drawn;
 use crate::kit::database::Database;
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_server, on_servers_of_its_own};
@@ -38,7 +39,7 @@ pub(super) const PAGES: [&str; 6] = [
 #[track_caller]
 pub(super) fn kept(proxy: &Proxy, twin: &mut Twin, statement: &str) {
     let before = proxy.counts().of("feeds_kept");
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = patience();
     while proxy.counts().of("feeds_kept") == before {
         // Of a page behind others it is known which were passed over once those were read.
         let front = statement.replace("LIMIT 4 OFFSET 3", "LIMIT 7");

@@ -1,12 +1,13 @@
 //! What a page of kept rows leaves behind: counts, warnings and errors are as behind the server's own.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::app::{SMALL, settings_in};
 use super::kept::{PAGES, kept};
 use super::rules::BEHIND;
 use super::served::served;
 use crate::kit::database::Database;
+use crate::kit::patience;
 use crate::kit::proxy::Proxy;
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_server};
@@ -25,7 +26,7 @@ fn app(server: &'static Server, story: &str) -> (Database, Proxy) {
 /// Tells a page of kept rows behind these statements, with whatever comes behind it.
 #[track_caller]
 fn behind_kept(proxy: &Proxy, twin: &mut Twin, page: &str, before: &[&str], behind: &[&str]) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = patience();
     loop {
         // A statement that is not understood may have set a level for the next transaction.
         twin.run("COMMIT");
@@ -104,7 +105,7 @@ fn found_rows_behind_an_execution_with_an_offset_are_the_servers() {
         let statement = twin.prepare(text);
         let front = twin.prepare(&text.replace("LIMIT 4 OFFSET 3", "LIMIT 7"));
         for bound in ["2900", "40", "2"] {
-            let deadline = Instant::now() + Duration::from_secs(30);
+            let deadline = patience();
             loop {
                 assert!(Instant::now() < deadline, "{:?}", proxy.counts());
                 for _ in 0..3 {
@@ -192,7 +193,7 @@ fn drawn_statements_around_pages_leave_what_they_leave_directly() {
         for statement in PAGES {
             kept(&proxy, &mut twin, statement);
         }
-        for _ in 0..1_500 {
+        for round in 1..=15_000 {
             let mut failed = false;
             twin.run("COMMIT");
             for _ in 0..random.below(4) {
@@ -222,8 +223,11 @@ fn drawn_statements_around_pages_leave_what_they_leave_directly() {
             };
             twin.run(ask);
             twin.run("SHOW WARNINGS");
+            // Others on the server may keep its pages away for a while.
+            if round >= 1_500 && proxy.counts().of("feeds_kept") > 40 {
+                return;
+            }
         }
-        let counts = proxy.counts();
-        assert!(counts.of("feeds_kept") > 40, "{counts:?}");
+        panic!("few pages were kept: {:?}", proxy.counts());
     });
 }

@@ -1,10 +1,11 @@
 //! What drivers say of transactions: levels and access modes, for the session or for the next transaction, in all forms.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::kept::PAGES;
 use super::narrowed::{equal, narrowed, relayed};
 use super::rules::{LISTED, app};
+use crate::kit::patience;
 use crate::kit::proxy::Proxy;
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_quiet_server, on_each_server};
@@ -21,7 +22,7 @@ fn variable(server: &Server) -> [&'static str; 2] {
 /// Reads a page within a transaction that is begun so, until that is narrowed.
 #[track_caller]
 fn narrowed_within(proxy: &Proxy, twin: &mut Twin, begin: &[&str], end: &str) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = patience();
     loop {
         for statement in begin {
             twin.ok(statement);

@@ -1,7 +1,8 @@
 //! Waiting until a statement is narrowed, or relayed for a reason.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use crate::kit::patience;
 use crate::kit::proxy::{Counts, Proxy};
 use crate::kit::twin::Twin;
 use crate::kit::wire_client::WireClient;
@@ -30,7 +31,7 @@ pub(super) fn until_risen(
     mut ask: impl FnMut(),
 ) {
     let before = count(&proxy.counts());
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = patience();
     loop {
         ask();
         let counts = proxy.counts();

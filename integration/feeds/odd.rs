@@ -1,6 +1,6 @@
 //! Tables, columns, changes and character sets that are not as in most apps: answers are the same directly and through Headwater.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::app::{App, FEED, SMALL, settings_in};
 use super::kept::same_rows;
@@ -8,6 +8,7 @@ use super::narrowed::{equal, narrowed_where, same};
 use super::rules::app;
 use super::served::{PATIENT, served};
 use crate::kit::database::Database;
+use crate::kit::patience;
 use crate::kit::proxy::{Counts, Proxy, ROOT_SERVICE};
 use crate::kit::random::Random;
 use crate::kit::servers::{on_each_quiet_server, on_each_server};
@@ -283,7 +284,7 @@ fn until_it_is_looked_at(proxy: &Proxy, twin: &mut Twin, statement: &str) {
         let counts = proxy.counts();
         counts.of("feeds_relayed[new_template]") + counts.of("feeds_relayed[feed_unchecked]")
     };
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = patience();
     let mut before = undecided(proxy);
     loop {
         same(twin, statement, 1);

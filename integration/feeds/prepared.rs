@@ -1,7 +1,7 @@
 //! Statements of feeds that are prepared by the protocol: executions are the same directly and through Headwater.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::app::{App, SMALL, settings};
 use super::narrowed::{narrowed_where, until_risen};
@@ -12,6 +12,7 @@ use super::served::served;
 use super::statements::Drawn;
 use crate::kit::database::Database;
 use crate::kit::how_many;
+use crate::kit::patience;
 use crate::kit::proxy::Proxy;
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_quiet_server, on_each_server};
@@ -660,7 +661,7 @@ fn an_execution_may_follow_its_text_without_waiting() {
         let statement = twin.prepare(LISTED);
         narrowed(&proxy, &mut twin, statement, &listed("text"));
         let before = proxy.counts().feeds_answered();
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = patience();
         while proxy.counts().feeds_answered() < before + 3 {
             let [direct, proxied] = [&mut twin.direct, &mut twin.proxied].map(|client| {
                 let prepare = [&[COM_STMT_PREPARE], LISTED.as_bytes()].concat();

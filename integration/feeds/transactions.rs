@@ -11,6 +11,7 @@ use super::rules::app;
 use super::served::{PATIENT, served};
 use crate::kit::database::Database;
 use crate::kit::how_many;
+use crate::kit::patience;
 use crate::kit::proxy::{Counts, Proxy};
 use crate::kit::servers::{Server, on_each_quiet_server, on_each_server};
 use crate::kit::wire_client::WireClient;
@@ -57,7 +58,7 @@ impl Stage {
             "narrowed" => counts.feeds_answered(),
             reason => counts.of(&format!("feeds_relayed[{reason}]")),
         };
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = patience();
         loop {
             let before = self.proxy.counts();
             assert_eq!(ids(client), page);

@@ -1,10 +1,11 @@
 //! `SHOW HEADWATER WHY FOR` a feed's statement: what it promises is what happens.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::kept::kept;
 use super::narrowed::narrowed;
 use super::rules::{LISTED, app};
+use crate::kit::patience;
 use crate::kit::servers::on_each_server;
 use crate::kit::twin::Twin;
 
@@ -28,7 +29,7 @@ fn what_would_become_of_a_feeds_statement_becomes_of_it() {
         let [from, reason, feed] = why(&mut twin, LISTED);
         assert!(from.starts_with("memory"), "{from} {reason}");
         assert_eq!((reason.as_str(), feed.as_str()), ("", "home"));
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = patience();
         while why(&mut twin, LISTED) != ["memory", "", "home"] {
             assert!(Instant::now() < deadline, "{:?}", why(&mut twin, LISTED));
             kept(&proxy, &mut twin, LISTED);

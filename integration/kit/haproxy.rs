@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use headwater::lab::private_server::unpacked::Unpacked;
 
 use super::proxy::free_addr;
+use crate::kit::patience;
 
 /// The example that operators start from.
 const EXAMPLE: &str = include_str!("../../ops/haproxy.cfg");
@@ -84,7 +85,7 @@ impl HaProxy {
             .stderr(log)
             .spawn()
             .expect("haproxy starts");
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = patience();
         while TcpStream::connect(addr).is_err() {
             let ended = child.try_wait().unwrap();
             let log = std::fs::read_to_string(folder.path().join("log"));

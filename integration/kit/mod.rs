@@ -28,3 +28,8 @@ pub(crate) fn how_many(variable: &str, enough: u64) -> u64 {
     let set = std::env::var(variable);
     set.ok().and_then(|set| set.parse().ok()).unwrap_or(enough)
 }
+
+/// Until when a story waits for what has to come: what never comes fails it, and no machine is too busy for it.
+pub(crate) fn patience() -> std::time::Instant {
+    std::time::Instant::now() + std::time::Duration::from_secs(180)
+}

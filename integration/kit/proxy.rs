@@ -14,6 +14,7 @@ use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
 use super::wire_client::{Login, WireClient};
+use crate::kit::patience;
 
 const START_TIMEOUT: Duration = Duration::from_secs(90);
 const STOP_TIMEOUT: Duration = Duration::from_secs(90);
@@ -272,7 +273,7 @@ impl Proxy {
     /// A login where places are few: whoever left before, and the look whether it listens, may still have one.
     #[track_caller]
     pub(crate) fn enter(&self, login: &Login) -> WireClient {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = patience();
         loop {
             match WireClient::try_login(self.addr, login).unwrap() {
                 Ok(client) => return client,
@@ -295,7 +296,7 @@ impl Proxy {
     /// Waits until the log holds `text`; its messages come from another process.
     #[track_caller]
     pub(crate) fn wait_for_log(&self, text: &str) {
-        let deadline = Instant::now() + Duration::from_secs(90);
+        let deadline = patience();
         while !self.log().contains(text) {
             assert!(Instant::now() < deadline, "no {text:?} in:\n{}", self.log());
             thread::sleep(Duration::from_millis(5));
@@ -314,7 +315,7 @@ impl Proxy {
         let printed = |output: &str| output.matches("counts: ").count();
         let before = printed(&self.output());
         self.signal(Signal::SIGUSR1);
-        let deadline = Instant::now() + Duration::from_secs(90);
+        let deadline = patience();
         loop {
             let output = self.output();
             if printed(&output) > before {

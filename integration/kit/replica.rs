@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use headwater::lab::private_server::{Kind, PrivateServer};
 
 use super::wire_client::WireClient;
+use crate::kit::patience;
 
 /// Another server of the same product, to become a replica.
 pub(crate) fn another(server: &PrivateServer, options: &[&str]) -> PrivateServer {
@@ -51,7 +52,7 @@ pub(crate) fn from_now_on(source: &PrivateServer) -> String {
 /// Waits until a replica answers `select`, which fails or gives another answer before, with 1.
 #[track_caller]
 pub(crate) fn wait_for(replica: &PrivateServer, select: &str) {
-    let deadline = Instant::now() + Duration::from_secs(90);
+    let deadline = patience();
     let mut root = WireClient::connect(replica.addr());
     loop {
         let answers = root.query_reply(select).unwrap();

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use headwater::lab::private_server::{Kind, PrivateServer, PrivateServerError};
 
 use super::wire_client::{Login, ServerError, WireClient};
+use crate::kit::patience;
 
 /// The server's largest, so that stories about big packets need no server of their own.
 const OPTIONS: &[&str] = &[
@@ -166,7 +167,7 @@ pub(crate) fn on_servers_of_its_own<'a>(
 #[track_caller]
 pub(crate) fn wait_until_busy(addr: SocketAddr, session: u32, with: &str) {
     let mut root = WireClient::connect(addr);
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = patience();
     loop {
         let all = root.rows("SHOW PROCESSLIST");
         let is_busy = all.iter().any(|row| {
@@ -190,7 +191,7 @@ pub(crate) fn wait_until_busy(addr: SocketAddr, session: u32, with: &str) {
 /// counts is the one behind that.
 #[track_caller]
 pub(crate) fn full(addr: SocketAddr) -> (Vec<WireClient>, ServerError) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = patience();
     let mut guests: Vec<WireClient> = Vec::new();
     let mut alone = false;
     loop {

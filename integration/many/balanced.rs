@@ -12,6 +12,7 @@ use super::fleet::Fleet;
 use crate::kit::fake_replica::dump_threads;
 use crate::kit::haproxy;
 use crate::kit::how_many;
+use crate::kit::patience;
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::{Login, WireClient};
 use crate::memory::linear::numbers;
@@ -326,7 +327,7 @@ fn the_real_client_is_known_behind_the_balancer() {
             );
             session.rows("SELECT SLEEP(0.4)");
             let headwater = &fleet.headwaters[at];
-            let deadline = Instant::now() + Duration::from_secs(20);
+            let deadline = patience();
             let is_told = |line: &str| line.contains("a statement was slow") && line.contains(&own);
             while !headwater.log().lines().any(is_told) {
                 assert!(Instant::now() < deadline, "no {own} in {}", headwater.log());

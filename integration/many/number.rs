@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use headwater::lab::private_server::Kind;
 
 use crate::kit::fake_replica::{FakeReplica, dump_threads, registered};
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::WireClient;
@@ -23,7 +24,7 @@ fn drawn(proxy: &Proxy) -> usize {
 /// Waits until the server has so many replicas besides these, and tells their numbers.
 #[track_caller]
 fn others(root: &mut WireClient, known: &[u32], count: usize) -> Vec<u32> {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = patience();
     loop {
         let all = registered(root);
         let others: Vec<u32> = all

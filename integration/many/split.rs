@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use headwater::lab::private_server::PrivateServer;
 
 use crate::kit::haproxy::{self, HaProxy};
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::relay::Relay;
 use crate::kit::replica::another;
@@ -44,7 +45,7 @@ fn each_session_has_its_own_servers_answers_where_connections_go_to_two_servers_
             let ports = [one.port(), other.port()].map(|port| port.to_string());
             let mut sessions: Vec<(usize, WireClient)> = Vec::new();
             for server in [0, 1, 0, 1, 0, 1] {
-                let deadline = Instant::now() + Duration::from_secs(20);
+                let deadline = patience();
                 loop {
                     assert!(Instant::now() < deadline, "no session on {server}");
                     let mut session = proxy.login(&login);
@@ -152,7 +153,7 @@ fn a_commit_that_waits_is_not_missed_where_the_other_server_is_asked_what_waits(
 
 #[track_caller]
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = patience();
     while !holds() {
         assert!(Instant::now() < deadline, "in vain: {what}");
         // The list of open transactions is renewed for whoever has not looked for a while.

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use headwater::lab::private_server::{Kind, PrivateServer};
 
 use super::scene::{READERS, Scene, options};
 use crate::kit::how_many;
+use crate::kit::patience;
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::WireClient;
 
@@ -139,7 +140,7 @@ fn come_back(primary: &mut PrivateServer, (name, crash): Crash, rounds: u64) {
     let mut scene = Scene::new(primary);
     let has_lost = crash(&mut scene);
     scene.road.lead_to(scene.primary.addr());
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = patience();
     while WireClient::try_login(scene.proxy.addr(), &scene.login).is_err() {
         assert!(Instant::now() < deadline);
     }

@@ -8,6 +8,7 @@ use headwater::lab::private_server::Kind;
 
 use super::scene::{ANEW, AUTHORS, GOES_ON, READERS, Scene, forget_the_past, options, rows};
 use crate::kit::how_many;
+use crate::kit::patience;
 use crate::kit::random::Random;
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::{Login, WireClient};
@@ -80,7 +81,7 @@ fn what_the_new_primary_alone_had_before_empties_memory() {
             let mut root = WireClient::login(scene.replica.addr(), &scene.login);
             root.column("SELECT COUNT(*) FROM message WHERE id BETWEEN 3000 AND 3019") == ["20"]
         };
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = patience();
         while !caught_up(&scene) {
             assert!(Instant::now() < deadline);
             std::thread::sleep(Duration::from_millis(5));

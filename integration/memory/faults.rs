@@ -11,6 +11,7 @@ use headwater::lab::private_server::{Kind, PrivateServer};
 use super::linear::numbers;
 use super::world::{READERS, World};
 use super::{CLASSIC, prepare, warm};
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE, settings_file};
 use crate::kit::relay::Relay;
 use crate::kit::servers::on_servers_of_its_own;
@@ -189,7 +190,7 @@ fn memory_survives_what_happens_to_the_server_and_its_log() {
                         dumps.filter_map(|row| row[0].clone()).collect()
                     };
                     for _ in 0..6 {
-                        let deadline = Instant::now() + Duration::from_secs(60);
+                        let deadline = patience();
                         let mut found = dumps(&mut root);
                         while found.is_empty() {
                             assert!(Instant::now() < deadline, "no stream comes back");
@@ -325,7 +326,7 @@ fn tight_limits_make_memory_useless_but_not_wrong() {
                     scope.spawn(move || world.write(number, trial.server, &trial.login).unwrap());
                 }
                 let reader = scope.spawn(|| trial.read(1).unwrap());
-                let deadline = Instant::now() + Duration::from_secs(30);
+                let deadline = patience();
                 while trial.checked.load(Ordering::Relaxed) < 300 && !reader.is_finished() {
                     assert!(Instant::now() < deadline, "{}", trial.proxy().log());
                     thread::sleep(Duration::from_millis(10));

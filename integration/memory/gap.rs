@@ -9,6 +9,7 @@ use super::linear::numbers;
 use super::stage::{CALL, Stage, page};
 use super::{prepare, warm};
 use crate::kit::database::classic_on;
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::semi_sync::{let_go, wait_for_nobody};
 use crate::kit::servers::on_servers_of_its_own;
@@ -94,7 +95,7 @@ fn a_timeline_first_called_while_a_commit_waits_has_it_afterwards() {
             // If memory comes up before the commit can be read, it has to hear of it all the same.
             warm(&proxy, &mut client, CALL);
             held.join().unwrap();
-            let deadline = Instant::now() + Duration::from_secs(90);
+            let deadline = patience();
             let before = proxy.counts().of("calls_from_memory");
             while proxy.counts().of("calls_from_memory") < before + 20 {
                 assert!(Instant::now() < deadline, "{}", proxy.log());

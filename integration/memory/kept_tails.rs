@@ -8,6 +8,7 @@ use nix::sys::signal::Signal;
 
 use super::warm;
 use crate::kit::database::Database;
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_server};
@@ -63,7 +64,7 @@ fn fill(root: &mut WireClient) {
 #[track_caller]
 fn kept(proxy: &Proxy, twin: &mut Twin, tail: &str) {
     let before = proxy.counts().of("tails_kept");
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = patience();
     while proxy.counts().of("tails_kept") == before {
         twin.run(CALL);
         twin.run(tail);
@@ -250,7 +251,7 @@ fn a_table_that_is_altered_renamed_or_emptied_has_other_rows() {
             "TRUNCATE TABLE message",
         ] {
             let before = proxy.counts().of("tails_kept");
-            let deadline = Instant::now() + Duration::from_secs(10);
+            let deadline = patience();
             while proxy.counts().of("tails_kept") == before && Instant::now() < deadline {
                 same_rows(&mut twin, &tail);
             }
@@ -367,7 +368,7 @@ fn feeds_of_a_session_that_calls_are_told_from_memory_too() {
         let mut twin = Twin::new(server, &proxy, &database.login());
         kept(&proxy, &mut twin, TAIL);
         let same = |twin: &mut Twin| assert_eq!(twin.direct.rows(JOIN), twin.proxied.rows(JOIN));
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = patience();
         while proxy.counts().of("feeds_kept") == 0 && Instant::now() < deadline {
             same(&mut twin);
         }

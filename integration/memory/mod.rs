@@ -31,6 +31,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use crate::kit::database::classic_on;
+use crate::kit::patience;
 use crate::kit::proxy::Proxy;
 use crate::kit::wire_client::{Login, WireClient};
 
@@ -45,7 +46,7 @@ pub(crate) fn prepare(server: SocketAddr) -> Login {
 /// Calls until an answer comes from memory.
 #[track_caller]
 pub(crate) fn warm(proxy: &Proxy, client: &mut WireClient, call: &str) {
-    let deadline = Instant::now() + Duration::from_secs(90);
+    let deadline = patience();
     let before = proxy.counts().of("calls_from_memory");
     while proxy.counts().of("calls_from_memory") == before {
         assert!(

@@ -8,6 +8,7 @@ use headwater::lab::private_server::{Kind, PrivateServer};
 
 use super::linear::numbers;
 use super::{CLASSIC, prepare};
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::relay::Relay;
 use crate::kit::replica::{another, follow};
@@ -114,7 +115,7 @@ impl<'a> Scene<'a> {
     /// Has every reader's page in memory.
     #[track_caller]
     pub(super) fn fill(&self) {
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = patience();
         let mut client = self.proxy.login(&self.login);
         loop {
             let before = self.proxy.counts().of("calls_from_memory");
@@ -136,7 +137,7 @@ impl<'a> Scene<'a> {
         let sum = "SELECT COUNT(*) + COALESCE(SUM(id), 0) FROM message";
         let mut source = WireClient::login(self.primary.addr(), &self.login);
         let wanted = source.column(sum);
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = patience();
         let mut root = WireClient::connect(self.replica.addr());
         let there = format!("SELECT COUNT(*) + COALESCE(SUM(id), 0) FROM {CLASSIC}.message");
         loop {
@@ -164,7 +165,7 @@ impl<'a> Scene<'a> {
             };
             WireClient::connect(server.addr()).column(position)
         };
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = patience();
         while position(&self.replica) != position(self.primary) {
             assert!(Instant::now() < deadline, "the replica does not catch up");
             std::thread::sleep(Duration::from_millis(20));
@@ -192,7 +193,7 @@ impl<'a> Scene<'a> {
     /// Authors in memory once the log is followed again, before anybody asks for a page.
     #[track_caller]
     pub(super) fn authors(&self) -> u64 {
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = patience();
         let is_followed = || {
             let log = self.proxy.log();
             let says = |text: &str| log.rfind(text).unwrap_or(0);
@@ -212,7 +213,7 @@ impl<'a> Scene<'a> {
     pub(super) fn check(&self, server: &PrivateServer) {
         let mut direct = WireClient::login(server.addr(), &self.login);
         let mut client = self.proxy.login(&self.login);
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = patience();
         loop {
             let before = self.proxy.counts().of("calls_from_memory");
             for reader in 1..=READERS {

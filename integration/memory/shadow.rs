@@ -7,13 +7,14 @@ use nix::sys::signal::Signal;
 
 use super::warm;
 use crate::kit::database::Database;
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::on_each_quiet_server;
 
 const ALL: &[&str] = &["--shadow", "1"];
 
 fn until(proxy: &Proxy, name: &str, wanted: u64) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = patience();
     while proxy.counts().of(name) < wanted {
         assert!(
             Instant::now() < deadline,
@@ -100,7 +101,7 @@ fn a_share_is_compared_and_no_more() {
         for _ in 0..40 {
             client.ok("CALL fetch_timeline_ids(1)");
         }
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = patience();
         while compared(&proxy) < before + 10 && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(5));
         }

@@ -2,11 +2,12 @@
 //! outlives, although they name the tables.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use headwater::lab::private_server::Kind;
 
 use super::stage::{CALL, Stage, page, post};
+use crate::kit::patience;
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::{Answer, COM_QUERY, COM_STMT_EXECUTE, COM_STMT_PREPARE, WireClient};
 
@@ -288,7 +289,7 @@ fn memory_outlives_what_changes_no_row_of_the_tables() {
             }
             // Read behind all of them.
             post(&mut stage.root, 60);
-            let deadline = Instant::now() + Duration::from_secs(20);
+            let deadline = patience();
             super::warm(&stage.proxy, &mut stage.client, CALL);
             assert!(stage.page().contains(&60) && Instant::now() < deadline);
             let log = stage.proxy.log();

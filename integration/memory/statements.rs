@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{CLASSIC, prepare};
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::{Login, WireClient};
@@ -153,7 +154,7 @@ impl Trial {
     /// Calls until all answers come from memory.
     #[track_caller]
     fn warm(&mut self) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = patience();
         loop {
             let before = self.proxy.counts().of("calls_from_memory");
             for call in CALLS {

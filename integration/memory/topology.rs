@@ -1,12 +1,13 @@
 //! The server among others: as a replica, and as one of two behind an address.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use headwater::lab::feed::FEED;
 use headwater::lab::private_server::{Kind, PrivateServer};
 
 use super::stage::{CALL, page, post};
 use super::{CLASSIC, prepare, warm};
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::relay::Relay;
 use crate::kit::replica::{another, follow, from_now_on, wait_for};
@@ -50,7 +51,7 @@ fn in_front_of_a_replica_memory_has_what_the_replica_has() {
             for id in 1..=300_u64 {
                 post(&mut root, id);
                 let newest = || "SELECT COALESCE(MAX(id), 0) FROM message";
-                let deadline = Instant::now() + Duration::from_secs(30);
+                let deadline = patience();
                 while seen.column(newest()) != [id.to_string()] {
                     assert!(Instant::now() < deadline, "message {id} is not replicated");
                 }
@@ -179,7 +180,7 @@ fn rows_of_one_server_are_not_shown_in_sessions_of_another() {
                     }
                 }
             };
-            let deadline = Instant::now() + Duration::from_secs(30);
+            let deadline = patience();
             while kept().contains(&0) {
                 assert!(
                     Instant::now() < deadline,

@@ -8,6 +8,7 @@ use headwater::lab::private_server::Kind;
 use super::CLASSIC;
 use super::stage::{CALL, Stage, page, post};
 use super::warm;
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::WireClient;
@@ -157,7 +158,7 @@ fn a_log_that_begins_anew_and_is_as_long_as_before_is_noticed_soon() {
             assert!(stage.page().contains(&201));
             stage.root.ok(reset);
             stage.post(202);
-            let deadline = Instant::now() + Duration::from_secs(30);
+            let deadline = patience();
             while !stage.page().contains(&202) {
                 assert!(Instant::now() < deadline, "{}", stage.proxy.log());
                 thread::sleep(Duration::from_millis(20));

@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::kit::patience;
 use crate::kit::random::Random;
 use crate::kit::wire_client::{Login, WireClient};
 
@@ -206,7 +207,7 @@ impl World {
                 }
             }
             for (thing, there) in &changes {
-                let deadline = Instant::now() + Duration::from_secs(60);
+                let deadline = patience();
                 while witness.column(&thing.select()).is_empty() == *there {
                     assert!(
                         Instant::now() < deadline,

@@ -10,6 +10,7 @@ use nix::sys::signal::Signal;
 use crate::admin::http::Admin;
 use crate::feeds::narrowed::narrowed;
 use crate::kit::database::{Database, HOME_FEED};
+use crate::kit::patience;
 use crate::kit::proxy::{Counts, Proxy, ROOT_SERVICE, headwater};
 use crate::kit::servers::{Server, on_each_server};
 use crate::kit::wire_client::{Login, WireClient};
@@ -263,7 +264,7 @@ fn another_password_of_the_service_account_is_picked_up() {
         std::fs::write(proxy.settings(), file("second")).unwrap();
         proxy.signal(Signal::SIGHUP);
         proxy.wait_for_log("service.password: (set) -> (another one)");
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = patience();
         while admin.get("/accelerating").status != 200 {
             assert!(Instant::now() < deadline, "{}", proxy.log());
             thread::sleep(Duration::from_millis(50));
@@ -294,7 +295,7 @@ fn a_session_that_is_open_obeys_another_bound_of_slow_statements() {
         );
         sleeps();
         sleeps();
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = patience();
         while slow() < 2 {
             assert!(Instant::now() < deadline, "{}", proxy.log());
             thread::sleep(Duration::from_millis(5));

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::kit::database::Database;
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, settings_file};
 use crate::kit::servers::{on_each_server, on_servers_of_its_own};
 use crate::kit::wire_client::{COM_QUERY, Login, WireClient};
@@ -86,7 +87,7 @@ impl Run {
     fn wait_for_settled(&self) {
         let kinds = CLIENTS.iter().filter(|(kind, _)| *kind != Kind::Visitor);
         let all: usize = kinds.map(|(_, clients)| clients).sum();
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = patience();
         while self.settled.load(Ordering::Relaxed) < all {
             assert!(Instant::now() < deadline, "{self:?} of {all}");
             thread::sleep(Duration::from_millis(10));

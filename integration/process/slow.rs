@@ -7,6 +7,7 @@ use nix::sys::signal::Signal;
 
 use crate::feeds::narrowed::narrowed;
 use crate::kit::database::Database;
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::on_each_server;
 use crate::kit::wire_client::{Login, WireClient};
@@ -46,7 +47,7 @@ fn held_up(
 
 /// Until somebody waits for the table of this session's database, or for ten seconds: what comes of it is looked at anyway.
 fn wait_for_held(root: &mut WireClient) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = patience();
     let table = "`message`";
     let own = root.column("SELECT DATABASE()");
     let is_held = |row: &Vec<Option<String>>| {
@@ -61,7 +62,7 @@ fn wait_for_held(root: &mut WireClient) {
 /// The first line that has all of this, waited for.
 #[track_caller]
 fn line(proxy: &Proxy, parts: &[&str]) -> String {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = patience();
     loop {
         let log = proxy.log();
         let found = log.lines().find(|line| {
@@ -173,7 +174,7 @@ fn a_call_by_lookups_and_its_tail_say_how_long_the_server_was_asked() {
         root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
         let proxy = Proxy::start(server.addr(), &[&["--log-format", "json"], SLOW].concat());
         let mut client = proxy.login(&database.login());
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = patience();
         while proxy.counts().of("calls_owned") == 0 {
             assert!(Instant::now() < deadline, "{}", proxy.log());
             client.ok(CALL);

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, free_addr, started_by};
 use crate::kit::servers::mariadb;
 use crate::kit::wire_client::{Login, WireClient};
@@ -78,7 +79,7 @@ fn said(port: SocketAddr, arguments: &[&str]) -> String {
         .stderr(Stdio::piped())
         .spawn()
         .expect("systemd is there: make setup gets it");
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = patience();
     let status = loop {
         // Who connects has the program started.
         let _ = TcpStream::connect(port);

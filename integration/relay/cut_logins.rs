@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use headwater::lab::private_server::PrivateServer;
 
+use crate::kit::patience;
 use crate::kit::proxy::Proxy;
 use crate::kit::relay::Relay;
 use crate::kit::servers::on_servers_of_its_own;
@@ -54,7 +55,7 @@ fn assert_counts_by_host(server: &PrivateServer, guest: &Login) {
         let mut client = TcpStream::connect(road.addr()).unwrap();
         let _ = Packet::read(&mut client, &mut Vec::new());
     }
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = patience();
     loop {
         match WireClient::try_login(road.addr(), guest) {
             Ok(Err(refused)) if refused.code == 1129 => return,
@@ -65,7 +66,7 @@ fn assert_counts_by_host(server: &PrivateServer, guest: &Login) {
 
 #[track_caller]
 fn wait_for(proxy: &Proxy, counter: &str, count: u64) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = patience();
     while proxy.counts().of(counter) < count {
         assert!(Instant::now() < deadline, "{}", proxy.counts_line());
         thread::sleep(Duration::from_millis(20));

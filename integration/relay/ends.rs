@@ -8,6 +8,7 @@ use headwater::lab::private_server::PrivateServer;
 
 use super::talk::{read_to_end, same_with_and_without};
 use crate::kit::certificates::trust_anyone;
+use crate::kit::patience;
 use crate::kit::peer::Peer;
 use crate::kit::proxy::{Proxy, free_addr};
 use crate::kit::servers::{Server, full, on_each_server, wait_until_busy};
@@ -156,7 +157,7 @@ fn too_many(small: &PrivateServer, proxy: &Proxy) {
 }
 
 fn gone_and_back(small: &mut PrivateServer, proxy: &Proxy) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = patience();
     let mut client = loop {
         match WireClient::try_login(proxy.addr(), &Login::default()) {
             Ok(Ok(client)) => break client,

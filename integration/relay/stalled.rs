@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use headwater::lab::private_server::PrivateServer;
 
 use crate::kit::certificates::trust_anyone;
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::capability::COMPRESS;
@@ -29,7 +30,7 @@ fn stalled(proxy: &Proxy, login: &Login) -> WireClient {
 #[track_caller]
 fn alone(server: &PrivateServer) {
     let mut root = WireClient::connect(server.addr());
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = patience();
     while root.rows("SHOW GLOBAL STATUS LIKE 'Threads_connected'")[0][1].as_deref() != Some("1") {
         assert!(Instant::now() < deadline, "sessions stay on the server");
         thread::sleep(Duration::from_millis(50));
@@ -59,7 +60,7 @@ fn places_of_clients_that_never_read_are_given_back() {
             let kept: Vec<WireClient> = logins().map(|login| stalled(&proxy, &login)).into();
             alone(server);
             proxy.enter(&Login::default());
-            let deadline = Instant::now() + Duration::from_secs(60);
+            let deadline = patience();
             while proxy.counts().of("clients_stalled") < 3 {
                 assert!(Instant::now() < deadline, "{}", proxy.log());
                 thread::sleep(Duration::from_millis(50));
@@ -120,7 +121,7 @@ fn a_place_is_free_once_the_server_has_ended_a_session_that_nobody_reads() {
             for thread in &threads {
                 root.ok(&format!("KILL {thread}"));
             }
-            let deadline = Instant::now() + Duration::from_secs(60);
+            let deadline = patience();
             let all = "SELECT ID FROM information_schema.PROCESSLIST";
             while root
                 .column(all)

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::stage::{TAIL, on_each_stage};
 use super::transcripts::stories;
+use crate::kit::patience;
 use crate::kit::wire_client::{
     Answer, COM_DEBUG, COM_PING, COM_SET_OPTION, COM_STATISTICS, COM_STMT_RESET,
 };
@@ -104,7 +105,7 @@ fn a_connection_lost_after_a_call_is_lost_on_the_server_too() {
         let thread = client.greeting.thread_id;
         drop(client);
         let gone = format!("SELECT id FROM information_schema.processlist WHERE id = {thread}");
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = patience();
         while !stage.root.rows(&gone).is_empty() {
             assert!(Instant::now() < deadline, "the server's side stays");
             sleep(Duration::from_millis(10));

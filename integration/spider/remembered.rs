@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Spread;
 use crate::kit::how_many;
+use crate::kit::patience;
 use crate::kit::proxy::Proxy;
 use crate::kit::relay::Relay;
 use crate::kit::wire_client::WireClient;
@@ -210,7 +211,7 @@ fn a_map_that_is_changed_by_hand_is_not_followed() {
     direct.ok(&format!(
         "UPDATE mysql.spider_tables SET tgt_table_name = 'other', port = {port} WHERE table_name = 'message#P#p1'"
     ));
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = patience();
     while !proxy.log().contains("run FLUSH TABLES `tl`.`message`") {
         assert!(Instant::now() < deadline, "{}", proxy.log());
         assert_eq!(page(&mut client), page(&mut spread.direct()));

@@ -1,11 +1,12 @@
 //! Rows that share what orders the page may come in any order: that is no difference, and another row in their place is one.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use headwater::lab::private_server::Kind;
 
 use super::{READERS, Verified, fill, start};
 use crate::kit::database::Database;
+use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::{mariadb, mysql, on_servers_of_its_own};
 use crate::kit::wire_client::{Login, WireClient};
@@ -52,7 +53,7 @@ fn rows_that_tie_may_come_in_another_order() {
             let proxy = Proxy::configured(other.addr(), &settings, ROOT_SERVICE);
             proxy.wait_for_log(&format!("feed home in database {name}: served"));
             let mut app = proxy.login(&database.login());
-            let deadline = Instant::now() + Duration::from_secs(30);
+            let deadline = patience();
             loop {
                 app.query(PAGE);
                 let rows = app.rows("SHOW HEADWATER STATEMENTS");
