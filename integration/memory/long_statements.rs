@@ -8,16 +8,18 @@ use crate::kit::wire_client::{Answer, WireClient};
 
 /// What memory says when it has been emptied.
 const EMPTIED: &str = "calls are not answered from memory";
-/// More than is read of a statement.
+/// Of a comment.
 const LONG: usize = 3 << 20;
+/// So many names are a list of two megabytes.
+const NAMES: usize = 60_000;
 
 const MADE: &[&str] = &[
     "CREATE DATABASE aside",
     "INSERT INTO message (id, user_id, body) VALUES (50, 2, 'text')",
 ];
 
-/// Statements of somebody who has a database of its own; `{long}` stands for more than is read, `{some}` for a little more than a
-/// comment of a table may have.
+/// Statements of somebody who has a database of its own; `{long}` stands for megabytes, `{some}` for a little more than a
+/// comment of a table may have, `{list}` for many names.
 const ASIDE: &[&str] = &[
     "CREATE TABLE aside.a (id int PRIMARY KEY, message int) COMMENT '{some}'",
     "CREATE TABLE b (id int PRIMARY KEY) COMMENT '{long}'",
@@ -39,6 +41,7 @@ const ASIDE: &[&str] = &[
     "CREATE DATABASE third /* {long} */",
     "DROP DATABASE third /* {long} */",
     "CREATE TABLE h (id int) -- {long}",
+    "DROP TABLE IF EXISTS {list} aside.h",
 ];
 
 /// Ends of statements that both servers take.
@@ -76,10 +79,14 @@ fn memory_outlives_long_statements_in_databases_of_others() {
             direct.ok("USE aside");
             // A table's comment that is too long is cut with a warning.
             direct.ok("SET sql_mode = ''");
+            let list: String = (0..NAMES)
+                .map(|at| format!("aside.nothing_of_the_name_{at}, "))
+                .collect();
             for (at, statement) in ASIDE.iter().enumerate() {
                 let statement = statement
                     .replace("{long}", &"it is message ".repeat(LONG / 14))
-                    .replace("{some}", &"tl.message ".repeat(6_100));
+                    .replace("{some}", &"tl.message ".repeat(6_100))
+                    .replace("{list}", &list);
                 run(&mut direct, &statement);
                 let id = 100 + u64::try_from(at).unwrap();
                 post(&mut stage.root, id);

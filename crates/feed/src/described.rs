@@ -54,7 +54,7 @@ pub(crate) struct Statement<'s, 'a> {
     pub(crate) holds: &'s [&'s Condition],
 }
 
-impl<'a> Statement<'_, 'a> {
+impl Statement<'_, '_> {
     /// What plans change.
     pub(crate) fn described(&self) -> Described {
         let query = self.query;
@@ -103,10 +103,14 @@ impl<'a> Statement<'_, 'a> {
         on.chain(self.query.filter.iter().map(|(_, filter)| filter))
     }
 
-    /// A column that is known before rows are read.
+    /// A column may be known before rows are read: it is said, or of a row that was read ahead; behind one such row others may be.
     fn is_constant(&self, of: Of) -> bool {
-        let ahead = |seen: &Seen<'a>| !seen.source.outer && self.is_read_ahead(seen);
-        self.is_said(of, &[]) || self.scope.seen(of.table).is_none_or(ahead)
+        let mut own = self.scope.own().iter();
+        let is_outer = self
+            .scope
+            .seen(of.table)
+            .is_none_or(|seen| seen.source.outer);
+        is_outer || self.is_said(of, &[]) || own.any(|seen| self.is_read_ahead(seen))
     }
 
     /// The tables of LEFT JOINs of which a column is shown that is NOT NULL in its table: of others no join changes what is told.

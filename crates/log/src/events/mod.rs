@@ -44,8 +44,8 @@ const HEARTBEAT_V2: u8 = 41;
 const STANDALONE: u8 = 1;
 /// Bytes of a checksum behind the name of the first file.
 const CHECKSUM: usize = 4;
-/// Of a statement so many bytes are held: what it may do that is said behind them is not known. It is read less far, but for what it is
-/// padded with.
+/// Of a statement so many bytes are held: what it may do that is said behind them is not known. It is read less far where it may be read in
+/// several ways.
 const STATEMENT_BYTES: usize = 8 * 1024 * 1024;
 /// In front of a statement: fixed fields, variables, the name of a database.
 const BEFORE_STATEMENT: usize = 13 + 64 * 1024 + 256;

@@ -23,9 +23,9 @@ use self::reading::Reading;
 use super::routes::Routes;
 
 /// Of a longer statement only the first bytes are read.
-const LONGEST: usize = 1024 * 1024;
+const LONGEST: usize = 8 * 1024 * 1024;
 /// So many bytes are read at most in all ways together: the more ways, the fewer bytes.
-const MOST_READ: usize = 4 * 1024 * 1024;
+const MOST_READ: usize = 16 * 1024 * 1024;
 /// In longer texts names are not looked for.
 const MOST_SEARCHED: usize = 64 * 1024;
 /// Shorter texts are read to their end in however many ways.
