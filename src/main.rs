@@ -425,6 +425,7 @@ fn print_line(shared: &headwater::session::shared::Shared) {
     let _ = SystemTime.format_time(&mut Writer::new(&mut now));
     // Who waits for the counters has the rest by then.
     for line in shared.tallies() {
+        let line = headwater::sql::shown(&line);
         let _ = writeln!(std::io::stdout(), "{now} {line}");
     }
     let _ = writeln!(std::io::stdout(), "{now} counts: {}", shared.summary());

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt::Write as _;
 
+use crate::sql::shown;
+
 /// What failed, and why: an error and those that led to it, with colons between. Some say by themselves what led to them: that is not said
 /// again.
 #[must_use]
@@ -41,8 +43,9 @@ pub(crate) trait Report {
         self.line(&format!("    {text}"));
     }
 
+    /// One line, whatever names and texts of others are in it.
     fn line(&mut self, text: &str) {
-        let _ = writeln!(self.text(), "{text}");
+        let _ = writeln!(self.text(), "{}", shown(text));
     }
 }
 
@@ -53,6 +56,24 @@ mod tests {
     use super::*;
     use crate::account::AccountError;
     use crate::check::CheckError;
+
+    struct Plain(String);
+
+    impl Report for Plain {
+        fn text(&mut self) -> &mut String {
+            &mut self.0
+        }
+    }
+
+    #[test]
+    fn nobody_writes_a_line_of_a_report() {
+        let mut report = Plain(String::new());
+        let name = "app\nFORGED\r\u{1b}[31m\u{9b}\u{202e}";
+        report.part(name);
+        report.item(name);
+        let escaped = r"app\nFORGED\r\u{1b}[31m\u{9b}\u{202e}";
+        assert_eq!(report.0, format!("\n{escaped}\n    {escaped}\n"));
+    }
 
     #[test]
     fn what_led_to_an_error_is_said_once() {

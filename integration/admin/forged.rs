@@ -1,6 +1,7 @@
 //! Somebody names a database so that it looks like lines of others: nowhere does it stand as it is.
 
 use super::http::Admin;
+use crate::check::check;
 use crate::kit::database::fill;
 use crate::kit::proxy::ROOT_SERVICE;
 use crate::kit::servers::on_servers_of_its_own;
@@ -8,6 +9,12 @@ use crate::kit::wire_client::{Login, WireClient};
 use crate::memory::warm;
 
 const CALL: &str = "CALL fetch_timeline_ids(1)";
+const FEED: &str = "
+[[feed]]
+name = 'home'
+message = { table = 'message', author = 'user_id' }
+follow = { table = 'follower', reader = 'user_id', author = 'follower_id' }
+";
 
 /// Two names: with what makes lines and colours, and with every other control character that a name may hold.
 fn names() -> [String; 2] {
@@ -36,6 +43,11 @@ fn nobody_forges_a_line_by_the_name_of_a_database() {
                     &Login::default().database(&name),
                 ));
             }
+            for feed in ["", FEED] {
+                let checked = check(server.addr(), feed, ROOT_SERVICE);
+                assert!(checked.report.contains("tl\\n2026"), "{}", checked.report);
+                assert!(!checked.report.contains(is_hidden), "{:?}", checked.report);
+            }
             for format in ["text", "json"] {
                 let flags = [ROOT_SERVICE, &["--log-format", format]].concat();
                 let (proxy, admin) = Admin::beside(server.addr(), "", &flags);
@@ -44,6 +56,18 @@ fn nobody_forges_a_line_by_the_name_of_a_database() {
                     let mut client = proxy.login(&Login::default().database(&name));
                     warm(&proxy, &mut client, CALL);
                 }
+                // By itself, too, somebody names a form of a statement.
+                let forged = "SELECT id AS `a\nERROR forged\u{1b}[31m` FROM message m JOIN follower f ON f.follower_id = m.user_id";
+                for name in names() {
+                    let mut client = proxy.login(&Login::default().database(&name));
+                    client.query(&format!(
+                        "{forged} WHERE f.user_id = 1 ORDER BY m.id DESC LIMIT 3"
+                    ));
+                }
+                proxy.counts_line();
+                let printed = proxy.output();
+                assert!(!printed.contains(is_hidden), "{printed:?}");
+                assert!(!printed.contains("\nERROR forged"), "{printed}");
                 let log = proxy.log();
                 assert!(log.matches("ERROR forged").count() >= 2, "{log}");
                 assert!(!log.contains(is_hidden), "{log:?}");

@@ -15,7 +15,7 @@ use crate::kit::proxy::{headwater, settings_file};
 #[derive(Debug)]
 pub(crate) struct Checked {
     status: i32,
-    report: String,
+    pub(crate) report: String,
     said: String,
 }
 

@@ -195,8 +195,8 @@ fn a_joined_table_that_the_service_account_may_not_see_is_named() {
             counted(admin, &mut client, JOINED, feed, "table_unseen");
             let grant = format!("GRANT SELECT ON `{name}`.`profiles` TO `{user}`");
             proxy.wait_for_log(&format!(
-                "statements of database {name} look like a feed's and are relayed, no such table, or the service account may not \
-                 see it: `profiles`: {grant}@`HOST`"
+                "statements of database {name} look like a feed's and are relayed, no such table (correct its name), or the service \
+                 account may not see it: `profiles`: {grant}@`HOST`"
             ));
             let told = why(&mut client, JOINED);
             assert_eq!(

@@ -29,6 +29,7 @@ mod odd;
 mod opened;
 mod pair;
 mod prepared;
+mod prepared_kinds;
 mod prepared_modes;
 mod rules;
 mod served;

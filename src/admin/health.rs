@@ -155,7 +155,8 @@ pub(super) async fn accelerating(seen: &Seen) -> Health {
         Ok(true) => Health::Well("accelerating"),
         _ => Health::not(
             "not_proved",
-            "whether memory is up to date could not be proved within freshness.wait_ms: look at the server's load, and at long transactions",
+            "whether memory is up to date could not be proved within freshness.wait_ms: look at the log, at the server's load and long transactions; \
+             `headwater check` names rights that are missing",
         ),
     }
 }

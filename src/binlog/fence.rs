@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::error::BinlogError;
 use super::random::random;
@@ -18,6 +18,7 @@ use crate::account::{AccountError, Conn, Purpose};
 use crate::index::Position;
 use crate::log::following::{Following, Generation};
 use crate::log::queue::Cut;
+use crate::sql::quoted;
 
 /// The server renews the list when nobody has looked at it for a tenth of a second: who looks that often together with others
 /// has to look less often.
@@ -43,9 +44,10 @@ pub(super) async fn run(binlog: Arc<Binlog>, generation: Generation, start: Posi
             Err(error) => {
                 if !said {
                     said = true;
-                    tracing::info!(
-                        "the list of open transactions cannot be read ({error}; the right PROCESS is missing?): \
-                         memory answers after the next change of the tables"
+                    let user = quoted(binlog.account.user());
+                    tracing::warn!(
+                        "nothing is answered from memory before the next change of the tables: the list of open transactions cannot be \
+                         read: {error}. Where the right is missing: GRANT PROCESS ON *.* TO {user}@`HOST`"
                     );
                 }
             }
@@ -110,6 +112,22 @@ pub(super) async fn read_edits(binlog: Arc<Binlog>) {
     }
 }
 
+/// What is left of the transactions that were on the list at first: `None`, nobody has looked yet.
+pub(super) type Waiting = Option<HashSet<u64>>;
+
+/// Who waits for all of them lets others look in between.
+const TURN: Duration = Duration::from_secs(1);
+
+/// Waits for a while until all can be read that was in the log at the first look. True once it can.
+pub(super) async fn wait_for_all(
+    binlog: &Binlog,
+    waiting: &mut Waiting,
+) -> Result<bool, BinlogError> {
+    let begun = Instant::now();
+    wait_for_those(binlog, |_| begun.elapsed() < TURN, waiting).await?;
+    Ok(waiting.as_ref().is_some_and(HashSet::is_empty))
+}
+
 /// Ends early when the question is not `open` any more.
 ///
 /// Only the server that the log comes from can say what is under way there: a connection to another one proves nothing.
@@ -117,11 +135,19 @@ async fn wait_for_commits(
     binlog: &Binlog,
     open: impl Fn(&Following) -> bool,
 ) -> Result<(), BinlogError> {
+    wait_for_those(binlog, open, &mut None).await
+}
+
+async fn wait_for_those(
+    binlog: &Binlog,
+    open: impl Fn(&Following) -> bool,
+    waiting: &mut Waiting,
+) -> Result<(), BinlogError> {
     let _alone = binlog.listing.lock().await;
     let server = binlog.state().server.clone().ok_or(BinlogError::Ended)?;
     // Where another stream has begun meanwhile, nothing of this one is open.
     let mut conn = control::connect(binlog, &server, Purpose::Transactions).await?;
-    let list = watch_list(binlog, &mut conn, open).await;
+    let list = watch_list(binlog, &mut conn, open, waiting).await;
     list.map_err(BinlogError::while_doing("they cannot be listed"))
 }
 
@@ -130,12 +156,12 @@ async fn watch_list(
     binlog: &Binlog,
     conn: &mut Conn,
     open: impl Fn(&Following) -> bool,
+    waiting: &mut Waiting,
 ) -> Result<(), AccountError> {
     conn.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         .await?;
     let own = first_text(conn, "SELECT CONNECTION_ID()").await?;
     let own: u64 = own.parse().unwrap_or_default();
-    let mut waiting: Option<HashSet<u64>> = None;
     let mut pause = BETWEEN_LOOKS;
     while open(&binlog.state().following) {
         let rows = conn.rows(OPEN_TRANSACTIONS).await?;
@@ -147,14 +173,15 @@ async fn watch_list(
                 .filter(|[id, thread]| *thread != own && (1..UNNUMBERED).contains(id))
                 .map(|[id, _]| *id)
                 .collect();
-            let left = match waiting {
+            let left = match waiting.take() {
                 None => now,
                 Some(waiting) => waiting.intersection(&now).copied().collect(),
             };
-            if left.is_empty() {
+            let is_done = left.is_empty();
+            *waiting = Some(left);
+            if is_done {
                 break;
             }
-            waiting = Some(left);
         }
         let longer = f64::from(random()) / f64::from(u32::MAX);
         tokio::time::sleep(pause + pause.mul_f64(longer)).await;

@@ -1,37 +1,123 @@
 //! What the log tells of definitions and stored functions: counted before a proof tells that it has been heard.
+//!
+//! MySQL writes a statement into its log before it commits what the statement has made: whoever asks at once is told what was there before.
+//! So all is counted once more when what was heard can be seen, and until then the server may have functions.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use super::Binlog;
+use super::{Binlog, fence};
 
-impl Binlog {
-    /// From here on statements that may have changed definitions are counted there, before a proof tells that they have been heard.
-    pub fn counts_epochs(&self, epochs: Arc<AtomicU64>) {
-        let _ = self.epochs.set(epochs);
-    }
+/// Between two tries to have it proved that what was heard can be seen.
+const BETWEEN_TRIES: Duration = Duration::from_secs(2);
 
-    /// How many statements that have been heard by now may have made a stored function.
-    #[must_use]
-    pub fn functions(&self) -> u64 {
-        self.functions.load(Ordering::Acquire)
-    }
+/// Statements that may have changed definitions.
+#[derive(Debug, Default)]
+pub(super) struct Made {
+    /// Where they are counted.
+    epochs: OnceLock<Arc<AtomicU64>>,
+    /// So many may have made a stored function.
+    functions: AtomicU64,
+    /// So many have been heard.
+    heard: AtomicU64,
+    /// What so many have made can be seen.
+    seen: AtomicU64,
+    /// That is being proved.
+    proving: AtomicBool,
+    /// One of those may have made a function.
+    made_function: AtomicBool,
+}
 
-    /// A statement may have made a stored function. Who finds this counted finds the epoch counted as well.
-    pub(super) fn function_made(&self) {
-        self.count_epoch();
-        self.functions.fetch_add(1, Ordering::AcqRel);
-    }
-
+impl Made {
     fn count_epoch(&self) {
         if let Some(epochs) = self.epochs.get() {
             epochs.fetch_add(1, Ordering::AcqRel);
         }
     }
+}
+
+impl Binlog {
+    /// From here on statements that may have changed definitions are counted there, before a proof tells that they have been heard.
+    pub fn counts_epochs(&self, epochs: Arc<AtomicU64>) {
+        let _ = self.made.epochs.set(epochs);
+    }
+
+    /// How many statements that have been heard by now may have made a stored function.
+    #[must_use]
+    pub fn functions(&self) -> u64 {
+        self.made.functions.load(Ordering::Acquire)
+    }
+
+    /// True where what was heard can be seen by whoever asks the server.
+    #[must_use]
+    pub fn shows_definitions(&self) -> bool {
+        self.made.seen.load(Ordering::Acquire) == self.made.heard.load(Ordering::Acquire)
+    }
+
+    /// A statement may have made a stored function. Who finds this counted finds the epoch counted as well.
+    pub(super) fn function_made(self: &Arc<Self>) {
+        self.made.made_function.store(true, Ordering::Release);
+        self.heard_definition();
+        self.made.functions.fetch_add(1, Ordering::AcqRel);
+    }
 
     /// A statement may have changed a definition.
-    pub(super) fn redefined(&self) {
-        self.count_epoch();
+    pub(super) fn redefined(self: &Arc<Self>) {
+        self.heard_definition();
         self.changed.notify_one();
+    }
+
+    fn heard_definition(self: &Arc<Self>) {
+        let made = &self.made;
+        if self.is_mariadb() {
+            return made.count_epoch();
+        }
+        made.heard.fetch_add(1, Ordering::AcqRel);
+        made.count_epoch();
+        if !made.proving.swap(true, Ordering::AcqRel) {
+            tokio::spawn(Arc::clone(self).prove_definitions());
+        }
+    }
+
+    /// Works until what was heard can be seen.
+    async fn prove_definitions(self: Arc<Self>) {
+        let made = &self.made;
+        loop {
+            let heard = made.heard.load(Ordering::Acquire);
+            let had_function = made.made_function.swap(false, Ordering::AcqRel);
+            self.wait_for_definitions().await;
+            made.count_epoch();
+            if had_function {
+                made.functions.fetch_add(1, Ordering::AcqRel);
+            }
+            made.seen.store(heard, Ordering::Release);
+            self.changed.notify_one();
+            if made.heard.load(Ordering::Acquire) != heard {
+                continue;
+            }
+            made.proving.store(false, Ordering::Release);
+            // One that came meanwhile may have found it being proved.
+            let is_done = made.heard.load(Ordering::Acquire) == heard;
+            if is_done || made.proving.swap(true, Ordering::AcqRel) {
+                return;
+            }
+        }
+    }
+
+    async fn wait_for_definitions(&self) {
+        let mut waiting = None;
+        loop {
+            match fence::wait_for_all(self, &mut waiting).await {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::debug!("whether definitions can be seen is not proved: {error}");
+                    // It may be another server's list the next time.
+                    waiting = None;
+                }
+            }
+            tokio::time::sleep(BETWEEN_TRIES).await;
+        }
     }
 }

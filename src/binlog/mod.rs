@@ -38,7 +38,7 @@ mod watch;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use headwater_rows::Rows;
@@ -101,10 +101,7 @@ pub struct Binlog {
     pub changed: Notify,
     /// How the server compares names of databases and tables.
     case: latest::Sender<NameCase>,
-    /// Where such statements are counted.
-    epochs: OnceLock<Arc<AtomicU64>>,
-    /// So many may have made a stored function.
-    functions: AtomicU64,
+    made: made::Made,
     /// Tables to listen to were added.
     rerouted: Notify,
     /// Statements of the log that could not be read for certain or are told in place of rows: each has emptied memory.
@@ -225,8 +222,7 @@ impl Binlog {
             moved: Notify::new(),
             changed: Notify::new(),
             case: latest::Sender::new(NameCase::Kept),
-            epochs: OnceLock::new(),
-            functions: AtomicU64::new(0),
+            made: made::Made::default(),
             rerouted: Notify::new(),
             unreadable: AtomicU64::new(0),
             routes_version: AtomicU64::new(0),

@@ -136,7 +136,10 @@ impl<'a> Findings<'a> {
         }
         self.part(
             "No service account is set (--service-user, HEADWATER_SERVICE_USER, service.user): the server was not asked, and \
-             nothing\nis answered from memory. With one, feeds and calls are, and this command says which.",
+             nothing",
+        );
+        self.line(
+            "is answered from memory. With one, feeds and calls are, and this command says which.",
         );
     }
 

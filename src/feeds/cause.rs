@@ -92,7 +92,7 @@ impl Cause {
         let grants = grants.map(|table| right_to_see(database, table, &grantee(user)));
         Cause {
             text: format!(
-                "no such table, or the service account may not see it: {}",
+                "no such table (correct its name), or the service account may not see it: {}",
                 named.join(", ")
             ),
             cure: grants.collect::<Vec<_>>().join("; "),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::cause::Cause;
 use super::database::Served;
 use super::refusal::Refusal;
-use super::{Entry, Feeds, Is, Met, digest_of, key};
+use super::{Auto, Entry, Feeds, Is, Met, digest_of, key};
 use crate::feed::FeedId;
 use crate::feed::counted::Counted;
 use crate::feed::words::Words;
@@ -156,13 +156,35 @@ impl Feeds {
     /// Why a statement is relayed that names no feed's messages, and is one of a feed that nobody named.
     #[must_use]
     pub fn cause_of_stranger(&self, database: &[u8], met: &Met) -> Option<Cause> {
+        let of_log = self.binlog.aside().map(Cause::of_log);
         match met {
             Met::Unknown => None,
-            Met::Suggested => Some(Cause::of(Why::Suggested)),
+            Met::Suggested if of_log.is_some() => of_log,
+            Met::Suggested => Some(self.cause_of_suggested(database)),
             Met::Unseen(unseen) => {
                 let database = String::from_utf8_lossy(database);
                 Some(Cause::unseen(&database, unseen, self.binlog.user()))
             }
+        }
+    }
+
+    /// Feeds that are found are served unasked: what has to be mended first, then.
+    fn cause_of_suggested(&self, database: &[u8]) -> Cause {
+        let cause = Cause::of(Why::Suggested);
+        let database = String::from_utf8_lossy(database);
+        let state = self.state();
+        let mut suggested = state.suggested.iter();
+        let own = suggested.find(|own| own.database == database && !own.obstacles.is_empty());
+        match own.filter(|_| self.auto == Auto::On) {
+            Some(own) => Cause {
+                text: format!(
+                    "it is one of a feed that was found, and cannot be served: {}",
+                    own.obstacles
+                ),
+                cure: "mend that: it is looked at again within ten minutes".to_owned(),
+                ..cause
+            },
+            None => cause,
         }
     }
 

@@ -55,8 +55,8 @@ pub(super) fn feeds(shared: &Shared) -> Table {
                 all.into(),
                 from_memory.into(),
                 section(),
-                Cell::Null,
-                Cell::Null,
+                Why::Unchecked.label().into(),
+                "connect with the database; where none has the table, correct `message.table` of the feed".into(),
             ]);
         }
         for (database, cause) in feed.databases {
@@ -138,7 +138,9 @@ fn definitions(shared: &Shared, table: &mut Table) {
             };
             row(name, from, cause);
         }
-        if !known {
+        // Who has feeds alone asked for no timeline.
+        let is_wanted = !shared.classic_by_default || shared.feeds.is_none();
+        if !known && is_wanted {
             let cause = Cause::of_reason(Reason::Unchecked);
             let none = "no database is known that has its tables".to_owned();
             row(Cell::Null, "server", Some(cause.with(none)));

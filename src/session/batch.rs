@@ -12,6 +12,9 @@ use crate::wire::frame::{self, HEADER_BYTES};
 use crate::wire::reply::Outcome;
 use crate::wire::reply::layout::promise_more;
 
+/// `ER_PARSE_ERROR`.
+const PARSE_ERROR: u16 = 1064;
+
 impl Session {
     /// Answers the first statement of the packet that waits, or has all of them go on as they are.
     pub(super) async fn batch(&mut self, part: Part) -> Result<(), Ended> {
@@ -34,7 +37,10 @@ impl Session {
         }
         self.note_opening();
         let reply = self.run_in_place(first).await?;
+        // What the server cannot read it tells with all that stands behind it: whoever wrote several statements is told of those too.
+        let is_unread = |outcome: &Outcome| outcome.error_code() == Some(PARSE_ERROR);
         if let (Some(mut bytes), Some(outcome)) = (reply.bytes, reply.outcome)
+            && !is_unread(&outcome)
             && let Some(packets) = self.promise(&mut bytes, &outcome)
         {
             if let Some(took) = self.took_long() {

@@ -8,7 +8,10 @@ impl Session {
     pub(super) fn knows_server(&mut self) -> bool {
         // Before it is looked whether there are any: what is made in between counts as made since.
         let made = self.functions_made();
-        let none = self.shared.catalogue.no_functions() == Some(true);
+        let binlog = self.shared.binlog.as_ref();
+        // In this order: once they can be seen, the epoch is another one.
+        let are_seen = binlog.is_none_or(|binlog| binlog.shows_definitions());
+        let none = are_seen && self.shared.catalogue.no_functions() == Some(true);
         if let Some(commands) = self.machine.commands() {
             if !commands.standing.trusts() {
                 self.trusted = made;

@@ -104,7 +104,7 @@ impl Own {
         match &self.place {
             Place::File(path) => format!("kept in {} (tls.own_file)", path.display()),
             Place::Nowhere(why) => format!(
-                "which is another one after each start, since it cannot be kept: {why}. Set tls.own_file to a file that Headwater may write"
+                "which is another one after each start, since it cannot be kept: {why}. Mend that, or set tls.own_file to another file"
             ),
         }
     }
@@ -184,6 +184,10 @@ fn kept(path: &Path) -> Result<Identity, TlsError> {
 fn identity_in(path: &Path) -> Result<Option<Identity>, TlsError> {
     match std::fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Ok(file) if file.is_dir() => {
+            let fault = format!("{} is a folder: name a file", path.display());
+            return Err(TlsError::unfit(SETTING, fault));
+        }
         Ok(file) if file.permissions().mode() & 0o077 != 0 => {
             return Err(TlsError::unfit(
                 SETTING,

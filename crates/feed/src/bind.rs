@@ -87,6 +87,19 @@ pub struct Asked {
 }
 
 impl Shape {
+    /// True where a parameter is text that is compared as such.
+    #[must_use]
+    pub fn compares_text(&self, of: Statement<'_>) -> bool {
+        let mut looks = self.looks.iter().filter(|look| look.with == Class::Text);
+        looks.any(|look| match look.literal {
+            Literal::Parameter(at) => of.parameters(at).is_some_and(|values| {
+                let mut values = values.iter();
+                values.any(|value| matches!(value, Parameter::Text(_)))
+            }),
+            _ => false,
+        })
+    }
+
     /// Reads a statement's values.
     ///
     /// # Errors

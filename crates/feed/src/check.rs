@@ -80,11 +80,15 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// The statement that mends it, where one does, for an account and a database as a statement names them.
+    /// What mends it: the statement, where one does, for an account and a database as a statement names them.
     #[must_use]
     pub fn cure(&self, database: &str, account: &str) -> Option<String> {
+        let correct = |what: &str| format!("correct {what} in the feed's section of the settings");
         match self {
             Obstacle::NoTable { table } => Some(right_to_see(database, table, account)),
+            Obstacle::NoColumn { column, .. } => Some(correct(&format!("the column {column}"))),
+            Obstacle::PrimaryKey { .. } => Some(correct("`message.id`, which is the primary key,")),
+            Obstacle::Kind { .. } => Some(correct("the table, which has to be a plain one,")),
             _ => self.alter(),
         }
     }
@@ -123,7 +127,8 @@ impl fmt::Display for Obstacle {
         match self {
             Obstacle::NoTable { table } => write!(
                 f,
-                "there is no table {table}, or the service account may not see it (GRANT SELECT)"
+                "there is no table {table}, or the service account may not see it: correct the feed's database and tables in the settings, or \
+                 GRANT SELECT"
             ),
             Obstacle::Kind { table, kind } => {
                 write!(

@@ -74,6 +74,8 @@ struct Statement {
     long_data: bool,
     /// It was executed in a way after which the next one is the server's: with a cursor, or with types that were not read.
     strange: bool,
+    /// Parameters that came as numbers or times: MySQL goes on comparing them as such, whatever comes.
+    numbers: Vec<bool>,
 }
 
 /// Who put types into an execution.
@@ -135,6 +137,18 @@ impl Modes<'_> {
             .split_first_chunk()
             .is_some_and(|(plans, rows)| *plans == self.plans.to_le_bytes() && rows == self.rows)
     }
+}
+
+/// True where MySQL compares the parameters as what they are: not where one is text that was a number or a time before, nor where it may refuse
+/// text that it cannot convert. Notes those that are numbers or times now.
+fn is_as_before(each: &[Parameter<'_>], numbers: &mut Vec<bool>) -> bool {
+    numbers.resize(each.len(), false);
+    let mut is_as_before = true;
+    for (parameter, number) in each.iter().zip(numbers) {
+        is_as_before &= !(parameter.is_text() && *number || parameter.is_beyond_ascii());
+        *number |= parameter.is_number_or_time();
+    }
+    is_as_before
 }
 
 /// An execution of a prepared call.
@@ -210,6 +224,7 @@ impl Statements {
                 source: None,
                 long_data: false,
                 strange: false,
+                numbers: Vec::new(),
             };
             self.by_id.insert(prepared.statement, statement);
         }
@@ -344,10 +359,16 @@ impl Statements {
             Ok(execute) => {
                 statement.take_types(&execute, current);
                 statement.strange |= execute.flags & !COUNTED != 0 || execute.iterations != 1;
-                // What the server refuses leaves all that was before: no question goes in front of it.
                 let types = statement.types.as_deref().unwrap_or_default();
-                let each = execute.each(types);
-                is_read = each.is_ok_and(|each| !each.iter().any(Parameter::is_malformed));
+                match execute.each(types) {
+                    Ok(each) => {
+                        let numbers = &mut statement.numbers;
+                        is_read = self.mariadb || is_as_before(&each, numbers);
+                        // What the server refuses leaves all that was before: no question goes in front of it.
+                        is_read &= !each.iter().any(Parameter::is_malformed);
+                    }
+                    Err(_) => statement.strange = true,
+                }
             }
             Err(_) => statement.is_strange(),
         }

@@ -60,6 +60,16 @@ pub enum BenchError {
         /// Why.
         source: mysql_async::Error,
     },
+    /// Nobody said what the account's password is.
+    #[error(
+        "the account {user} needs a password, and none was given: HEADWATER_BENCH_PASSWORD, or --password"
+    )]
+    NoPassword {
+        /// The account.
+        user: String,
+        /// What the server says.
+        source: mysql_async::Error,
+    },
     /// There is nothing to ask for.
     #[error("nobody in {database} has any of these pages: see --pages")]
     NoReaders {
@@ -201,6 +211,21 @@ impl Stop {
     }
 }
 
+/// Why the server did not let the bench begin.
+fn unprepared(flags: &BenchFlags, source: mysql_async::Error) -> BenchError {
+    let is_denied = matches!(&source, mysql_async::Error::Server(error) if error.code == 1045);
+    if is_denied && flags.password.is_empty() {
+        return BenchError::NoPassword {
+            user: flags.user.clone().unwrap_or_default(),
+            source,
+        };
+    }
+    BenchError::Prepare {
+        upstream: flags.upstream.clone(),
+        source,
+    }
+}
+
 /// Measures, prints the figures, and writes the files that the flags name. Whatever it started is stopped behind it.
 ///
 /// # Errors
@@ -221,10 +246,7 @@ pub async fn run(mut flags: BenchFlags) -> Result<(), BenchError> {
     let _spider = spread::prepare(&mut flags).await?;
     let data = data::prepare(&flags)
         .await
-        .map_err(|source| BenchError::Prepare {
-            upstream: flags.upstream.clone(),
-            source,
-        })?;
+        .map_err(|source| unprepared(&flags, source))?;
     if data.pages.is_empty() {
         return Err(BenchError::NoReaders {
             database: flags.database,

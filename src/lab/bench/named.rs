@@ -75,10 +75,7 @@ pub async fn run(mut flags: BenchFlags) -> Result<(), BenchError> {
         Ok(conn) => conn.disconnect().await,
         Err(error) => Err(error),
     };
-    ready.map_err(|source| BenchError::Prepare {
-        upstream: flags.upstream.clone(),
-        source,
-    })?;
+    ready.map_err(|source| super::unprepared(&flags, source))?;
     let json = flags.json.clone();
     let figures = super::interruptible(move |stop| measure(&flags, &feed, stop)).await?;
     print!("{}", shown(&figures));

@@ -527,6 +527,11 @@ impl<K: Feeds> World<'_, K> {
             ahead,
         };
         let asked = template.shape.bind(statement, template.types)?;
+        // MySQL goes on comparing a variable as a number where it has been one, in an execution that nobody may have looked at.
+        let mariadb = self.session.asked(false).mariadb;
+        if self.named.is_some() && !mariadb && template.shape.compares_text(statement) {
+            return Err(Why::Execution);
+        }
         let rows = asked.limit.saturating_add(asked.offset);
         let wanted = usize::try_from(rows).unwrap_or(usize::MAX);
         let named = asked.authors.len() + asked.readers.len();

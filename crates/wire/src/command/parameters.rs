@@ -131,6 +131,26 @@ impl<'a> Parameter<'a> {
         is_date && self.bytes.is_some_and(|bytes| bytes.len() > BYTES)
     }
 
+    /// True for text that MySQL may not be able to convert, and then refuses the execution: any beyond ASCII.
+    #[must_use]
+    pub fn is_beyond_ascii(&self) -> bool {
+        matches!(self.value(), Value::Text(text) if !text.is_ascii())
+    }
+
+    /// True where it is a number or a time.
+    #[must_use]
+    pub fn is_number_or_time(&self) -> bool {
+        // BIT, and from DECIMAL to NEWDATE but for NULL; VARCHAR is in between. NEWDECIMAL is behind.
+        let is = |code: u8| matches!(code, 0..=5 | 7..=14 | 16 | 246);
+        self.bytes.is_some() && self.kind.first().is_some_and(|code| is(*code))
+    }
+
+    /// True where it is neither that nor NULL.
+    #[must_use]
+    pub fn is_text(&self) -> bool {
+        self.bytes.is_some() && !self.is_number_or_time()
+    }
+
     /// What it says.
     #[must_use]
     pub fn value(&self) -> Value<'a> {

@@ -1,0 +1,106 @@
+//! What a parameter once was: MySQL goes on comparing it so, whatever comes behind, and refuses text that it cannot convert.
+
+use super::app::{SMALL, settings_in};
+use super::narrowed::narrowed_where;
+use super::rules::BEHIND;
+use super::served::served;
+use crate::kit::database::Database;
+use crate::kit::random::Random;
+use crate::kit::servers::on_each_server;
+use crate::kit::twin::Twin;
+use crate::kit::wire_client::Param;
+
+const PAGE: &str = "SELECT id, caption FROM statuses WHERE profile_id IN (SELECT following_id FROM followers WHERE profile_id = ?) \
+    AND kind <> ? ORDER BY id DESC LIMIT ?";
+
+/// A number or a time by its type: one that comes once in place of text.
+fn others() -> Vec<Param> {
+    vec![
+        Param::long(5),
+        Param::new(8, 128, &5_u64.to_le_bytes()),
+        Param::new(5, 0, &5.5_f64.to_le_bytes()),
+        Param::new(4, 0, &5.5_f32.to_le_bytes()),
+        Param::new(246, 0, b"\x011"),
+        Param::new(10, 0, &[4, 0xea, 7, 1, 2]),
+        Param::new(12, 0, &[4, 0xea, 7, 1, 2]),
+        Param::new(7, 0, &[4, 0xea, 7, 1, 2]),
+        Param::new(1, 0, &[5]),
+        Param::new(253, 0, b"\x015"),
+    ]
+}
+
+#[test]
+fn text_behind_a_number_is_compared_as_the_server_compares_it() {
+    on_each_server(|server| {
+        let database = Database::empty(server, "feedkinds");
+        SMALL.make(&mut database.connect(), &mut Random(5));
+        let proxy = served(server, &database, "home", &settings_in(&database));
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let with = |kind: Param| [Param::long(2), kind, Param::long(5)];
+        let text = |text: &str| with(Param::text(Some(text)));
+        for other in others() {
+            let statement = twin.prepare(PAGE);
+            narrowed_where(&proxy, PAGE, |_| {
+                twin.execute_with(statement, &text("photo"), 0, true);
+            });
+            twin.execute_with(statement, &with(other), 0, true);
+            for value in ["photo", "x", "5", "2026-01-02"] {
+                for typed in [true, false, true] {
+                    twin.execute_with(statement, &text(value), 0, typed);
+                    twin.run("SHOW WARNINGS");
+                }
+            }
+        }
+        for value in [
+            "3",
+            "-3",
+            "1.5",
+            "1.5e0",
+            "18446744073709551615",
+            "TRUE",
+            "'3'",
+        ] {
+            twin.run(
+                "PREPARE page FROM 'SELECT id, caption FROM statuses WHERE profile_id IN (1, 2) AND kind <> ? ORDER BY id DESC LIMIT 5'",
+            );
+            for set in ["'x'", "'x'", value, "'x'", "'3'"] {
+                twin.run(&format!("SET @v = {set}"));
+                twin.run("EXECUTE page USING @v");
+                twin.run("SHOW WARNINGS");
+            }
+        }
+    });
+}
+
+#[test]
+fn text_that_the_server_cannot_convert_is_refused_as_directly() {
+    on_each_server(|server| {
+        let database = Database::empty(server, "feedconverts");
+        let mut root = database.connect();
+        SMALL.make(&mut root, &mut Random(5));
+        root.ok("ALTER TABLE statuses MODIFY kind VARCHAR(10) CHARACTER SET latin1 NOT NULL");
+        let proxy = served(server, &database, "home", &settings_in(&database));
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let with = |kind: &str| [Param::long(2), Param::text(Some(kind)), Param::long(5)];
+        for names in ["utf8mb4", "gbk", "latin1"] {
+            twin.run(&format!("SET NAMES {names}"));
+            let statement = twin.prepare(PAGE);
+            narrowed_where(&proxy, PAGE, |_| {
+                twin.execute_with(statement, &with("photo"), 0, true);
+            });
+            for kind in ["\u{e9}t\u{e9}", "\u{1f600}", "\u{4e2d}", "photo"] {
+                for before in [
+                    "SELECT 1",
+                    "SELECT FOUND_ROWS()",
+                    "SELECT nothing FROM nowhere",
+                ] {
+                    for left in BEHIND {
+                        twin.run(before);
+                        twin.execute_with(statement, &with(kind), 0, true);
+                        twin.run(left);
+                    }
+                }
+            }
+        }
+    });
+}
