@@ -196,7 +196,7 @@ impl<'a> Player<'a> {
     /// The form in this place a few times.
     fn pages(&mut self, at: usize, steps: &mut Vec<Step>) {
         let form = self.forms[at].clone();
-        for _ in 0..3 + self.random.below(14) {
+        for _ in 0..5 + self.random.below(26) {
             if self.random.one_in(18) {
                 steps.push(self.other());
             }
@@ -270,7 +270,7 @@ impl<'a> Player<'a> {
         let statement = &mut session.statements[at];
         let form = statement.form.clone();
         let mut types = form.seed;
-        for _ in 0..3 + self.random.below(10) {
+        for _ in 0..4 + self.random.below(14) {
             if self.random.one_in(40) {
                 types = self.random.next();
             }
