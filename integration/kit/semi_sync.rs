@@ -20,7 +20,8 @@ pub(crate) fn wait_for_nobody(server: &PrivateServer, point: &str, patience: Dur
     let word = word(server);
     match server.kind() {
         Kind::Mysql => {
-            root.ok("INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'");
+            // It may be there already.
+            root.query("INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'");
         }
         Kind::Mariadb => {
             root.ok("SET GLOBAL rpl_semi_sync_master_wait_no_slave = 1");
