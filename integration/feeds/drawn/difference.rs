@@ -1,4 +1,4 @@
-//! Two whole replies, packet by packet. The one place that names what may differ: key flags of columns, NUM of dates and times, and two status flags, which
+//! Two whole replies, packet by packet. The one place that names what may differ: key flags of columns, NUM, and two status flags, which
 //! follow the server's plan, where the server itself has sent them for the same form (docs/limits.md); and a prepared statement's id.
 
 use std::collections::{HashMap, HashSet};
@@ -9,10 +9,8 @@ use crate::kit::wire_client::{COM_QUERY, COM_STMT_EXECUTE, COM_STMT_PREPARE, Rep
 
 /// PRI_KEY, UNIQUE_KEY, MULTIPLE_KEY, AUTO_INCREMENT, TIMESTAMP, ON_UPDATE_NOW, PART_KEY.
 const KEY_FLAGS: u16 = 0x660e;
-/// What MariaDB says of a date or time by its plan: NUM.
-const TIME_FLAGS: u16 = 0x8000;
-/// TIMESTAMP, DATE, TIME, DATETIME.
-const TIMES: [u8; 4] = [7, 10, 11, 12];
+/// MariaDB says by its plan what counts as a number.
+const NUM_FLAG: u16 = 0x8000;
 /// SERVER_QUERY_NO_INDEX_USED, SERVER_QUERY_WAS_SLOW.
 const PLAN_STATUS: u16 = 0x0820;
 const MORE_RESULTS: u16 = 0x0008;
@@ -106,8 +104,7 @@ fn plans(parts: &mut [Part]) -> Vec<Vec<u16>> {
         let (at, mask) = match part.kind {
             Kind::Column => {
                 let at = part.bytes.len() - 5;
-                let is_time = TIMES.contains(&part.bytes[at - 1]);
-                (at, KEY_FLAGS | if is_time { TIME_FLAGS } else { 0 })
+                (at, KEY_FLAGS | NUM_FLAG)
             }
             Kind::End(at) => (at, PLAN_STATUS),
             _ => continue,
