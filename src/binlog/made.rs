@@ -62,9 +62,15 @@ impl Binlog {
         self.made.functions.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// While nobody listened one may have been made: it can be seen by now, or the log will tell of it.
+    pub(super) fn function_missed(&self) {
+        self.made.count_epoch();
+        self.made.functions.fetch_add(1, Ordering::AcqRel);
+    }
+
     /// A statement may have changed a definition.
-    pub(super) fn redefined(self: &Arc<Self>) {
-        self.heard_definition();
+    pub(super) fn redefined(&self) {
+        self.made.count_epoch();
         self.changed.notify_one();
     }
 

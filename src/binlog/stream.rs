@@ -169,7 +169,7 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
     let base = begins.base.clone();
     if begins.has_gap() {
         // While nobody listened one may have been made.
-        binlog.function_made();
+        binlog.function_missed();
     }
     let (generation, mut routes, mut version) = begin(binlog, server, begins);
     let fence = tokio::spawn(fence::run(Arc::clone(binlog), generation, start));

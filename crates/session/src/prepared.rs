@@ -139,16 +139,15 @@ impl Modes<'_> {
     }
 }
 
-/// True where MySQL compares the parameters as what they are: not where one is text that was a number or a time before, nor where it may refuse
-/// text that it cannot convert. Notes those that are numbers or times now.
-fn is_as_before(each: &[Parameter<'_>], numbers: &mut Vec<bool>) -> bool {
+/// True where one is text that was a number or a time before. Notes those that are numbers or times now.
+fn has_turned(each: &[Parameter<'_>], numbers: &mut Vec<bool>) -> bool {
     numbers.resize(each.len(), false);
-    let mut is_as_before = true;
+    let mut has_turned = false;
     for (parameter, number) in each.iter().zip(numbers) {
-        is_as_before &= !(parameter.is_text() && *number || parameter.is_beyond_ascii());
+        has_turned |= parameter.is_text() && *number;
         *number |= parameter.is_number_or_time();
     }
-    is_as_before
+    has_turned
 }
 
 /// An execution of a prepared call.
@@ -354,20 +353,19 @@ impl Statements {
     ) -> Option<Executed> {
         let statement = self.by_id.get_mut(&id)?;
         let feed = Arc::clone(statement.text.feed.as_ref()?);
-        let mut is_read = false;
+        let (mut is_read, mut turned) = (false, false);
         match Execute::parse(payload, statement.parameters, capabilities) {
             Ok(execute) => {
                 statement.take_types(&execute, current);
                 statement.strange |= execute.flags & !COUNTED != 0 || execute.iterations != 1;
                 let types = statement.types.as_deref().unwrap_or_default();
-                match execute.each(types) {
-                    Ok(each) => {
-                        let numbers = &mut statement.numbers;
-                        is_read = self.mariadb || is_as_before(&each, numbers);
-                        // What the server refuses leaves all that was before: no question goes in front of it.
-                        is_read &= !each.iter().any(Parameter::is_malformed);
-                    }
-                    Err(_) => statement.strange = true,
+                if let Ok(each) = execute.each(types) {
+                    turned = !self.mariadb && has_turned(&each, &mut statement.numbers);
+                    // What the server refuses leaves all that was before: no question goes in front of it.
+                    let is_refused = |one: &Parameter<'_>| {
+                        one.is_malformed() || !self.mariadb && one.is_beyond_ascii()
+                    };
+                    is_read = !each.iter().any(is_refused);
                 }
             }
             Err(_) => statement.is_strange(),
@@ -380,6 +378,7 @@ impl Statements {
             told: statement.told.get().cloned(),
             plain: typed && is_read && !statement.long_data && !statement.strange,
             typed: statement.typed.clone(),
+            turned,
         })
     }
 

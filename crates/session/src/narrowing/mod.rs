@@ -527,9 +527,12 @@ impl<K: Feeds> World<'_, K> {
             ahead,
         };
         let asked = template.shape.bind(statement, template.types)?;
-        // MySQL goes on comparing a variable as a number where it has been one, in an execution that nobody may have looked at.
-        let mariadb = self.session.asked(false).mariadb;
-        if self.named.is_some() && !mariadb && template.shape.compares_text(statement) {
+        // MySQL goes on comparing a parameter as a number where it has been one: a variable in an execution that nobody may have looked at.
+        let may_be_number = match self.executed {
+            Some(executed) => executed.turned,
+            None => self.named.is_some() && !self.session.asked(false).mariadb,
+        };
+        if may_be_number && template.shape.compares_text(statement) {
             return Err(Why::Execution);
         }
         let rows = asked.limit.saturating_add(asked.offset);

@@ -35,6 +35,8 @@ pub struct Executed {
     pub plain: bool,
     /// When those came, where the server reads values of theirs by the settings of then.
     pub typed: Option<Arc<SettingsStamp>>,
+    /// A parameter is text that was a number or a time before, which MySQL goes on comparing as such.
+    pub turned: bool,
 }
 
 impl PreparedFeed {
