@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use headwater::lab::private_server::PrivateServer;
+
 use super::app::{SMALL, settings};
 use super::kept::{PAGES, kept};
 use super::rules::LISTED;
@@ -39,17 +41,23 @@ fn knows_none(proxy: &Proxy, login: &Login) {
     }
 }
 
+/// An app whose feed is served, with rights that count for longer than a story takes.
+fn app(server: &PrivateServer) -> (Login, WireClient, Proxy) {
+    let login = prepare(server.addr());
+    let mut root = WireClient::login(server.addr(), &login);
+    SMALL.make(&mut root, &mut Random(5));
+    let settings = format!("{}\n[privileges]\nttl_s = 600\n", settings());
+    let proxy = Proxy::configured(server.addr(), &settings, ROOT_SERVICE);
+    proxy.wait_for_log("feed home in database tl: served");
+    (login, root, proxy)
+}
+
 #[test]
 fn a_function_that_nobody_has_told_of_may_hide_a_table() {
     on_servers_of_its_own(
         |_| &["--log-bin-trust-function-creators=1"],
         |server| {
-            let login = prepare(server.addr());
-            let mut root = WireClient::login(server.addr(), &login);
-            SMALL.make(&mut root, &mut Random(5));
-            let settings = format!("{}\n[privileges]\nttl_s = 600\n", settings());
-            let proxy = Proxy::configured(server.addr(), &settings, ROOT_SERVICE);
-            proxy.wait_for_log("feed home in database tl: served");
+            let (login, mut root, proxy) = app(server);
             for round in 0..ROUNDS {
                 knows_none(&proxy, &login);
                 let mut twins: Vec<Twin> = (0..SESSIONS)
@@ -93,12 +101,7 @@ fn a_function_that_the_log_has_and_nobody_sees_yet_may_hide_a_table() {
     on_servers_of_its_own(
         |_| &["--log-bin-trust-function-creators=1"],
         |server| {
-            let login = prepare(server.addr());
-            let mut root = WireClient::login(server.addr(), &login);
-            SMALL.make(&mut root, &mut Random(5));
-            let settings = format!("{}\n[privileges]\nttl_s = 600\n", settings());
-            let proxy = Proxy::configured(server.addr(), &settings, ROOT_SERVICE);
-            proxy.wait_for_log("feed home in database tl: served");
+            let (login, mut root, proxy) = app(server);
             for _ in 0..ROUNDS {
                 knows_none(&proxy, &login);
                 let direct = WireClient::login(server.addr(), &login);

@@ -1,7 +1,7 @@
 //! What the log tells of definitions and stored functions: counted before a proof tells that it has been heard.
 //!
 //! MySQL writes a statement into its log before it commits what the statement has made: whoever asks at once is told what was there before.
-//! So all is counted once more when what was heard can be seen, and until then the server may have functions.
+//! So functions are counted once more when what was heard can be seen, and until then the server may have some.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -19,14 +19,12 @@ pub(super) struct Made {
     epochs: OnceLock<Arc<AtomicU64>>,
     /// So many may have made a stored function.
     functions: AtomicU64,
-    /// So many have been heard.
+    /// So many of those MySQL may have told of too early.
     heard: AtomicU64,
-    /// What so many have made can be seen.
+    /// What so many of them have made can be seen.
     seen: AtomicU64,
     /// That is being proved.
     proving: AtomicBool,
-    /// One of those may have made a function.
-    made_function: AtomicBool,
 }
 
 impl Made {
@@ -34,6 +32,12 @@ impl Made {
         if let Some(epochs) = self.epochs.get() {
             epochs.fetch_add(1, Ordering::AcqRel);
         }
+    }
+
+    /// Who finds this counted finds the epoch counted as well.
+    fn count_function(&self) {
+        self.count_epoch();
+        self.functions.fetch_add(1, Ordering::AcqRel);
     }
 }
 
@@ -49,23 +53,28 @@ impl Binlog {
         self.made.functions.load(Ordering::Acquire)
     }
 
-    /// True where what was heard can be seen by whoever asks the server.
+    /// True where functions that were heard of can be seen by whoever asks the server.
     #[must_use]
-    pub fn shows_definitions(&self) -> bool {
+    pub fn shows_functions(&self) -> bool {
         self.made.seen.load(Ordering::Acquire) == self.made.heard.load(Ordering::Acquire)
     }
 
-    /// A statement may have made a stored function. Who finds this counted finds the epoch counted as well.
+    /// A statement may have made a stored function.
     pub(super) fn function_made(self: &Arc<Self>) {
-        self.made.made_function.store(true, Ordering::Release);
-        self.heard_definition();
-        self.made.functions.fetch_add(1, Ordering::AcqRel);
+        let made = &self.made;
+        if self.is_mariadb() {
+            return made.count_function();
+        }
+        made.heard.fetch_add(1, Ordering::AcqRel);
+        made.count_function();
+        if !made.proving.swap(true, Ordering::AcqRel) {
+            tokio::spawn(Arc::clone(self).prove_functions());
+        }
     }
 
     /// While nobody listened one may have been made: it can be seen by now, or the log will tell of it.
     pub(super) fn function_missed(&self) {
-        self.made.count_epoch();
-        self.made.functions.fetch_add(1, Ordering::AcqRel);
+        self.made.count_function();
     }
 
     /// A statement may have changed a definition.
@@ -74,34 +83,15 @@ impl Binlog {
         self.changed.notify_one();
     }
 
-    fn heard_definition(self: &Arc<Self>) {
-        let made = &self.made;
-        if self.is_mariadb() {
-            return made.count_epoch();
-        }
-        made.heard.fetch_add(1, Ordering::AcqRel);
-        made.count_epoch();
-        if !made.proving.swap(true, Ordering::AcqRel) {
-            tokio::spawn(Arc::clone(self).prove_definitions());
-        }
-    }
-
     /// Works until what was heard can be seen.
-    async fn prove_definitions(self: Arc<Self>) {
+    async fn prove_functions(self: Arc<Self>) {
         let made = &self.made;
         loop {
             let heard = made.heard.load(Ordering::Acquire);
-            let had_function = made.made_function.swap(false, Ordering::AcqRel);
-            self.wait_for_definitions().await;
-            made.count_epoch();
-            if had_function {
-                made.functions.fetch_add(1, Ordering::AcqRel);
-            }
+            self.wait_for_functions().await;
+            made.count_function();
             made.seen.store(heard, Ordering::Release);
             self.changed.notify_one();
-            if made.heard.load(Ordering::Acquire) != heard {
-                continue;
-            }
             made.proving.store(false, Ordering::Release);
             // One that came meanwhile may have found it being proved.
             let is_done = made.heard.load(Ordering::Acquire) == heard;
@@ -111,14 +101,14 @@ impl Binlog {
         }
     }
 
-    async fn wait_for_definitions(&self) {
+    async fn wait_for_functions(&self) {
         let mut waiting = None;
         loop {
             match fence::wait_for_all(self, &mut waiting).await {
                 Ok(true) => return,
                 Ok(false) => {}
                 Err(error) => {
-                    tracing::debug!("whether definitions can be seen is not proved: {error}");
+                    tracing::debug!("whether functions can be seen is not proved: {error}");
                     // It may be another server's list the next time.
                     waiting = None;
                 }

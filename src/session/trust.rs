@@ -10,7 +10,7 @@ impl Session {
         let made = self.functions_made();
         let binlog = self.shared.binlog.as_ref();
         // In this order: once they can be seen, the epoch is another one.
-        let are_seen = binlog.is_none_or(|binlog| binlog.shows_definitions());
+        let are_seen = binlog.is_none_or(|binlog| binlog.shows_functions());
         let none = are_seen && self.shared.catalogue.no_functions() == Some(true);
         if let Some(commands) = self.machine.commands() {
             if !commands.standing.trusts() {

@@ -87,7 +87,6 @@ impl Obstacle {
         match self {
             Obstacle::NoTable { table } => Some(right_to_see(database, table, account)),
             Obstacle::NoColumn { column, .. } => Some(correct(&format!("the column {column}"))),
-            Obstacle::PrimaryKey { .. } => Some(correct("`message.id`, which is the primary key,")),
             Obstacle::Kind { .. } => Some(correct("the table, which has to be a plain one,")),
             _ => self.alter(),
         }

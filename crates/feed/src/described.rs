@@ -283,11 +283,25 @@ mod tests {
         shaped(&text, false).unwrap().described
     }
 
+    type Case = (&'static str, &'static str, &'static str, Described);
+
+    /// Of these items, FROM and conditions.
+    #[track_caller]
+    fn all_are(cases: &[Case]) {
+        for (items, from, condition, expected) in cases {
+            assert_eq!(
+                of(items, from, condition),
+                *expected,
+                "{items} {from} {condition}"
+            );
+        }
+    }
+
     #[test]
     fn what_functions_make_follows_the_plan_where_there_is_another_table() {
         let users = "JOIN users u ON u.id = m.user_id";
         let edges = "m.user_id IN (SELECT author FROM follower WHERE reader = 5)";
-        for (items, from, condition, expected) in [
+        all_are(&[
             (
                 "COALESCE(m.body, 'x')",
                 "",
@@ -308,13 +322,7 @@ mod tests {
                 "COALESCE(m.body, 'x') = 'y'",
                 Described::Alike,
             ),
-        ] {
-            assert_eq!(
-                of(items, from, condition),
-                expected,
-                "{items} {from} {condition}"
-            );
-        }
+        ]);
     }
 
     #[test]
@@ -338,7 +346,7 @@ mod tests {
     fn columns_of_a_left_join_follow_the_plan_where_it_may_be_an_inner_one() {
         let users = "LEFT JOIN users u ON u.id = m.user_id";
         let both = "LEFT JOIN users u ON u.id = m.user_id LEFT JOIN block b ON b.who = u.id AND b.whom = 7";
-        for (items, from, condition, expected) in [
+        all_are(&[
             ("u.name", users, "u.name = 'x'", Described::ByPlanOnMariadb),
             ("u.*", users, "u.nick = 'x'", Described::ByPlanOnMariadb),
             ("u.nick", users, "u.name = 'x'", Described::Alike),
@@ -377,13 +385,7 @@ mod tests {
                 "EXISTS (SELECT 1 FROM block b WHERE b.who = m.user_id)",
                 Described::Alike,
             ),
-        ] {
-            assert_eq!(
-                of(items, from, condition),
-                expected,
-                "{items} {from} {condition}"
-            );
-        }
+        ]);
     }
 
     #[test]
@@ -441,7 +443,7 @@ mod tests {
     #[test]
     fn columns_of_a_left_join_follow_the_plan_behind_a_row_that_is_read_ahead() {
         let users = "LEFT JOIN users u ON u.id = m.user_id";
-        for (items, from, condition, expected) in [
+        all_are(&[
             ("u.name", users, "m.hidden = 0", Described::Alike),
             ("u.name", users, "m.id < 7", Described::Alike),
             ("u.name", users, "m.id = 7", Described::ByPlanOnMariadb),
@@ -460,12 +462,6 @@ mod tests {
                 "m.id = 7",
                 Described::Alike,
             ),
-        ] {
-            assert_eq!(
-                of(items, from, condition),
-                expected,
-                "{items} {from} {condition}"
-            );
-        }
+        ]);
     }
 }
