@@ -121,3 +121,32 @@ fn a_function_that_the_log_has_and_nobody_sees_yet_may_hide_a_table() {
         },
     );
 }
+
+/// MySQL's log tells of a change before it can be seen.
+#[test]
+fn a_column_that_compares_otherwise_does_so_at_once() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let (login, mut root, proxy) = app(server);
+            root.ok("UPDATE statuses SET kind = UPPER(kind) WHERE id % 2 = 0");
+            let direct = WireClient::login(server.addr(), &login);
+            let mut twin = Twin::between(direct, proxy.login(&login));
+            for collation in ["bin", "general_ci"] {
+                for page in PAGES {
+                    kept(&proxy, &mut twin, page);
+                }
+                wait_for_nobody(server, "AFTER_SYNC", Duration::from_millis(1_500));
+                root.ok(&format!(
+                    "ALTER TABLE statuses MODIFY kind VARCHAR(10) CHARACTER SET utf8mb4 COLLATE utf8mb4_{collation} NOT NULL"
+                ));
+                let_go(server);
+                for _ in 0..5 {
+                    for page in PAGES {
+                        twin.run(page);
+                    }
+                }
+            }
+        },
+    );
+}

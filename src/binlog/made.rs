@@ -1,7 +1,8 @@
 //! What the log tells of definitions and stored functions: counted before a proof tells that it has been heard.
 //!
 //! MySQL writes a statement into its log before it commits what the statement has made: whoever asks at once is told what was there before.
-//! So functions are counted once more when what was heard can be seen, and until then the server may have some.
+//! So functions are counted once more when what was heard can be seen, and until then the server may have some. A procedure needs none of
+//! that: `SHOW CREATE PROCEDURE` waits for whoever defines it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};

@@ -1,0 +1,49 @@
+//! What the log tells of a definition before it can be seen: the server has whoever asks for a procedure wait until it can.
+
+use std::time::Duration;
+
+use super::{prepare, warm};
+use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::semi_sync::{let_go, wait_for_nobody};
+use crate::kit::servers::on_servers_of_its_own;
+use crate::kit::wire_client::{Answer, WireClient};
+
+const CALL: &str = "CALL fetch_timeline_ids(1)";
+/// Neither definitions nor rights are looked at for as long as a story takes, but for what the log tells.
+const SETTINGS: &str = "[limits]\nrecheck_ms = 600000\n[privileges]\nttl_s = 600\n";
+/// So long commits wait between the log and the sight of others.
+const WAIT: Duration = Duration::from_millis(1_500);
+
+#[test]
+fn a_procedure_is_another_as_soon_as_the_server_says_so() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let login = prepare(server.addr());
+            let mut root = WireClient::login(server.addr(), &login);
+            root.ok("INSERT INTO follower VALUES (1, 2)");
+            root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+            let proxy = Proxy::configured(server.addr(), SETTINGS, ROOT_SERVICE);
+            let mut client = proxy.login(&login);
+            warm(&proxy, &mut client, CALL);
+            let made = root.rows("SHOW CREATE PROCEDURE fetch_timeline_ids");
+            let made = made[0][2].clone().unwrap();
+            let other = "CREATE PROCEDURE fetch_timeline_ids(IN reader INT) SELECT 'another'";
+            for _ in 0..2 {
+                root.ok("DROP PROCEDURE fetch_timeline_ids");
+                wait_for_nobody(server, "AFTER_SYNC", WAIT);
+                root.ok(other);
+                let_go(server);
+                let told = client.query(CALL);
+                assert!(
+                    matches!(&told[..], [Answer::Rows(rows), _] if rows.rows == [[Some("another".to_owned())]]),
+                    "{told:?}\n{}",
+                    proxy.log()
+                );
+                root.ok("DROP PROCEDURE fetch_timeline_ids");
+                root.ok(&made);
+                warm(&proxy, &mut client, CALL);
+            }
+        },
+    );
+}
