@@ -133,6 +133,9 @@ fn statements_of_one_command_are_narrowed_one_by_one() {
                 (format!("SELECT nothing; {LISTED}"), 0),
                 (format!("{LISTED}; COMMIT; SELECT 1"), 1),
                 (format!("{LISTED}; SELECT FROM"), 1),
+                // The server shows what it could not read, and all behind it.
+                (format!("SELECT id, FROM statuses; {LISTED}"), 0),
+                (format!("SELECT 1; SELECT id, FROM statuses; {LISTED}"), 0),
                 (format!("BEGIN; {LISTED}; COMMIT"), 0),
                 (format!("DO 1; {LISTED}"), 0),
             ];

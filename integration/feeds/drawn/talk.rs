@@ -83,8 +83,12 @@ impl Talk {
         let direct = self.said_to(0, steps);
         let proxied = self.said_to(1, steps);
         for (at, step) in steps.iter().enumerate() {
-            self.told.push_back(told(step));
             let [one, other] = [&direct, &proxied].map(|replies| replies.get(at));
+            let packets = one.and_then(Option::as_ref).map(|it| it.packets.len());
+            self.told.push_back(match packets {
+                Some(packets) => format!("{} ({packets} packets)", told(step)),
+                None => told(step),
+            });
             match (one, other) {
                 (Some(Some(one)), Some(Some(other))) => {
                     report.compared += 1;
