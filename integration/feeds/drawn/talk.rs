@@ -60,7 +60,7 @@ pub(super) struct Talk {
     told: VecDeque<String>,
     /// The last SELECT that did not fail is a page.
     behind_page: bool,
-    /// A statement failed behind a page, and no SELECT came since.
+    /// A page failed, or a statement behind one, and no SELECT came since.
     failed: bool,
 }
 
@@ -194,7 +194,7 @@ impl Talk {
         }
     }
 
-    /// True for a difference that docs/limits.md names: `FOUND_ROWS()` behind a SELECT that failed, where the one before it was a page.
+    /// True for a difference that docs/limits.md names: `FOUND_ROWS()` behind a SELECT that failed, where it or the one before it was a page.
     fn is_named(&mut self, step: &Step, direct: &Reply) -> bool {
         let text = match step {
             Step::Text(_, text, _) => text.to_uppercase(),
@@ -212,7 +212,7 @@ impl Talk {
         );
         let is_select = is_page || text.trim_start().starts_with("SELECT");
         self.failed = match failed {
-            true => self.failed || self.behind_page,
+            true => self.failed || self.behind_page || is_page,
             false => self.failed && !is_select,
         };
         // Whatever is no SELECT leaves the count as it is.
