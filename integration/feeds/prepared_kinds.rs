@@ -104,3 +104,46 @@ fn text_that_the_server_cannot_convert_is_refused_as_directly() {
         }
     });
 }
+
+/// Beyond 2^53 a double has no whole numbers beside each other.
+#[test]
+fn great_numbers_behind_other_kinds_are_compared_as_the_server_compares_them() {
+    on_each_server(|server| {
+        let database = Database::empty(server, "feedgreat");
+        let mut root = database.connect();
+        SMALL.make(&mut root, &mut Random(5));
+        root.ok("ALTER TABLE statuses MODIFY likes BIGINT NOT NULL");
+        root.ok("UPDATE statuses SET likes = 9007199254740991 + id % 4");
+        let proxy = served(server, &database, "home", &settings_in(&database));
+        let mut twin = Twin::new(server, &proxy, &database.login());
+        let great = |value: u64| Param::new(8, 0, &value.to_le_bytes());
+        let digits = |value: u64| Param::text(Some(&value.to_string()));
+        for compared in ["likes = ?", "likes > ?"] {
+            let page = PAGE.replace("kind <> ?", compared);
+            let with = |value: Param| [Param::long(2), value, Param::long(5)];
+            for other in others() {
+                let statement = twin.prepare(&page);
+                narrowed_where(&proxy, &page, |_| {
+                    twin.execute_with(statement, &with(great(1)), 0, true);
+                });
+                twin.execute_with(statement, &with(other), 0, true);
+                for value in 9_007_199_254_740_991..9_007_199_254_740_995 {
+                    for value in [great(value), digits(value)] {
+                        for typed in [true, false] {
+                            twin.execute_with(statement, &with(value.clone()), 0, typed);
+                        }
+                    }
+                }
+            }
+        }
+        for before in ["0.5", "5e0", "'5'", "7"] {
+            twin.run(
+                "PREPARE page FROM 'SELECT id FROM statuses WHERE profile_id IN (1, 2) AND likes = ? ORDER BY id DESC LIMIT 5'",
+            );
+            for set in ["7", before, "7", "9007199254740993", "'9007199254740993'"] {
+                twin.run(&format!("SET @v = {set}"));
+                twin.run("EXECUTE page USING @v");
+            }
+        }
+    });
+}

@@ -74,8 +74,8 @@ struct Statement {
     long_data: bool,
     /// It was executed in a way after which the next one is the server's: with a cursor, or with types that were not read.
     strange: bool,
-    /// Parameters that came as numbers or times: MySQL goes on comparing them as such, whatever comes.
-    numbers: Vec<bool>,
+    /// What its parameters came as.
+    kinds: Vec<Kinds>,
 }
 
 /// Who put types into an execution.
@@ -139,15 +139,34 @@ impl Modes<'_> {
     }
 }
 
-/// True where one is text that was a number or a time before. Notes those that are numbers or times now.
-fn has_turned(each: &[Parameter<'_>], numbers: &mut Vec<bool>) -> bool {
-    numbers.resize(each.len(), false);
-    let mut has_turned = false;
-    for (parameter, number) in each.iter().zip(numbers) {
-        has_turned |= parameter.is_text() && *number;
-        *number |= parameter.is_number_or_time();
+/// What a parameter came as: MySQL goes on comparing it so, whatever comes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kinds {
+    /// A whole number.
+    integer: bool,
+    /// Another number, or a time.
+    inexact: bool,
+    /// Text.
+    text: bool,
+}
+
+impl Kinds {
+    fn take(&mut self, parameter: &Parameter<'_>) {
+        self.integer |= parameter.is_integer();
+        self.inexact |= parameter.is_number_or_time() && !parameter.is_integer();
+        self.text |= parameter.is_text();
     }
-    has_turned
+
+    /// True for text that was a number or a time before.
+    fn turns_text(self, parameter: &Parameter<'_>) -> bool {
+        parameter.is_text() && (self.integer || self.inexact)
+    }
+
+    /// True for a number that a double may not tell from others, and may be compared as one.
+    fn loses_digits(self, parameter: &Parameter<'_>) -> bool {
+        let other = self.inexact || self.text && !parameter.is_text();
+        other && parameter.is_great()
+    }
 }
 
 /// An execution of a prepared call.
@@ -223,7 +242,7 @@ impl Statements {
                 source: None,
                 long_data: false,
                 strange: false,
-                numbers: Vec::new(),
+                kinds: Vec::new(),
             };
             self.by_id.insert(prepared.statement, statement);
         }
@@ -360,12 +379,19 @@ impl Statements {
                 statement.strange |= execute.flags & !COUNTED != 0 || execute.iterations != 1;
                 let types = statement.types.as_deref().unwrap_or_default();
                 if let Ok(each) = execute.each(types) {
-                    turned = !self.mariadb && has_turned(&each, &mut statement.numbers);
+                    let kinds = &mut statement.kinds;
+                    kinds.resize(each.len(), Kinds::default());
                     // What the server refuses leaves all that was before: no question goes in front of it.
-                    let is_refused = |one: &Parameter<'_>| {
-                        one.is_malformed() || !self.mariadb && one.is_beyond_ascii()
-                    };
-                    is_read = !each.iter().any(is_refused);
+                    is_read = !each
+                        .iter()
+                        .any(|one| one.is_malformed() || !self.mariadb && one.is_beyond_ascii());
+                    for (kinds, parameter) in kinds.iter_mut().zip(&each) {
+                        if !self.mariadb {
+                            turned |= kinds.turns_text(parameter);
+                            is_read &= !kinds.loses_digits(parameter);
+                        }
+                        kinds.take(parameter);
+                    }
                 }
             }
             Err(_) => statement.is_strange(),

@@ -22,7 +22,7 @@ use crate::kit::servers::{Server, on_each_quiet_server};
 /// Comparisons of one app's tables; then others are drawn.
 const PER_WORLD: u64 = 25_000;
 
-/// From so many comparisons on three of ten have to be pages from memory.
+/// From so many comparisons on, it goes on until three for each ten of them are pages from memory.
 const SOAK: u64 = 200_000;
 
 /// As many comparisons on each server as `HEADWATER_DRAWS` says, by `HEADWATER_SEED`.
@@ -40,7 +40,7 @@ fn what_is_drawn_is_answered_as_directly() {
         let mut number = 0;
         // A test has hardly begun when it ends: each form, session and row comes for the first time once; and a busy machine has it go on.
         let (least, most) = match draws >= SOAK {
-            true => (draws / 10 * 3, draws),
+            true => (draws / 10 * 3, draws * 2),
             false => (draws / 50, draws * 10),
         };
         while report.compared < draws || (counted.kept < least && report.compared < most) {

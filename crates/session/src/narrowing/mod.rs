@@ -29,7 +29,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Instant;
 
-use headwater_feed::bind::{Asked, Statement};
+use headwater_feed::bind::{Asked, Parameter, Statement};
 use headwater_feed::cost::Crowd;
 use headwater_feed::narrow::{Candidates as Among, Form};
 use headwater_feed::template::{Choice, Tallies};
@@ -527,12 +527,12 @@ impl<K: Feeds> World<'_, K> {
             ahead,
         };
         let asked = template.shape.bind(statement, template.types)?;
-        // MySQL goes on comparing a parameter as a number where it has been one: a variable in an execution that nobody may have looked at.
-        let may_be_number = match self.executed {
-            Some(executed) => executed.turned,
-            None => self.named.is_some() && !self.session.asked(false).mariadb,
-        };
-        if may_be_number && template.shape.compares_text(statement) {
+        // MySQL goes on comparing a parameter as what it has been: a variable in an execution that nobody may have looked at.
+        let is_unknown = self.named.is_some() && !self.session.asked(false).mariadb;
+        let has_turned = self.executed.is_some_and(|executed| executed.turned);
+        if (has_turned || is_unknown) && template.shape.compares_text(statement)
+            || is_unknown && statement.parameters.iter().any(Parameter::is_great)
+        {
             return Err(Why::Execution);
         }
         let rows = asked.limit.saturating_add(asked.offset);

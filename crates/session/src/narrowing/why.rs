@@ -122,7 +122,7 @@ impl Why {
             Why::Session(reason) => of_session(reason),
             Why::Execution => (
                 "execution",
-                "it was prepared under other settings, or is executed with a cursor, long data or attributes, or with variables of which one is neither a whole number nor plain text, or on MySQL with text that is beyond ASCII or was a number or time before, or has a SELECT in FROM, or its client keeps columns of which more was told than Headwater keeps",
+                "it was prepared under other settings, or is executed with a cursor, long data or attributes, or with variables of which one is neither a whole number nor plain text, or on MySQL with text that is beyond ASCII or was a number or time before, or with a number of more than 15 digits that was another kind before, or has a SELECT in FROM, or its client keeps columns of which more was told than Headwater keeps",
                 "prepare the statement behind `SET`",
             ),
             Why::Several => (

@@ -151,6 +151,24 @@ impl<'a> Parameter<'a> {
         self.bytes.is_some() && !self.is_number_or_time()
     }
 
+    /// True where it is of a type of whole numbers.
+    #[must_use]
+    pub fn is_integer(&self) -> bool {
+        // TINY, SHORT, LONG, LONGLONG, INT24, YEAR.
+        let is = |code: u8| matches!(code, 1..=3 | 8 | 9 | 13);
+        self.bytes.is_some() && self.kind.first().is_some_and(|code| is(*code))
+    }
+
+    /// True for a whole number, or text that may be one, that a double may not tell from those beside it.
+    #[must_use]
+    pub fn is_great(&self) -> bool {
+        match self.value() {
+            Value::Integer(value) => value.unsigned_abs() > 1 << f64::MANTISSA_DIGITS,
+            Value::Text(text) => text.len() > DIGITS,
+            _ => false,
+        }
+    }
+
     /// What it says.
     #[must_use]
     pub fn value(&self) -> Value<'a> {
