@@ -44,8 +44,9 @@ fn what_is_drawn_is_answered_as_directly() {
             false => (draws / 50, draws * 10),
         };
         while report.compared < draws || (counted.kept < least && report.compared < most) {
+            let more = if draws >= SOAK { PER_WORLD } else { 1_000 };
             let wanted = draws
-                .max(report.compared + 1_000)
+                .max(report.compared + more)
                 .min(report.compared + PER_WORLD);
             let until = wanted.min(most);
             told_of_a_world(
