@@ -30,20 +30,6 @@ pub enum Parameter {
     Other,
 }
 
-impl Parameter {
-    /// True for a whole number, or text that may be one, that a double may not tell from those beside it.
-    #[must_use]
-    pub fn is_great(&self) -> bool {
-        /// So many digits a double always tells apart.
-        const DIGITS: usize = 15;
-        match self {
-            Parameter::Integer(value) => value.unsigned_abs() > 1 << f64::MANTISSA_DIGITS,
-            Parameter::Text(text) => text.len() > DIGITS,
-            _ => false,
-        }
-    }
-}
-
 /// The type of a parameter, and whether it has a sign, as an execution gives them: servers compare values of one text or number in other ways
 /// where their types are others.
 pub type ParameterType = [u8; 2];

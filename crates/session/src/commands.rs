@@ -512,8 +512,12 @@ impl Commands {
     /// Whether the last command has ended well, and has ended what those before it left: MariaDB leaves conditions as they are where a
     /// statement reads no table.
     pub(super) fn overrules(&self) -> bool {
-        let leaves_older = self.server.mariadb && self.standing.holds_conditions();
-        self.succeeded() && !leaves_older
+        self.succeeded() && !self.leaves_older()
+    }
+
+    /// Whether a statement that reads no table may leave warnings or an error of one before it, as MariaDB does.
+    pub(super) fn leaves_older(&self) -> bool {
+        self.server.mariadb && self.standing.holds_conditions()
     }
 
     /// Whether the last command has ended, and well.
@@ -533,9 +537,8 @@ impl Commands {
         {
             return None;
         }
-        // What it leaves as it was has to be there: on MariaDB warnings of before, where it reads no table.
-        let leaves_older = self.server.mariadb && self.standing.holds_conditions();
-        let diagnostics = effects.diagnostics || effects.keeps_counts || leaves_older;
+        // What it leaves as it was has to be there.
+        let diagnostics = effects.diagnostics || effects.keeps_counts || self.leaves_older();
         Some(if self.is_idle() {
             ClientStep::Settle { diagnostics }
         } else {

@@ -74,7 +74,7 @@ struct Statement {
     long_data: bool,
     /// It was executed in a way after which the next one is the server's: with a cursor, or with types that were not read.
     strange: bool,
-    /// What its parameters came as.
+    /// What its parameters came as: on MySQL.
     kinds: Vec<Kinds>,
 }
 
@@ -165,7 +165,7 @@ impl Kinds {
     /// True for a number that a double may not tell from others, and may be compared as one.
     fn loses_digits(self, parameter: &Parameter<'_>) -> bool {
         let other = self.inexact || self.text && !parameter.is_text();
-        other && parameter.is_great()
+        other && parameter.value().is_great()
     }
 }
 
@@ -379,18 +379,17 @@ impl Statements {
                 statement.strange |= execute.flags & !COUNTED != 0 || execute.iterations != 1;
                 let types = statement.types.as_deref().unwrap_or_default();
                 if let Ok(each) = execute.each(types) {
-                    let kinds = &mut statement.kinds;
-                    kinds.resize(each.len(), Kinds::default());
                     // What the server refuses leaves all that was before: no question goes in front of it.
-                    is_read = !each
-                        .iter()
-                        .any(|one| one.is_malformed() || !self.mariadb && one.is_beyond_ascii());
-                    for (kinds, parameter) in kinds.iter_mut().zip(&each) {
-                        if !self.mariadb {
+                    is_read = !each.iter().any(Parameter::is_malformed);
+                    if !self.mariadb {
+                        let kinds = &mut statement.kinds;
+                        kinds.resize(each.len(), Kinds::default());
+                        for (kinds, parameter) in kinds.iter_mut().zip(&each) {
                             turned |= kinds.turns_text(parameter);
-                            is_read &= !kinds.loses_digits(parameter);
+                            is_read &=
+                                !parameter.is_beyond_ascii() && !kinds.loses_digits(parameter);
+                            kinds.take(parameter);
                         }
-                        kinds.take(parameter);
                     }
                 }
             }

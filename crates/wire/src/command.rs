@@ -5,7 +5,7 @@ mod parameters;
 mod query;
 
 pub use execute::{Execute, LAST_PREPARED, digits, statement_id, types_flag};
-pub use parameters::{Parameter, Value, execution};
+pub use parameters::{DIGITS, Parameter, Value, execution};
 pub use query::{query_payload, query_text, with_text};
 
 macro_rules! commands {

@@ -20,8 +20,7 @@ impl Commands {
         // It certainly reads, asks for none of it, and leaves its own in its place: but for what the server has of older statements, where
         // it reads no table.
         let replaces = effects.spares && !effects.diagnostics && !effects.keeps_counts;
-        let leaves_older = self.server.mariadb && self.standing.holds_conditions();
-        if replaces && !leaves_older {
+        if replaces && !self.leaves_older() {
             self.aside = None;
             return None;
         }

@@ -29,7 +29,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Instant;
 
-use headwater_feed::bind::{Asked, Parameter, Statement};
+use headwater_feed::bind::{Asked, Statement};
 use headwater_feed::cost::Crowd;
 use headwater_feed::narrow::{Candidates as Among, Form};
 use headwater_feed::template::{Choice, Tallies};
@@ -528,10 +528,12 @@ impl<K: Feeds> World<'_, K> {
         };
         let asked = template.shape.bind(statement, template.types)?;
         // MySQL goes on comparing a parameter as what it has been: a variable in an execution that nobody may have looked at.
-        let is_unknown = self.named.is_some() && !self.session.asked(false).mariadb;
+        let is_mysql = !self.session.asked(false).mariadb;
+        let unknown = self.named.as_deref().filter(|_| is_mysql);
         let has_turned = self.executed.is_some_and(|executed| executed.turned);
-        if (has_turned || is_unknown) && template.shape.compares_text(statement)
-            || is_unknown && statement.parameters.iter().any(Parameter::is_great)
+        let may_have_turned = has_turned || unknown.is_some();
+        if may_have_turned && template.shape.compares_text(statement)
+            || unknown.is_some_and(Named::has_great)
         {
             return Err(Why::Execution);
         }

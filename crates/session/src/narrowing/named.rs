@@ -6,6 +6,7 @@ use headwater_feed::bind::Parameter;
 use headwater_feed::narrow::Open;
 use headwater_feed::words::Words;
 use headwater_sql::lexer::Lexer;
+use headwater_wire::command::{self, DIGITS};
 use headwater_wire::resultset::{Answer, Rows};
 
 use super::{Feeds, Stage, Subject, Turn, Why, World, ask};
@@ -14,8 +15,6 @@ use crate::prepared::ExecutedByName;
 /// Types of columns: BIGINT, and those that strings have by their lengths.
 const LONGLONG: u8 = 8;
 const STRINGS: [u8; 5] = [249, 250, 251, 252, 253];
-/// So many digits a double tells apart.
-const DIGITS: usize = 15;
 /// The character set of what is none.
 const BINARY: u16 = 63;
 
@@ -55,6 +54,11 @@ impl Named {
 
     pub(super) fn parameters(&self) -> Vec<Parameter> {
         self.values.iter().map(Value::parameter).collect()
+    }
+
+    /// True where a double may not tell a value from those beside it.
+    pub(super) fn has_great(&self) -> bool {
+        self.values.iter().any(|value| value.is_great())
     }
 
     /// The narrowed text with all values in it.
@@ -140,6 +144,14 @@ impl Value {
             Value::Integer(value) => Parameter::Integer(*value),
             Value::Text(text) => Parameter::Text(text.clone()),
             Value::Null => Parameter::Null,
+        }
+    }
+
+    fn is_great(&self) -> bool {
+        match self {
+            Value::Integer(value) => command::Value::Integer(*value).is_great(),
+            Value::Text(text) => command::Value::Text(text).is_great(),
+            Value::Null => false,
         }
     }
 

@@ -40,6 +40,16 @@ pub enum Value<'a> {
 }
 
 impl Value<'_> {
+    /// True for a whole number, or text that may be one, that a double may not tell from those beside it.
+    #[must_use]
+    pub fn is_great(&self) -> bool {
+        match self {
+            Value::Integer(value) => value.unsigned_abs() > 1 << f64::MANTISSA_DIGITS,
+            Value::Text(text) => text.len() > DIGITS,
+            _ => false,
+        }
+    }
+
     /// True for a date alone, or at midnight.
     fn has_no_time(&self) -> bool {
         matches!(
@@ -103,8 +113,8 @@ impl<'a> Execute<'a> {
     }
 }
 
-/// Longest DECIMAL that is read, in digits: what a double tells apart.
-const DIGITS: usize = 15;
+/// So many digits a double tells apart.
+pub const DIGITS: usize = 15;
 
 impl<'a> Parameter<'a> {
     /// A whole number from 0 on: eight bytes that [`Self::bytes`] may be.
@@ -157,16 +167,6 @@ impl<'a> Parameter<'a> {
         // TINY, SHORT, LONG, LONGLONG, INT24, YEAR.
         let is = |code: u8| matches!(code, 1..=3 | 8 | 9 | 13);
         self.bytes.is_some() && self.kind.first().is_some_and(|code| is(*code))
-    }
-
-    /// True for a whole number, or text that may be one, that a double may not tell from those beside it.
-    #[must_use]
-    pub fn is_great(&self) -> bool {
-        match self.value() {
-            Value::Integer(value) => value.unsigned_abs() > 1 << f64::MANTISSA_DIGITS,
-            Value::Text(text) => text.len() > DIGITS,
-            _ => false,
-        }
     }
 
     /// What it says.
