@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::health::let_follow;
 use super::http::Admin;
 use super::scene::{NAME, Scene, told};
-use crate::kit::database::Database;
+use crate::kit::database::{Database, one_message};
 use crate::kit::patience;
 use crate::kit::proxy::ROOT_SERVICE;
 use crate::kit::servers::{on_each_quiet_server, on_each_server};
@@ -219,8 +219,7 @@ fn a_trial_without_the_right_to_compare_shows_memorys_page_and_names_the_right()
         let database = Database::classic(server, "trial");
         let name = database.name();
         let mut root = database.connect();
-        root.ok("INSERT INTO follower VALUES (1, 2)");
-        root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+        one_message(&mut root);
         let user = database.account("SELECT", "").user;
         let_follow(server, &mut root, &user, name);
         root.ok(&format!("REVOKE EXECUTE ON {name}.* FROM {user}@'%'"));

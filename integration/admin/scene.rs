@@ -1,20 +1,15 @@
 //! A Headwater that has something to show: calls from memory, and an answer that differed from the procedure's.
 
-use std::thread::sleep;
-use std::time::{Duration, Instant};
-
 use serde_json::Value;
 
 use super::http::Admin;
 use crate::feeds::narrowed::narrowed;
-use crate::kit::database::{Database, HOME_FEED};
-use crate::kit::patience;
+use crate::kit::database::{Database, HOME_FEED, one_message};
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::Server;
 use crate::kit::wire_client::WireClient;
-use crate::memory::warm;
+use crate::memory::{call_until_it_differs, warm};
 
-const DIFFERED: &str = "was answered otherwise than by the procedure";
 /// A name that would run, were it ever taken for HTML.
 pub(super) const NAME: &str = "<img src=x onerror=alert(1)>";
 
@@ -47,8 +42,7 @@ impl Scene {
     fn with(server: &'static Server, flags: &[&str], feed: &str) -> Scene {
         let database = Database::classic(server, "page");
         let mut root = database.connect();
-        root.ok("INSERT INTO follower VALUES (1, 2)");
-        root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+        one_message(&mut root);
         // A busy machine has proofs come late, and here nobody minds.
         let waits = "[freshness]\nwait_ms = 60000\n[index]\nwait_ms = 60000\n";
         let settings = format!("{waits}[[definition]]\nname = \"{NAME}\"\n{feed}");
@@ -73,13 +67,7 @@ impl Scene {
         self.root
             .ok("INSERT INTO message (id, user_id, body) VALUES (20, 2, 'unseen')");
         self.root.ok("SET sql_log_bin = 1");
-        // One that memory does not answer is not compared.
-        let deadline = patience();
-        while !self.proxy.log().contains(DIFFERED) {
-            assert!(Instant::now() < deadline, "{}", self.proxy.log());
-            self.client.ok("CALL fetch_timeline_ids(1)");
-            sleep(Duration::from_millis(20));
-        }
+        call_until_it_differs(&self.proxy, &mut self.client, "CALL fetch_timeline_ids(1)");
     }
 
     /// The path that tries a reader here.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{check, only_in};
-use crate::kit::database::Database;
+use crate::kit::database::{Database, one_message};
 use crate::kit::patience;
 use crate::kit::proxy::Proxy;
 use crate::kit::servers::on_each_quiet_server;
@@ -17,8 +17,7 @@ fn the_printed_grants_are_enough_and_each_of_them_is_needed() {
         let user = format!("{}_service", database.name());
         let mut root = database.connect();
         root.ok(&format!("CREATE USER {user}@'127.0.0.1' IDENTIFIED BY ''"));
-        root.ok("INSERT INTO follower VALUES (1, 2)");
-        root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+        one_message(&mut root);
         let settings = only_in(database.name());
         let flags = ["--service-user", user.as_str()];
 

@@ -10,7 +10,7 @@ use super::rules::LISTED;
 use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::random::Random;
-use crate::kit::semi_sync::{let_go, wait_for_nobody};
+use crate::kit::semi_sync::run_told_early;
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::twin::Twin;
 use crate::kit::wire_client::{Login, WireClient};
@@ -109,9 +109,7 @@ fn a_function_that_the_log_has_and_nobody_sees_yet_may_hide_a_table() {
                 for page in PAGES {
                     kept(&proxy, &mut twin, page);
                 }
-                wait_for_nobody(server, "AFTER_SYNC", Duration::from_millis(700));
-                root.ok(HIDES);
-                let_go(server);
+                run_told_early(server, &mut root, HIDES, Duration::from_millis(700));
                 twin.run("SELECT hides()");
                 for page in PAGES {
                     assert!(twin.rows(page).is_empty());
@@ -136,11 +134,10 @@ fn a_column_that_compares_otherwise_does_so_at_once() {
                 for page in PAGES {
                     kept(&proxy, &mut twin, page);
                 }
-                wait_for_nobody(server, "AFTER_SYNC", Duration::from_millis(1_500));
-                root.ok(&format!(
+                let alters = format!(
                     "ALTER TABLE statuses MODIFY kind VARCHAR(10) CHARACTER SET utf8mb4 COLLATE utf8mb4_{collation} NOT NULL"
-                ));
-                let_go(server);
+                );
+                run_told_early(server, &mut root, &alters, Duration::from_millis(1_500));
                 for _ in 0..5 {
                     for page in PAGES {
                         twin.run(page);

@@ -5,8 +5,9 @@ use super::narrowed::narrowed_where;
 use super::rules::BEHIND;
 use super::served::served;
 use crate::kit::database::Database;
+use crate::kit::proxy::Proxy;
 use crate::kit::random::Random;
-use crate::kit::servers::on_each_server;
+use crate::kit::servers::{Server, on_each_server};
 use crate::kit::twin::Twin;
 use crate::kit::wire_client::Param;
 
@@ -29,13 +30,23 @@ fn others() -> Vec<Param> {
     ]
 }
 
+/// Two sessions of an app whose tables were changed so, and the Headwater of one of them.
+fn scene(server: &'static Server, name: &str, changes: &[&str]) -> (Database, Proxy, Twin) {
+    let database = Database::empty(server, name);
+    let mut root = database.connect();
+    SMALL.make(&mut root, &mut Random(5));
+    for change in changes {
+        root.ok(change);
+    }
+    let proxy = served(server, &database, "home", &settings_in(&database));
+    let twin = Twin::new(server, &proxy, &database.login());
+    (database, proxy, twin)
+}
+
 #[test]
 fn text_behind_a_number_is_compared_as_the_server_compares_it() {
     on_each_server(|server| {
-        let database = Database::empty(server, "feedkinds");
-        SMALL.make(&mut database.connect(), &mut Random(5));
-        let proxy = served(server, &database, "home", &settings_in(&database));
-        let mut twin = Twin::new(server, &proxy, &database.login());
+        let (_database, proxy, mut twin) = scene(server, "feedkinds", &[]);
         let with = |kind: Param| [Param::long(2), kind, Param::long(5)];
         let text = |text: &str| with(Param::text(Some(text)));
         for other in others() {
@@ -75,12 +86,9 @@ fn text_behind_a_number_is_compared_as_the_server_compares_it() {
 #[test]
 fn text_that_the_server_cannot_convert_is_refused_as_directly() {
     on_each_server(|server| {
-        let database = Database::empty(server, "feedconverts");
-        let mut root = database.connect();
-        SMALL.make(&mut root, &mut Random(5));
-        root.ok("ALTER TABLE statuses MODIFY kind VARCHAR(10) CHARACTER SET latin1 NOT NULL");
-        let proxy = served(server, &database, "home", &settings_in(&database));
-        let mut twin = Twin::new(server, &proxy, &database.login());
+        let changes =
+            ["ALTER TABLE statuses MODIFY kind VARCHAR(10) CHARACTER SET latin1 NOT NULL"];
+        let (_database, proxy, mut twin) = scene(server, "feedconverts", &changes);
         let with = |kind: &str| [Param::long(2), Param::text(Some(kind)), Param::long(5)];
         for names in ["utf8mb4", "gbk", "latin1"] {
             twin.run(&format!("SET NAMES {names}"));
@@ -109,13 +117,11 @@ fn text_that_the_server_cannot_convert_is_refused_as_directly() {
 #[test]
 fn great_numbers_behind_other_kinds_are_compared_as_the_server_compares_them() {
     on_each_server(|server| {
-        let database = Database::empty(server, "feedgreat");
-        let mut root = database.connect();
-        SMALL.make(&mut root, &mut Random(5));
-        root.ok("ALTER TABLE statuses MODIFY likes BIGINT NOT NULL");
-        root.ok("UPDATE statuses SET likes = 9007199254740991 + id % 4");
-        let proxy = served(server, &database, "home", &settings_in(&database));
-        let mut twin = Twin::new(server, &proxy, &database.login());
+        let changes = [
+            "ALTER TABLE statuses MODIFY likes BIGINT NOT NULL",
+            "UPDATE statuses SET likes = 9007199254740991 + id % 4",
+        ];
+        let (_database, proxy, mut twin) = scene(server, "feedgreat", &changes);
         let great = |value: u64| Param::new(8, 0, &value.to_le_bytes());
         let digits = |value: u64| Param::text(Some(&value.to_string()));
         for compared in ["likes = ?", "likes > ?"] {

@@ -37,6 +37,13 @@ pub(crate) fn fill(root: &mut WireClient) {
     }
 }
 
+/// In classic tables: reader 1 follows author 2, who wrote once, number 10.
+#[track_caller]
+pub(crate) fn one_message(root: &mut WireClient) {
+    root.ok("INSERT INTO follower VALUES (1, 2)");
+    root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+}
+
 /// Runs the statements of a script.
 #[track_caller]
 pub(crate) fn run(root: &mut WireClient, text: &str) {

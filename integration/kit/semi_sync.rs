@@ -36,6 +36,19 @@ pub(crate) fn wait_for_nobody(server: &PrivateServer, point: &str, patience: Dur
     }
 }
 
+/// Runs a statement of which the log tells so long before others can see what it has done.
+#[track_caller]
+pub(crate) fn run_told_early(
+    server: &PrivateServer,
+    client: &mut WireClient,
+    statement: &str,
+    early: Duration,
+) {
+    wait_for_nobody(server, "AFTER_SYNC", early);
+    client.ok(statement);
+    let_go(server);
+}
+
 /// Commits wait no more; those that do are let go.
 pub(crate) fn let_go(server: &PrivateServer) {
     let mut root = WireClient::connect(server.addr());

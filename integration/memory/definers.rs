@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::warm;
-use crate::kit::database::{Database, fill, run};
+use crate::kit::database::{Database, fill, one_message, run};
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::{Server, on_each_quiet_server};
 use crate::kit::wire_client::{Answer, WireClient};
@@ -46,13 +46,6 @@ fn start(database: &Database, service: &str, settings: &str) -> Proxy {
     Proxy::configured(server.addr(), settings, flags)
 }
 
-/// Reader 1 follows author 2, who wrote once; 9 follows nobody.
-#[track_caller]
-fn rows(root: &mut WireClient) {
-    root.ok("INSERT INTO follower VALUES (1, 2)");
-    root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
-}
-
 /// The error's number, or 0.
 #[track_caller]
 fn code(client: &mut WireClient, call: &str) -> u16 {
@@ -77,7 +70,7 @@ fn known_bodies_of_somebody_who_may_not_read_the_tables_give_nothing_away() {
             ] {
                 root.ok(&format!("DROP PROCEDURE {name}"));
             }
-            rows(&mut root);
+            one_message(&mut root);
             let proxy = start(&database, service, "[limits]\nrecheck_ms = 200\n");
             let mut reader = proxy.login(&database.login());
             // Without procedures its own rights to the tables count.
@@ -147,7 +140,7 @@ fn of_a_definer(server: &'static Server) -> (Database, String) {
     let database = Database::empty(server, "definer");
     let mut root = database.connect();
     run(&mut root, headwater::lab::demo::load::SCHEMA);
-    rows(&mut root);
+    one_message(&mut root);
     let login = database.account("EXECUTE, CREATE TEMPORARY TABLES", "");
     for table in ["message", "follower"] {
         root.ok(&format!(

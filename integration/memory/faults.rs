@@ -11,6 +11,7 @@ use headwater::lab::private_server::{Kind, PrivateServer};
 use super::linear::numbers;
 use super::world::{READERS, World};
 use super::{CLASSIC, prepare, warm};
+use crate::kit::database::one_message;
 use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE, settings_file};
 use crate::kit::relay::Relay;
@@ -352,8 +353,7 @@ fn a_log_of_statements_is_named_and_followed_once_it_is_in_row_format() {
         |server| {
             let login = prepare(server.addr());
             let mut root = WireClient::login(server.addr(), &login);
-            root.ok("INSERT INTO follower VALUES (1, 2)");
-            root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+            one_message(&mut root);
             let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
             proxy.wait_for_log("binlog_format = \"MIXED\" on the server");
             let mut client = proxy.login(&login);

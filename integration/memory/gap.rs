@@ -8,7 +8,7 @@ use headwater::lab::private_server::PrivateServer;
 use super::linear::numbers;
 use super::stage::{CALL, Stage, page};
 use super::{prepare, warm};
-use crate::kit::database::classic_on;
+use crate::kit::database::{classic_on, one_message};
 use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::semi_sync::{let_go, wait_for_nobody};
@@ -83,8 +83,7 @@ fn a_timeline_first_called_while_a_commit_waits_has_it_afterwards() {
             let login = prepare(server.addr());
             let other = classic_on(server.addr(), "other");
             let mut root = WireClient::login(server.addr(), &login);
-            root.ok("INSERT INTO follower VALUES (1, 2)");
-            root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+            one_message(&mut root);
             let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
             proxy.wait_for_log("in database other: accelerated");
             // The stream is there, for another timeline.

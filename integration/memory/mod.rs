@@ -44,6 +44,20 @@ pub(crate) fn prepare(server: SocketAddr) -> Login {
     classic_on(server, CLASSIC)
 }
 
+/// Calls until a comparison has told that memory's answer was another one: an answer that is not from memory is not compared.
+#[track_caller]
+pub(crate) fn call_until_it_differs(proxy: &Proxy, client: &mut WireClient, call: &str) {
+    let deadline = patience();
+    while !proxy
+        .log()
+        .contains("was answered otherwise than by the procedure")
+    {
+        assert!(Instant::now() < deadline, "{}", proxy.log());
+        client.ok(call);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// Calls until an answer comes from memory.
 #[track_caller]
 pub(crate) fn warm(proxy: &Proxy, client: &mut WireClient, call: &str) {

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::{prepare, warm};
+use crate::kit::database::one_message;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
-use crate::kit::semi_sync::{let_go, wait_for_nobody};
+use crate::kit::semi_sync::run_told_early;
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::{Answer, WireClient};
 
@@ -21,8 +22,7 @@ fn a_procedure_is_another_as_soon_as_the_server_says_so() {
         |server| {
             let login = prepare(server.addr());
             let mut root = WireClient::login(server.addr(), &login);
-            root.ok("INSERT INTO follower VALUES (1, 2)");
-            root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+            one_message(&mut root);
             let proxy = Proxy::configured(server.addr(), SETTINGS, ROOT_SERVICE);
             let mut client = proxy.login(&login);
             warm(&proxy, &mut client, CALL);
@@ -31,9 +31,7 @@ fn a_procedure_is_another_as_soon_as_the_server_says_so() {
             let other = "CREATE PROCEDURE fetch_timeline_ids(IN reader INT) SELECT 'another'";
             for _ in 0..2 {
                 root.ok("DROP PROCEDURE fetch_timeline_ids");
-                wait_for_nobody(server, "AFTER_SYNC", WAIT);
-                root.ok(other);
-                let_go(server);
+                run_told_early(server, &mut root, other, WAIT);
                 let told = client.query(CALL);
                 assert!(
                     matches!(&told[..], [Answer::Rows(rows), _] if rows.rows == [[Some("another".to_owned())]]),

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::warm;
-use crate::kit::database::Database;
+use crate::kit::database::{Database, one_message};
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::on_each_quiet_server;
 
@@ -15,8 +15,7 @@ fn a_right_that_is_taken_away_is_gone_within_its_ttl() {
     on_each_quiet_server(|server| {
         let database = Database::classic(server, "rights");
         let mut root = database.connect();
-        root.ok("INSERT INTO follower VALUES (1, 2)");
-        root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+        one_message(&mut root);
         let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
         proxy.wait_for_log(&format!("in database {}: accelerated", database.name()));
         let mut other = proxy.login(&database.login());
@@ -52,8 +51,7 @@ fn where_there_is_no_procedure_memory_answers_nobody() {
     on_each_quiet_server(|server| {
         let database = Database::classic(server, "absent");
         let mut root = database.connect();
-        root.ok("INSERT INTO follower VALUES (1, 2)");
-        root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+        one_message(&mut root);
         for name in ["fetch_timeline_ids", "fetch_timeline_ids2"] {
             root.ok(&format!("DROP PROCEDURE {name}"));
         }
@@ -86,8 +84,7 @@ fn a_foreign_key_that_acts_is_noticed_by_an_account_that_may_only_read() {
         let mut root = database.connect();
         root.ok("CREATE TABLE author (id int unsigned NOT NULL PRIMARY KEY) ENGINE=InnoDB");
         root.ok("INSERT INTO author VALUES (2)");
-        root.ok("INSERT INTO follower VALUES (1, 2)");
-        root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+        one_message(&mut root);
         root.ok(
             "ALTER TABLE message ADD CONSTRAINT of_author FOREIGN KEY (user_id) REFERENCES author (id) \
              ON DELETE CASCADE",

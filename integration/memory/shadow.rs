@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use super::warm;
-use crate::kit::database::Database;
+use super::{call_until_it_differs, warm};
+use crate::kit::database::{Database, one_message};
 use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::on_each_quiet_server;
@@ -32,8 +32,7 @@ fn a_wrong_answer_is_found_named_and_not_repeated() {
     on_each_quiet_server(|server| {
         let database = Database::classic(server, "shadow");
         let mut root = database.connect();
-        root.ok("INSERT INTO follower VALUES (1, 2)");
-        root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+        one_message(&mut root);
         let proxy = Proxy::start(server.addr(), &[ROOT_SERVICE, ALL].concat());
         proxy.wait_for_log(&format!("in database {}: accelerated", database.name()));
         let mut client = proxy.login(&database.login());
@@ -48,16 +47,7 @@ fn a_wrong_answer_is_found_named_and_not_repeated() {
         root.ok("SET sql_log_bin = 0");
         // Above the bound: what is compared late of the other two is the same still.
         root.ok("INSERT INTO message (id, user_id, body) VALUES (60, 2, 'unseen')");
-        // One that memory does not answer is not compared.
-        let deadline = patience();
-        while !proxy
-            .log()
-            .contains("was answered otherwise than by the procedure")
-        {
-            assert!(Instant::now() < deadline, "{}", proxy.log());
-            client.ok("CALL fetch_timeline_ids(1)");
-            thread::sleep(Duration::from_millis(20));
-        }
+        call_until_it_differs(&proxy, &mut client, "CALL fetch_timeline_ids(1)");
         let log = proxy.log();
         assert!(log.contains("Headwater: [10]; procedure: "), "{log}");
         assert!(

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use crate::feeds::narrowed::narrowed;
-use crate::kit::database::Database;
+use crate::kit::database::{Database, one_message};
 use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::on_each_server;
@@ -88,8 +88,7 @@ fn a_statement_that_takes_long_is_told_of_with_what_became_of_it() {
     on_each_server(|server| {
         let database = Database::classic(server, "slow");
         let mut root = database.connect();
-        root.ok("INSERT INTO follower VALUES (1, 2)");
-        root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+        one_message(&mut root);
         let proxy = Proxy::configured(server.addr(), FEED, &[ROOT_SERVICE, SLOW].concat());
         proxy.wait_for_log(&format!("in database {}: accelerated", database.name()));
         let mut client = proxy.login(&database.login());
@@ -170,8 +169,7 @@ fn a_call_by_lookups_and_its_tail_say_how_long_the_server_was_asked() {
     on_each_server(|server| {
         let database = Database::classic(server, "slowly");
         let mut root = database.connect();
-        root.ok("INSERT INTO follower VALUES (1, 2)");
-        root.ok("INSERT INTO message (id, user_id, body) VALUES (10, 2, 'ten')");
+        one_message(&mut root);
         let proxy = Proxy::start(server.addr(), &[&["--log-format", "json"], SLOW].concat());
         let mut client = proxy.login(&database.login());
         let deadline = patience();

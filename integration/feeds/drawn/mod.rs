@@ -39,12 +39,11 @@ fn what_is_drawn_is_answered_as_directly() {
         let mut counted = Counted::default();
         let mut number = 0;
         // A test has hardly begun when it ends: each form, session and row comes for the first time once; and a busy machine has it go on.
-        let (least, most) = match draws >= SOAK {
-            true => (draws / 10 * 3, draws * 2),
-            false => (draws / 50, draws * 10),
+        let (least, most, more) = match draws >= SOAK {
+            true => (draws / 10 * 3, draws * 2, PER_WORLD),
+            false => (draws / 50, draws * 10, 1_000),
         };
         while report.compared < draws || (counted.kept < least && report.compared < most) {
-            let more = if draws >= SOAK { PER_WORLD } else { 1_000 };
             let wanted = draws
                 .max(report.compared + more)
                 .min(report.compared + PER_WORLD);

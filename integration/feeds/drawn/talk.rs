@@ -250,13 +250,15 @@ impl Talk {
     }
 }
 
-/// True for a difference that docs/limits.md names: where `LIMIT` has text, MySQL may have prepared the statement anew on one side.
+/// True for a difference that docs/limits.md names: where `LIMIT` has text, MySQL may have prepared the statement anew for the direct side.
 fn is_text_for_limit(step: &Step, direct: &Reply, proxied: &Reply) -> bool {
     let is_refused = |reply: &Reply| {
         let first = reply.packets.first();
         first.is_some_and(|packet| packet.payload.starts_with(&[0xff, 0xba, 0x04]))
     };
-    matches!(step, Step::Text("execution by name", ..)) && is_refused(direct) != is_refused(proxied)
+    matches!(step, Step::Text("execution by name", ..))
+        && is_refused(proxied)
+        && !is_refused(direct)
 }
 
 fn told(step: &Step) -> String {
