@@ -153,3 +153,61 @@ fn great_numbers_behind_other_kinds_are_compared_as_the_server_compares_them() {
         }
     });
 }
+
+/// Text may be a moment: behind a number it may be one too.
+#[test]
+fn moments_behind_other_kinds_are_compared_as_the_server_compares_them() {
+    on_each_server(|server| {
+        // Where there is a key, flags of columns follow the plan, and that the value.
+        let changes =
+            ["ALTER TABLE statuses DROP KEY by_time, MODIFY created_at DATETIME(6) NOT NULL"];
+        let (_database, proxy, mut twin) = scene(server, "feedmoments", &changes);
+        const VALUES: [&str; 6] = [
+            "2026-01-01 10:00:30",
+            "2026-01-01",
+            "20260101",
+            "20260101100030",
+            "2026-01-01 10:00:30.000001",
+            "2026",
+        ];
+        for compared in ["created_at < ?", "created_at > ?"] {
+            let page = PAGE.replace("kind <> ?", compared);
+            let with = |value: Param| [Param::long(2), value, Param::long(5)];
+            for other in others() {
+                let statement = twin.prepare(&page);
+                narrowed_where(&proxy, &page, |_| {
+                    twin.execute_with(statement, &with(Param::text(Some(VALUES[0]))), 0, true);
+                });
+                twin.execute_with(statement, &with(other), 0, true);
+                for value in VALUES {
+                    for typed in [true, false] {
+                        twin.execute_with(statement, &with(Param::text(Some(value))), 0, typed);
+                        twin.run("SHOW WARNINGS");
+                    }
+                }
+            }
+        }
+        for before in [
+            "20260101100030",
+            "20260101.5",
+            "2026e4",
+            "'5'",
+            "DATE'2026-01-01'",
+        ] {
+            twin.run(
+                "PREPARE page FROM 'SELECT id FROM statuses WHERE profile_id IN (1, 2) AND created_at < ? ORDER BY id DESC LIMIT 5'",
+            );
+            for set in [VALUES[0], VALUES[0]].map(|value| format!("'{value}'")) {
+                twin.run(&format!("SET @v = {set}"));
+                twin.run("EXECUTE page USING @v");
+            }
+            twin.run(&format!("SET @v = {before}"));
+            twin.run("EXECUTE page USING @v");
+            for set in VALUES {
+                twin.run(&format!("SET @v = '{set}'"));
+                twin.run("EXECUTE page USING @v");
+                twin.run("SHOW WARNINGS");
+            }
+        }
+    });
+}

@@ -45,7 +45,11 @@ impl Value<'_> {
     pub fn is_great(&self) -> bool {
         match self {
             Value::Integer(value) => value.unsigned_abs() > 1 << f64::MANTISSA_DIGITS,
-            Value::Text(text) => text.len() > DIGITS,
+            // A moment has fewer digits in a row.
+            Value::Text(text) => {
+                let mut runs = text.split(|byte| !byte.is_ascii_digit());
+                runs.any(|run| run.len() > DIGITS)
+            }
             _ => false,
         }
     }
@@ -292,6 +296,22 @@ mod tests {
             bytes: Some(value),
         };
         parameter.read().unwrap_or(Value::Other)
+    }
+
+    #[test]
+    fn a_double_may_not_tell_long_numbers_apart() {
+        for (value, expected) in [
+            (Value::Integer(1 << 53), false),
+            (Value::Integer((1 << 53) + 1), true),
+            (Value::Integer(-(1 << 53) - 1), true),
+            (Value::Text(b"999999999999999"), false),
+            (Value::Text(b"9007199254740993"), true),
+            (Value::Text(b" -9007199254740993.0"), true),
+            (Value::Text(b"2026-01-01 10:00:30.123456"), false),
+            (Value::Text(b"20260101100030.123456"), false),
+        ] {
+            assert_eq!(value.is_great(), expected, "{value:?}");
+        }
     }
 
     #[test]
