@@ -33,6 +33,7 @@ pub mod backend;
 pub mod binlog;
 pub mod catalogue;
 pub mod check;
+mod clock;
 pub mod config;
 pub mod discover;
 pub mod feeds;

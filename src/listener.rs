@@ -13,6 +13,8 @@ use rustix::net::{SocketAddrAny, SocketFlags, acceptfrom_with};
 use socket2::SockRef;
 use tokio::io::unix::AsyncFd;
 
+#[cfg(feature = "lab")]
+use crate::link::memory::MemoryListener;
 use crate::link::{self, Parked};
 use crate::sockets::{Sockets, path_of};
 
@@ -25,9 +27,17 @@ const MOST_WAITING: &str = "/proc/sys/net/core/somaxconn";
 /// The open port, and the open socket if there is one.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    port: AsyncFd<TcpListener>,
+    port: Port,
     local: Option<Local>,
     backlog: Backlog,
+}
+
+#[derive(Debug)]
+enum Port {
+    Tcp(AsyncFd<TcpListener>),
+    /// Where the network is simulated.
+    #[cfg(feature = "lab")]
+    Memory(MemoryListener),
 }
 
 /// How many connections may wait to be accepted: one more is dropped by the system, and its client may never hear of it.
@@ -116,6 +126,14 @@ impl Listener {
         address: &str,
         backlog: Backlog,
     ) -> io::Result<Listener> {
+        #[cfg(feature = "lab")]
+        if MemoryListener::is_simulated() {
+            return Ok(Listener {
+                port: Port::Memory(MemoryListener::bind(address)?),
+                local: None,
+                backlog,
+            });
+        }
         let port = match given {
             Some(port) => port,
             None => tokio::net::TcpListener::bind(address).await?.into_std()?,
@@ -124,7 +142,7 @@ impl Listener {
         backlog.set(&port)?;
         // Whoever is accepted has what the port has.
         link::prepare(&port)?;
-        let port = watch(port)?;
+        let port = Port::Tcp(watch(port)?);
         Ok(Listener {
             port,
             local: None,
@@ -168,11 +186,12 @@ impl Listener {
     pub(crate) fn copies(&self) -> io::Result<(TcpListener, Option<UnixListener>)> {
         let local = self.local.as_ref();
         let local = local.map(|local| local.listener.get_ref().try_clone());
-        Ok((self.port.get_ref().try_clone()?, local.transpose()?))
+        let port = self.port.tcp()?.try_clone()?;
+        Ok((port, local.transpose()?))
     }
 
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.port.get_ref().local_addr()
+        self.port.tcp()?.local_addr()
     }
 
     pub(crate) async fn accept(&self) -> io::Result<Accepted> {
@@ -183,17 +202,40 @@ impl Listener {
             }
         };
         let accepted = tokio::select! {
-            accepted = accept(&self.port) => {
-                let (socket, source) = accepted?;
-                let source = source.and_then(|source| source.try_into().ok());
-                Accepted { socket: Parked::Tcp(socket.into()), source }
-            }
+            accepted = self.port.accept() => accepted?,
             accepted = local => {
                 let (socket, _) = accepted?;
                 Accepted { socket: Parked::Unix(socket.into()), source: None }
             }
         };
         Ok(accepted)
+    }
+}
+
+impl Port {
+    /// The system's listener.
+    fn tcp(&self) -> io::Result<&TcpListener> {
+        match self {
+            Port::Tcp(listener) => Ok(listener.get_ref()),
+            #[cfg(feature = "lab")]
+            Port::Memory(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    async fn accept(&self) -> io::Result<Accepted> {
+        match self {
+            Port::Tcp(listener) => {
+                let (socket, source) = accept(listener).await?;
+                let source = source.and_then(|source| source.try_into().ok());
+                let socket = Parked::Tcp(socket.into());
+                Ok(Accepted { socket, source })
+            }
+            #[cfg(feature = "lab")]
+            Port::Memory(listener) => Ok(Accepted {
+                socket: Parked::Memory(listener.accept().await),
+                source: None,
+            }),
+        }
     }
 }
 

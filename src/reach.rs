@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::clock;
+
 /// While the server stays away, that is said again so often.
 const SAID_AGAIN: Duration = Duration::from_secs(60);
 
@@ -45,7 +47,7 @@ impl Upstream {
     /// A client could not be given a connection.
     pub(crate) fn refuses(&self, error: &io::Error) {
         let mut absence = self.absence.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
+        let now = clock::now();
         let news = match absence.as_mut() {
             Some(absence) => absence.refuses(now),
             None => {
@@ -74,7 +76,7 @@ impl Upstream {
             absence.take()
         };
         if let Some(Absence { since, refused, .. }) = ended {
-            let seconds = since.elapsed().as_secs_f64();
+            let seconds = clock::since(since).as_secs_f64();
             tracing::info!(
                 "the server at {} can be reached again, after {seconds:.1} s; clients refused meanwhile: {refused}",
                 self.address

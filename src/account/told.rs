@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::error::AccountError;
 
+use crate::clock;
+
 /// A refusal that stays as it is is said again after so long.
 const SAID_AGAIN: Duration = Duration::from_secs(60 * 60);
 
@@ -23,7 +25,7 @@ impl Told {
             }
             Err(error) if error.is_refusal() => {
                 let text = error.to_string();
-                if self.is_news(&text, Instant::now()) {
+                if self.is_news(&text, clock::now()) {
                     tracing::warn!("nothing is answered from memory: {text}");
                 }
             }

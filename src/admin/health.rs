@@ -7,6 +7,7 @@ use tokio::sync::Mutex;
 
 use super::{Seen, State};
 use crate::account::Aim;
+use crate::clock;
 use crate::server::{greet, has_tls, try_tls};
 use crate::session::shared::Shared;
 
@@ -54,7 +55,7 @@ impl Reachable {
     pub(super) async fn fault(&self, seen: &Seen) -> Option<Fault> {
         let mut last = self.0.lock().await;
         if let Some((at, fault)) = &*last
-            && at.elapsed() < LASTS
+            && clock::since(*at) < LASTS
         {
             return fault.clone();
         }
@@ -66,7 +67,7 @@ impl Reachable {
             },
             None => Some(Fault::Away("none of them is the primary".to_owned())),
         };
-        *last = Some((Instant::now(), fault.clone()));
+        *last = Some((clock::now(), fault.clone()));
         fault
     }
 }

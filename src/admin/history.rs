@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 
 use super::{Seen, State};
+use crate::clock;
 use crate::latency::Measured;
 use crate::overview::metrics;
 use crate::overview::process::Process;
@@ -77,9 +78,9 @@ pub(super) async fn keep(state: Arc<State>) {
         if let Some((at, before)) = before {
             state
                 .history
-                .add(sample(&state.seen, at.elapsed(), &before, &counted));
+                .add(sample(&state.seen, clock::since(at), &before, &counted));
         }
-        before = Some((Instant::now(), counted));
+        before = Some((clock::now(), counted));
     }
 }
 

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::State;
 use super::health::{self, Health};
+use crate::clock;
 use crate::version;
 
 /// How Headwater answers now.
@@ -57,7 +58,7 @@ pub(super) async fn lamp(state: &State) -> Lamp {
         ready: matches!(ready, Health::Well(_)),
         version: version::NUMBER,
         upstream: seen.upstreams.shown().to_owned(),
-        seconds: seen.shared().begun.elapsed().as_secs(),
+        seconds: clock::since(seen.shared().begun).as_secs(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! *Try a reader*: a page from memory as a session would get it, beside what the server's procedure says. One at a time.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -8,6 +8,7 @@ use super::Seen;
 use crate::account::{AccountError, Conn, Purpose};
 use crate::binlog::right::Right;
 use crate::binlog::{Binlog, Likely, Place};
+use crate::clock;
 use crate::session::shared::Shared;
 use crate::shadow::real;
 use crate::source::lookup::Found;
@@ -181,7 +182,7 @@ async fn compared(
     };
     for pair in 1..=PAIRS {
         let mark = binlog.mark();
-        let begun = Instant::now();
+        let begun = clock::now();
         let n = usize::try_from(definition.n).unwrap_or(usize::MAX);
         let wanted = (asked.reader, asked.bound, n);
         let likely = binlog.may_have(place, None, wanted).await;
@@ -192,8 +193,8 @@ async fn compared(
         } else {
             "loaded"
         };
-        let took = begun.elapsed();
-        let begun = Instant::now();
+        let took = clock::since(begun);
+        let begun = clock::now();
         let real = real::answer(definition, place, form, who, conn).await;
         tried.pairs = pair;
         tried.memory = own.as_ref().map(|own| ids(own, took, from));
@@ -207,7 +208,7 @@ async fn compared(
             }
         };
         let same = own.as_ref().map(|own| real::same(form, own, &real));
-        tried.server = Some(ids(&real, begun.elapsed(), "procedure"));
+        tried.server = Some(ids(&real, clock::since(begun), "procedure"));
         tried.equal = same;
         match (same, mark) {
             (Some(true), _) => return tried,

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use crate::clock;
+
 /// What is asked of those who prove.
 #[derive(Debug)]
 pub(super) struct Ask {
@@ -150,7 +152,7 @@ impl Asker {
             own.made.push(Made {
                 asker: self.number,
                 batch: Arc::clone(&batch),
-                due: Instant::now() + self.limit,
+                due: clock::now() + self.limit,
             });
             if !std::mem::replace(&mut own.watched, true) {
                 tokio::spawn(watch());
@@ -182,7 +184,7 @@ async fn watch() {
     let mut in_vain = 0;
     while in_vain < IN_VAIN {
         tokio::time::sleep(LOOK).await;
-        let now = Instant::now();
+        let now = clock::now();
         let late = OWN.with_borrow_mut(|own| {
             own.made.retain(|made| made.batch.is_open());
             in_vain = match own.made.is_empty() {

@@ -8,13 +8,14 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::error::BinlogError;
 use super::random::random;
 use super::rows::{all, first_text};
 use super::{Binlog, control};
 use crate::account::{AccountError, Conn, Purpose};
+use crate::clock;
 use crate::index::Position;
 use crate::log::following::{Following, Generation};
 use crate::log::queue::Cut;
@@ -123,8 +124,8 @@ pub(super) async fn wait_for_all(
     binlog: &Binlog,
     waiting: &mut Waiting,
 ) -> Result<bool, BinlogError> {
-    let begun = Instant::now();
-    wait_for_those(binlog, |_| begun.elapsed() < TURN, waiting).await?;
+    let begun = clock::now();
+    wait_for_those(binlog, |_| clock::since(begun) < TURN, waiting).await?;
     Ok(waiting.as_ref().is_some_and(HashSet::is_empty))
 }
 

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Binlog, State};
+use crate::clock;
 use crate::index::Position;
 
 /// As noted by those who follow, prove and apply.
@@ -55,7 +56,7 @@ impl Binlog {
     /// How far behind memory is; `None`: the log is not followed.
     #[must_use]
     pub fn lag(&self) -> Option<Lag> {
-        let now = Instant::now();
+        let now = clock::now();
         let state = self.state();
         let following = &state.following;
         let since = |then: Instant| now.saturating_duration_since(then);

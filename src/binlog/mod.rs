@@ -60,6 +60,7 @@ use self::obstacles::ServerFacts;
 use self::probe::Resting;
 use self::resume::{Remains, StreamEnd};
 use crate::account::Account;
+use crate::clock;
 use crate::index::{Change, Page, PlaceId, Position};
 use crate::latency::Histogram;
 use crate::log::evidence::Key;
@@ -205,7 +206,7 @@ impl Binlog {
                 server: None,
                 anew: None,
                 base: String::new(),
-                since: Instant::now(),
+                since: clock::now(),
                 seeking: false,
                 remains: None,
                 ended: None,
@@ -439,7 +440,7 @@ impl Binlog {
     ) -> Option<Page> {
         let (reader, bound, n) = page;
         let limit = Duration::from_millis(self.freshness.wait_ms);
-        let begun = Instant::now();
+        let begun = clock::now();
         let mut proved = match likely {
             Likely::No => return None,
             Likely::Resident => !proves,
@@ -460,7 +461,7 @@ impl Binlog {
                 return None;
             }
             let fetch = self.fetch(place, Want { reader, bound, n });
-            let left = limit.saturating_sub(begun.elapsed());
+            let left = limit.saturating_sub(clock::since(begun));
             proved = tokio::time::timeout(left, fetch).await.unwrap_or(false);
             if !proved {
                 return None;
@@ -522,7 +523,7 @@ impl Binlog {
             Mode::Strict => true,
             Mode::Bounded => {
                 let within = Duration::from_millis(self.freshness.bounded_ms);
-                !following.was_fresh(within, Instant::now())
+                !following.was_fresh(within, clock::now())
             }
             Mode::Session => sent || following.fresh().is_none(),
         }
@@ -697,7 +698,7 @@ impl Binlog {
         if let Some(what) = contradiction {
             self.alarm(state, what);
         }
-        state.note_waiting(Instant::now());
+        state.note_waiting(clock::now());
     }
 
     /// Applies a transaction to what is not confirmed yet.

@@ -8,6 +8,7 @@ pub use super::obstacle::Obstacle;
 use super::right::Right;
 use super::rows::{first_text, log_end, text, texts};
 use crate::account::{AccountError, Conn};
+use crate::clock;
 use crate::log::gtid::{Source, uuid};
 use crate::session::probe::{Asked, server_identity};
 use crate::sql::NameCase;
@@ -217,7 +218,7 @@ pub(super) async fn survey(conn: &mut Conn) -> Result<(ServerFacts, Vec<Obstacle
         started: counted_of("uptime")
             .zip(counted_of("connections"))
             .and_then(|(uptime, connections)| {
-                let started = Instant::now().checked_sub(Duration::from_secs(uptime))?;
+                let started = clock::now().checked_sub(Duration::from_secs(uptime))?;
                 Some((started, connections))
             }),
         run: first_text(conn, "SELECT SUBSTRING(UUID(), 20)").await?,

@@ -9,6 +9,7 @@ use lru::LruCache;
 
 use super::Aside;
 use super::memory::Memory;
+use crate::clock;
 use crate::index::PlaceId;
 use crate::log::tables::Tables;
 use crate::source::backlog::Want;
@@ -127,13 +128,14 @@ impl Place {
     /// A reader was found to follow more.
     pub(super) fn leave_out(&self, reader: u64) {
         let mut long = self.long.lock().unwrap_or_else(PoisonError::into_inner);
-        long.put(reader, Instant::now());
+        long.put(reader, clock::now());
     }
 
     /// True when a reader was found to follow too many, a short while ago.
     pub(super) fn follows_too_many(&self, reader: u64) -> bool {
         let mut long = self.long.lock().unwrap_or_else(PoisonError::into_inner);
-        long.get(&reader).is_some_and(|at| at.elapsed() < LONG_FOR)
+        long.get(&reader)
+            .is_some_and(|at| clock::since(*at) < LONG_FOR)
     }
 
     /// True when a page is in memory.

@@ -13,6 +13,7 @@ use super::obstacles::ServerFacts;
 use super::rows::{found, log_end};
 use super::{Binlog, fence};
 use crate::account::{AccountError, Conn, Purpose};
+use crate::clock;
 use crate::index::{PlaceId, Position};
 use crate::log::evidence::{Found, Key};
 use crate::log::following::Generation;
@@ -82,7 +83,7 @@ impl Turn {
         };
         let due = self.resting().0;
         let rest = due.map_or(Duration::ZERO, |due| {
-            due.saturating_duration_since(Instant::now())
+            due.saturating_duration_since(clock::now())
         });
         if rest > SHORTEST_REST {
             tokio::time::sleep(rest).await;
@@ -95,7 +96,7 @@ impl Turn {
 
     /// A proof has ended that was begun then; the log has been received up to here.
     fn rest(&self, begun: Instant, received: Position) {
-        let now = Instant::now();
+        let now = clock::now();
         let taken = now - begun;
         let mut rest = self.resting();
         if rest.1 != received {
@@ -143,7 +144,7 @@ async fn work(binlog: Arc<Binlog>, asks: Arc<tokio::sync::Mutex<Asks>>, turn: Ar
             }
             waiting.iter().for_each(Ask::begin);
         }
-        let begun = Instant::now();
+        let begun = clock::now();
         let generation = binlog.state().following.generation();
         let limit = Duration::from_millis(binlog.freshness.wait_ms);
         let mut proof = std::pin::pin!(prove(&binlog, generation, &mut control));
@@ -153,7 +154,7 @@ async fn work(binlog: Arc<Binlog>, asks: Arc<tokio::sync::Mutex<Asks>>, turn: Ar
             proof = &mut proof => Some(proof),
             () = &mut late => None,
         };
-        binlog.proofs.took(begun.elapsed());
+        binlog.proofs.took(clock::since(begun));
         turn.rest(begun, binlog.state().following.received());
         drop(permit);
         tell(&binlog, generation, begun, in_time.as_ref(), waiting);
@@ -205,7 +206,7 @@ async fn prove(
     control: &mut Control,
 ) -> Result<bool, BinlogError> {
     let untold = UNTOLD.min(Duration::from_millis(binlog.freshness.wait_ms / 2));
-    let mut proof = Proof::new(generation, Instant::now() + untold);
+    let mut proof = Proof::new(generation, clock::now() + untold);
     let Some(server) = binlog.state().server.clone() else {
         return Ok(false);
     };
@@ -250,7 +251,7 @@ impl Binlog {
     /// What a proof needs next. What it has learned is applied before anybody else looks.
     fn go_on(&self, generation: Generation, proof: &mut Proof, input: Input) -> Need {
         let mut state = self.state();
-        let (mut need, learned) = proof.next(input, &mut state.following, Instant::now());
+        let (mut need, learned) = proof.next(input, &mut state.following, clock::now());
         let news = learned.release.is_some() || learned.contradiction.is_some();
         let proved = matches!(need, Need::Done(true));
         match learned.release {

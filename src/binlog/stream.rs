@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::error::BinlogError;
 use super::obstacles::{self, Obstacle, ServerFacts};
@@ -15,6 +15,7 @@ use super::{Binlog, fence, history, lag, replica};
 use crate::account::log::Request;
 use crate::account::{AccountError, Conn, Purpose};
 use crate::binlog::load::Load;
+use crate::clock;
 use crate::index::PlaceId;
 use crate::log::events::{Events, Heard, Lost};
 use crate::log::following::Generation;
@@ -35,7 +36,7 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
     let mut news = News::default();
     let mut wait = FIRST_WAIT;
     loop {
-        let begun = Instant::now();
+        let begun = clock::now();
         let Err(error) = tokio::select! {
             biased;
             () = binlog.moved.notified() => Err(BinlogError::Moved),
@@ -76,17 +77,18 @@ pub(super) async fn run(binlog: Arc<Binlog>) {
                 "another replica of the server has come with the number of Headwater's: another number is drawn"
             );
             // Whoever takes each number in turn is waited for as after any other trouble.
-            if begun.elapsed() > FIRST_WAIT {
+            if clock::since(begun) > FIRST_WAIT {
                 continue;
             }
         }
         news.trouble(&error);
-        wait = if begun.elapsed() > STEADY {
+        wait = if clock::since(begun) > STEADY {
             FIRST_WAIT
         } else {
             (wait * 2).min(LAST_WAIT)
         };
         tokio::select! {
+            biased;
             () = tokio::time::sleep(wait) => {}
             () = binlog.moved.notified() => wait = FIRST_WAIT,
         }
@@ -226,7 +228,7 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
         news.followed();
         {
             let mut state = binlog.state();
-            let now = Instant::now();
+            let now = clock::now();
             state.noted.hears(now);
             if let Some(stamp) = passing.ended(&events) {
                 state.following.ends(end, stamp);
@@ -339,7 +341,7 @@ fn begin(binlog: &Binlog, server: ServerFacts, begins: Start) -> (Generation, Ar
             state.following.resume(start, routes, places, trail)
         }
         None => {
-            state.since = Instant::now();
+            state.since = clock::now();
             state.following.begin(start, routes)
         }
     };
@@ -348,7 +350,7 @@ fn begin(binlog: &Binlog, server: ServerFacts, begins: Start) -> (Generation, Ar
     state.anew = None;
     binlog.aside.send_replace(None);
     state.noted = lag::Noted::default();
-    state.noted.hears(Instant::now());
+    state.noted.hears(clock::now());
     state.server = Some(Arc::new(server));
     // Of another stream none is told.
     binlog.rows.iter().for_each(|rows| rows.clear());

@@ -18,6 +18,7 @@ pub use rights::DefinerRights;
 pub(crate) use service::MAY_SEE;
 pub use service::{Service, ServiceError, ask, denied, runs};
 
+use crate::clock;
 use crate::limits::Limits;
 use crate::source::hints::Hints;
 use crate::statement::{Class, Classes};
@@ -160,12 +161,12 @@ impl Catalogue {
 
     /// Takes in whether the server surely has no stored functions, as was asked for at an epoch.
     pub fn functions_seen(&self, none: bool, epoch: Epoch) {
-        *lock(&self.seen.no_functions) = Some((none, Instant::now(), epoch));
+        *lock(&self.seen.no_functions) = Some((none, clock::now(), epoch));
     }
 
     /// True while what was seen then still holds.
     fn is_fresh(&self, seen: Instant, epoch: Epoch) -> bool {
-        epoch == self.epoch() && seen.elapsed() < self.lifetime
+        epoch == self.epoch() && clock::since(seen) < self.lifetime
     }
 
     /// Those that the settings name.
@@ -231,7 +232,7 @@ impl Catalogue {
         let verdict = Arc::new(verdict);
         let entry = Entry {
             verdict: Arc::clone(&verdict),
-            checked: Instant::now(),
+            checked: clock::now(),
             epoch,
         };
         if let Verdict::Accelerate(facts) = &*verdict {

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::lock;
+use crate::clock;
 use crate::session::rights::{Course, DefinerRight};
 use crate::timeline::{DefinitionId, Form};
 
@@ -21,7 +22,7 @@ impl DefinerRights {
         DefinerRights {
             definition,
             database: database.to_vec(),
-            beginning: Instant::now(),
+            beginning: clock::now(),
             forms: Mutex::default(),
         }
     }
@@ -44,7 +45,9 @@ impl DefinerRights {
 
     /// As [`DefinerRight::run_was_denied`].
     pub fn run_was_denied(&self, form: Form) {
-        self.with(form, |right| right.run_was_denied(self.beginning.elapsed()));
+        self.with(form, |right| {
+            right.run_was_denied(clock::since(self.beginning))
+        });
     }
 
     fn since(&self, then: Instant) -> Duration {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
 use crate::account::{Account, AccountError, Conn, Purpose};
+use crate::clock;
 use crate::feed::facts::Told;
 use crate::shadow::real::EXECUTE_DENIED;
 use crate::source::proofs::answered;
@@ -153,9 +154,9 @@ impl Service {
         let mut list = self.sessions.lock().await;
         if list
             .as_ref()
-            .is_none_or(|(at, _)| at.elapsed() > LIST_LASTS)
+            .is_none_or(|(at, _)| clock::since(*at) > LIST_LASTS)
         {
-            let begun = Instant::now();
+            let begun = clock::now();
             *list = Some((begun, self.session_list().await));
         }
         let listed = list.as_ref().and_then(|(_, listed)| listed.as_ref());
@@ -209,7 +210,7 @@ impl Service {
     }
 
     async fn ask(&self, queries: &[String]) -> Result<Vec<Answered>, ServiceError> {
-        let lately = |at: Instant| at.elapsed() < ServiceError::RETRY;
+        let lately = |at: Instant| clock::since(at) < ServiceError::RETRY;
         if super::lock(&self.failed).is_some_and(lately) {
             return Err(ServiceError::Lately);
         }
@@ -218,7 +219,7 @@ impl Service {
             Ok(answers) => answers,
             Err(_) => Err(ServiceError::Slow(patience)),
         };
-        *super::lock(&self.failed) = answers.is_err().then(Instant::now);
+        *super::lock(&self.failed) = answers.is_err().then(clock::now);
         answers
     }
 

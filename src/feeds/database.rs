@@ -8,6 +8,7 @@ use super::Feed;
 use super::cause::in_one_line;
 use crate::binlog::{Aside, Binlog, Place};
 use crate::catalogue::Epoch;
+use crate::clock;
 use crate::feed::FeedDefinition;
 use crate::feed::bind::Types;
 use crate::feed::check::{self, Obstacle};
@@ -59,7 +60,7 @@ pub(super) enum Served {
 impl Database {
     pub(super) fn is_fresh(&self, epoch: Epoch, lifetime: Duration) -> bool {
         self.seen
-            .is_some_and(|(at, then)| then == epoch && at.elapsed() < lifetime)
+            .is_some_and(|(at, then)| then == epoch && clock::since(at) < lifetime)
     }
 
     pub(super) fn version(&self) -> u64 {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::work::Work;
 use super::{Auto, Feeds, key};
+use crate::clock;
 use crate::feed::words::Words;
 
 /// So often a text of one template has come before its tables are looked at.
@@ -51,7 +52,9 @@ impl Stranger {
         match self {
             Stranger::Came(times) if *times < OFTEN => *times += 1,
             Stranger::Asked => {}
-            Stranger::Judged { at, is } if at.elapsed() < is.lasts() => return Some(is.clone()),
+            Stranger::Judged { at, is } if clock::since(*at) < is.lasts() => {
+                return Some(is.clone());
+            }
             Stranger::Came(_) | Stranger::Judged { .. } => {
                 *self = Stranger::Asked;
                 return None;

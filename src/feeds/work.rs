@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use headwater_rows::MOST_LINKS;
 
@@ -11,6 +11,7 @@ use super::refusal::{self, Judgement, Refusal};
 use super::stranger::{Met, Stranger};
 use super::{Auto, Cause, Feeds, Found, Inbox, Is, State, databases_query};
 use crate::catalogue::{Catalogue, ServiceError};
+use crate::clock;
 use crate::feed::check;
 use crate::feed::facts::{self, Tables, Told};
 use crate::feed::keep::Keep;
@@ -52,7 +53,7 @@ pub async fn run(feeds: Arc<Feeds>, catalogue: &Catalogue, inbox: Inbox, every: 
     worker.discover().await;
     worker.feeds.looked.send_replace(true);
     let mut asides = worker.feeds.binlog.asides();
-    let mut due = Instant::now() + every;
+    let mut due = clock::now() + every;
     loop {
         let next = tokio::select! {
             biased;
@@ -76,7 +77,7 @@ pub async fn run(feeds: Arc<Feeds>, catalogue: &Catalogue, inbox: Inbox, every: 
                 text,
             })) => worker.stranger(key, &database, &text).await,
             Err(_) => {
-                due = Instant::now() + every;
+                due = clock::now() + every;
                 if worker.feeds.are_any() {
                     worker.look_for_functions(true).await;
                 }
@@ -172,7 +173,7 @@ impl Worker<'_> {
             known.want(definitions.iter().flat_map(|own| check::tables(own)));
             known.wanted()
         };
-        let at = Instant::now();
+        let at = clock::now();
         let told = self.ask(&facts::queries(name, &wanted)).await;
         let Some(told) = told.and_then(|told| <[Told; 3]>::try_from(told).ok()) else {
             return;
@@ -360,7 +361,7 @@ impl Worker<'_> {
             }
             Found::Nothing | Found::Taken => Met::Unknown,
         };
-        let at = Instant::now();
+        let at = clock::now();
         let judged = Stranger::Judged { at, is };
         self.feeds.state().strangers.put(key, judged);
     }

@@ -5,6 +5,8 @@
 
 mod carry;
 mod compressed;
+#[cfg(feature = "lab")]
+pub mod memory;
 pub mod proxy_header;
 mod socket;
 mod tls;

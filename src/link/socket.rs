@@ -12,6 +12,9 @@ use socket2::SockRef;
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixStream};
 
+#[cfg(feature = "lab")]
+use super::memory::MemoryStream;
+
 /// True for an address that is the path of a socket, and not `HOST:PORT`.
 #[must_use]
 pub fn is_path(address: &str) -> bool {
@@ -36,6 +39,9 @@ pub enum Socket {
     Tcp(TcpStream),
     /// Within the machine.
     Unix(UnixStream),
+    /// Within the thread.
+    #[cfg(feature = "lab")]
+    Memory(MemoryStream),
 }
 
 /// A socket that belongs to no runtime.
@@ -45,6 +51,9 @@ pub enum Parked {
     Tcp(std::net::TcpStream),
     /// Within the machine.
     Unix(std::os::unix::net::UnixStream),
+    /// Within the thread.
+    #[cfg(feature = "lab")]
+    Memory(MemoryStream),
 }
 
 impl Parked {
@@ -56,6 +65,8 @@ impl Parked {
         match self {
             Parked::Tcp(stream) => TcpStream::from_std(stream).map(Socket::Tcp),
             Parked::Unix(stream) => UnixStream::from_std(stream).map(Socket::Unix),
+            #[cfg(feature = "lab")]
+            Parked::Memory(stream) => Ok(Socket::Memory(stream)),
         }
     }
 }
@@ -66,6 +77,10 @@ impl Socket {
     /// # Errors
     /// As the operating system says; a timeout is `TimedOut`.
     pub async fn dial(address: &str, limit: Duration) -> io::Result<Socket> {
+        #[cfg(feature = "lab")]
+        if let Some(dialed) = MemoryStream::dial(address) {
+            return dialed.map(Socket::Memory);
+        }
         let connecting = async {
             match is_path(address) {
                 true => UnixStream::connect(address).await.map(Socket::Unix),
@@ -89,6 +104,8 @@ impl Socket {
         match self {
             Socket::Tcp(stream) => stream.local_addr().map(Some),
             Socket::Unix(_) => Ok(None),
+            #[cfg(feature = "lab")]
+            Socket::Memory(_) => Ok(None),
         }
     }
 
@@ -96,6 +113,8 @@ impl Socket {
         match self {
             Socket::Tcp(stream) => stream.poll_read_ready(context),
             Socket::Unix(stream) => stream.poll_read_ready(context),
+            #[cfg(feature = "lab")]
+            Socket::Memory(stream) => stream.poll_readable(context),
         }
     }
 
@@ -103,6 +122,8 @@ impl Socket {
         match self {
             Socket::Tcp(stream) => stream.poll_write_ready(context),
             Socket::Unix(stream) => stream.poll_write_ready(context),
+            #[cfg(feature = "lab")]
+            Socket::Memory(stream) => stream.poll_writable(context),
         }
     }
 
@@ -112,47 +133,58 @@ impl Socket {
         match self {
             Socket::Tcp(stream) => SockRef::from(stream).shutdown(how),
             Socket::Unix(stream) => SockRef::from(stream).shutdown(how),
+            #[cfg(feature = "lab")]
+            Socket::Memory(stream) => {
+                stream.shut();
+                Ok(())
+            }
         }
     }
 }
 
-impl AsFd for Socket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Socket::Tcp(stream) => stream.as_fd(),
-            Socket::Unix(stream) => stream.as_fd(),
-        }
+/// What of this is so now, beside errors and ends, as the system says without being waited for.
+fn now(socket: &impl AsFd, wanted: PollFlags) -> PollFlags {
+    let mut sockets = [PollFd::new(socket, wanted)];
+    // What cannot be asked has not happened.
+    let asked = poll(&mut sockets, Some(&Timespec::default()));
+    match asked {
+        Ok(_) => sockets.map(|socket| socket.revents())[0],
+        Err(_) => PollFlags::empty(),
     }
 }
 
 impl Socket {
-    /// What of this is so now, beside errors and ends, as the system says without being waited for.
-    fn now(&self, wanted: PollFlags) -> PollFlags {
-        let mut sockets = [PollFd::new(self, wanted)];
-        // What cannot be asked has not happened.
-        let asked = poll(&mut sockets, Some(&Timespec::default()));
-        match asked {
-            Ok(_) => sockets.map(|socket| socket.revents())[0],
-            Err(_) => PollFlags::empty(),
-        }
-    }
-
     /// True when the other side has ended, whatever is still to be read of it.
     pub(super) fn has_ended(&self) -> bool {
         let ended = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
-        self.now(PollFlags::RDHUP).intersects(ended)
+        match self {
+            Socket::Tcp(stream) => now(stream, PollFlags::RDHUP).intersects(ended),
+            Socket::Unix(stream) => now(stream, PollFlags::RDHUP).intersects(ended),
+            #[cfg(feature = "lab")]
+            Socket::Memory(stream) => stream.has_ended(),
+        }
     }
 
     /// Has the system keep so little for the other side that what it says of room to write tells whether the other side has
     /// all but the last small packet.
     pub(super) fn keep_little(&self) -> io::Result<()> {
-        SockRef::from(self).set_send_buffer_size(1)
+        match self {
+            Socket::Tcp(stream) => SockRef::from(stream).set_send_buffer_size(1),
+            Socket::Unix(stream) => SockRef::from(stream).set_send_buffer_size(1),
+            #[cfg(feature = "lab")]
+            Socket::Memory(_) => Ok(()),
+        }
     }
 
     /// True when there is room to write.
     pub(super) fn has_room(&self) -> bool {
-        self.now(PollFlags::OUT)
-            .intersects(PollFlags::OUT | PollFlags::HUP | PollFlags::ERR)
+        let room = PollFlags::OUT | PollFlags::HUP | PollFlags::ERR;
+        match self {
+            Socket::Tcp(stream) => now(stream, PollFlags::OUT).intersects(room),
+            Socket::Unix(stream) => now(stream, PollFlags::OUT).intersects(room),
+            #[cfg(feature = "lab")]
+            Socket::Memory(stream) => stream.has_room(),
+        }
     }
 
     /// Closing it will be a reset, as far as its kind has such a thing.
@@ -160,6 +192,8 @@ impl Socket {
         match self {
             Socket::Tcp(stream) => SockRef::from(stream).set_linger(Some(Duration::ZERO)),
             Socket::Unix(_) => Ok(()),
+            #[cfg(feature = "lab")]
+            Socket::Memory(_) => Ok(()),
         }
     }
 
@@ -172,6 +206,9 @@ impl Socket {
         match self {
             Socket::Tcp(stream) => stream.try_io(interest, || what(stream.as_fd())),
             Socket::Unix(stream) => stream.try_io(interest, || what(stream.as_fd())),
+            // The system has nothing to do with it.
+            #[cfg(feature = "lab")]
+            Socket::Memory(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 }
@@ -179,6 +216,10 @@ impl Socket {
 /// Reads what is there; `WouldBlock` when nothing is.
 impl Read for Socket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        #[cfg(feature = "lab")]
+        if let Socket::Memory(stream) = self {
+            return stream.take(into);
+        }
         // A read that left room has left nothing behind: to the runtime it is one that found nothing, so that it does not ask the
         // system again before something has come.
         let mut left_room = None;
@@ -198,6 +239,10 @@ impl Read for Socket {
 /// Writes what the system takes; `WouldBlock` when it takes nothing.
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        #[cfg(feature = "lab")]
+        if let Socket::Memory(stream) = self {
+            return stream.put(bytes);
+        }
         self.attempt(Interest::WRITABLE, |socket| {
             Ok(send(socket, bytes, SendFlags::NOSIGNAL)?)
         })
@@ -207,6 +252,11 @@ impl Write for Socket {
         match self {
             Socket::Tcp(stream) => stream.try_write_vectored(parts),
             Socket::Unix(stream) => stream.try_write_vectored(parts),
+            #[cfg(feature = "lab")]
+            Socket::Memory(stream) => {
+                let first = parts.iter().find(|part| !part.is_empty());
+                stream.put(first.map_or(&[], |part| part))
+            }
         }
     }
 

@@ -8,7 +8,7 @@ mod throttle;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
@@ -19,6 +19,8 @@ use tracing_subscriber::registry::LookupSpan;
 
 pub use self::lines::{JsonLines, fields};
 use self::throttle::{Admitted, LeftOut, Sites};
+
+use crate::clock;
 
 /// Of lines that sessions cause so many are written of a call site in an interval.
 const OF_SESSIONS: u32 = 10;
@@ -88,14 +90,14 @@ impl Messages {
         let mut looks = tokio::time::interval(LOOK);
         loop {
             looks.tick().await;
-            let over = self.sites().over(Instant::now());
+            let over = self.sites().over(clock::now());
             over.iter().for_each(say);
         }
     }
 
     /// Says what was left out up to now: the process ends.
     pub fn say_rest(&self) {
-        let rest = self.sites().rest(Instant::now());
+        let rest = self.sites().rest(clock::now());
         rest.iter().for_each(say);
     }
 
@@ -166,7 +168,7 @@ where
         };
         let site = (metadata.callsite(), level);
         let mut sites = self.0.sites();
-        match sites.admit(site, most, Instant::now(), || message(event)) {
+        match sites.admit(site, most, clock::now(), || message(event)) {
             Admitted::Yes => true,
             Admitted::No => {
                 self.0.suppressed.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use std::time::Instant;
+
 use std::io::{self, Write};
 use std::sync::Arc;
 

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use crate::clock;
 use crate::cluster::{Seen, Status};
 use crate::session::shared::Shared;
 use crate::session::table::{Cell, Table};
@@ -56,9 +57,9 @@ fn told(server: &str, status: &Status, leads: &[(&str, Option<Instant>)]) -> [Ce
     [
         server.into(),
         status.role.name().into(),
-        status.since.elapsed().as_secs_f64().into(),
+        clock::since(status.since).as_secs_f64().into(),
         serves,
-        since.map(|it| it.elapsed().as_secs_f64()).into(),
+        since.map(|it| clock::since(it).as_secs_f64()).into(),
         read_only,
         says,
     ]

@@ -11,6 +11,7 @@ use super::{Door, MOST_SESSIONS, Replicas, ServeError, legs, own_user};
 use crate::account::{Account, Target};
 use crate::binlog::{Binlog, Inbox};
 use crate::catalogue::{Catalogue, Service, numbered};
+use crate::clock;
 use crate::config::{
     Comparisons, FeedColumns, ListenerSection, Narrow, Redirects, Settings, memory,
 };
@@ -183,7 +184,7 @@ impl Lasting {
             upstreams: Arc::new(upstreams),
             tally,
             room: (Arc::new(Semaphore::new(room.sessions)), room.sessions),
-            begun: Instant::now(),
+            begun: clock::now(),
             messages: Arc::default(),
             handed_over: Arc::default(),
             last_call: Arc::default(),

@@ -37,6 +37,7 @@ use self::welcome::{TOO_MANY_CONNECTIONS, Turn, ends, is_announced, refuse, serv
 use crate::account::Account;
 use crate::admin::{Admin, AdminSection, Seen};
 use crate::catalogue::MOST_DEFINITIONS;
+use crate::clock;
 use crate::config::{ProxyProtocolSection, Settings};
 use crate::feed::tally::Tally;
 use crate::feeds;
@@ -445,13 +446,14 @@ impl Server {
         let mut complained: Option<Instant> = None;
         loop {
             tokio::select! {
+                biased;
                 () = &mut stop => break,
                 (accepted, door, turn) = self.next(&connecting) => match accepted {
                     Ok(client) => self.admit(client, door, turn, draining.clone()),
                     Err(error) => {
                         // Out of descriptors, most likely: sessions that end will free some.
-                        if complained.is_none_or(|at| at.elapsed() > COMPLAINT) {
-                            complained = Some(Instant::now());
+                        if complained.is_none_or(|at| clock::since(at) > COMPLAINT) {
+                            complained = Some(clock::now());
                             tracing::warn!("clients have to wait, the port cannot take them (ulimit -n, LimitNOFILE): {error}");
                         }
                         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -2,10 +2,11 @@
 
 use std::io;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Server;
 use super::takeover::{Copies, Offer, Predecessor, TakeoverError};
+use crate::clock;
 use crate::config::TakeoverSection;
 use crate::session::shared::Shared;
 
@@ -17,10 +18,10 @@ impl Server {
     /// happened to the other one if this is dropped before.
     pub async fn take_over(&mut self, predecessor: Predecessor, section: &TakeoverSection) {
         self.begin().await;
-        let began = Instant::now();
+        let began = clock::now();
         let limit = Duration::from_millis(section.warm_ms);
         match tokio::time::timeout(limit, self.warmed()).await {
-            Ok(()) => tracing::info!("warm after {:.1} s", began.elapsed().as_secs_f64()),
+            Ok(()) => tracing::info!("warm after {:.1} s", clock::since(began).as_secs_f64()),
             Err(_) => tracing::warn!(
                 "not warm within takeover.warm_ms = {}, takes over as it is: {}",
                 section.warm_ms,

@@ -3,12 +3,13 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::account::Aim;
 use crate::backend::Backend;
+use crate::clock;
 use crate::config::ProxyProtocolSection;
 use crate::link::{Link, Socket, proxy_header};
 use crate::room::{full_of_files, is_out_of_files};
@@ -139,9 +140,9 @@ async fn dial(
     limit: Duration,
 ) -> io::Result<(Backend, Aim)> {
     let target = &entry.target;
-    let until = Instant::now() + limit;
+    let until = clock::now() + limit;
     loop {
-        let left = until.saturating_duration_since(Instant::now());
+        let left = until.saturating_duration_since(clock::now());
         let aim = match target.aim() {
             Some(aim) => aim,
             None => {
@@ -158,6 +159,7 @@ async fn dial(
             Ok::<_, io::Error>(backend)
         };
         let dialled = tokio::select! {
+            biased;
             dialled = dialled => dialled,
             () = aim.moved.wait() => continue,
         };
@@ -169,7 +171,7 @@ async fn dial(
             return Err(error);
         }
         entry.upstreams.wake(aim.place);
-        if until <= Instant::now() + AGAIN {
+        if until <= clock::now() + AGAIN {
             return Err(error);
         }
         let _ = tokio::time::timeout(AGAIN, aim.moved.wait()).await;

@@ -9,6 +9,8 @@ use tracing::Span;
 
 use super::who::log_in;
 
+use crate::clock;
+
 /// An account is told of again after so long.
 const AGAIN: Duration = Duration::from_secs(60 * 60);
 /// Accounts of which it is remembered that they were told of; the one that was told of longest ago makes room.
@@ -30,7 +32,7 @@ impl Advice {
     /// A call of this account is relayed because its session has autocommit off.
     pub fn autocommit_is_off(&self, account: &[u8], span: impl FnOnce() -> Span) {
         let account = account.get(..NAME_BYTES).unwrap_or(account);
-        if self.is_due(account, Instant::now()) {
+        if self.is_due(account, clock::now()) {
             log_in!(
                 span(),
                 WARN,

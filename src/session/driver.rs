@@ -11,13 +11,13 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use std::time::Instant;
 
 use tokio::sync::watch;
 
 use super::machine::{ClientStep, Doing, ServerStep};
 use super::state::{Ended, Inbound, Session};
 use super::who::log_in;
+use crate::clock;
 use crate::link::release;
 use crate::wire::command::Command;
 use crate::wire::frame::{self, HEADER_BYTES};
@@ -456,7 +456,7 @@ impl Session {
             return;
         };
         if let Some(lesson) = commands.take_lesson() {
-            lesson.end(Instant::now());
+            lesson.end(clock::now());
         }
         if commands.take_definition_touched() {
             self.shared.catalogue.expire();

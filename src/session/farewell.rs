@@ -107,6 +107,7 @@ impl Session {
     async fn let_have(&mut self) -> io::Result<()> {
         while !self.client.is_clear() {
             tokio::select! {
+                biased;
                 ready = self.client.writable() => ready.and_then(|()| self.client.flush())?,
                 ready = self.client.readable() => match ready.and_then(|()| drop_input(&mut self.client))? {
                     Input::End => return Ok(()),

@@ -17,6 +17,7 @@ use super::slow::Own;
 use super::state::{Ended, NamedFor, Session};
 use super::who::log_in;
 use crate::binlog::{Named, Wish};
+use crate::clock;
 use crate::feed::template::Retired;
 use crate::feed::words::Words;
 use crate::feeds::Met;
@@ -145,7 +146,7 @@ impl Session {
             return self.relay_feed(waits, met, Some(&decision));
         }
         let mut input = Input::Begin;
-        let begun = Instant::now();
+        let begun = clock::now();
         if let Some(commands) = self.machine.commands() {
             commands.asks_for_feed();
         }
@@ -159,7 +160,7 @@ impl Session {
                     shared: &self.shared,
                     came: true,
                 };
-                decision.next(input, commands, &feeds, Instant::now())
+                decision.next(input, commands, &feeds, clock::now())
             };
             let learns = match need {
                 Need::Run(_) => decision.is_learning(),
@@ -185,7 +186,7 @@ impl Session {
                 Need::Unchanged => Input::Unchanged(self.are_unchanged().await),
                 Need::Await(awaits) => {
                     let feeds = self.shared.feeds.as_ref();
-                    while feeds.is_some_and(|it| awaits.is_on(it.lessons(), Instant::now())) {
+                    while feeds.is_some_and(|it| awaits.is_on(it.lessons(), clock::now())) {
                         tokio::time::sleep(LOOK).await;
                     }
                     Input::Awaited
@@ -417,7 +418,7 @@ impl Session {
             (false, false) => (Event::FeedLearned, "learned", "server"),
         };
         self.shared.counts.add(event);
-        let took = begun.elapsed();
+        let took = clock::since(begun);
         self.shared.watched.statement_took(what, took);
         if let Some(template) = decision.template() {
             template.count(what);

@@ -16,6 +16,7 @@ use super::ownership::OwnTail;
 use super::state::{Ended, Session};
 use super::tail::Memory;
 use super::who::log_in;
+use crate::clock;
 use crate::shadow::Went;
 use crate::statement::Tail;
 use crate::wire::frame::HEADER_BYTES;
@@ -115,7 +116,7 @@ impl Session {
         let Some(payload) = payload else {
             return Ok(made);
         };
-        let begun = Instant::now();
+        let begun = clock::now();
         let mut last = None;
         for _ in 0..TRIES {
             let mut reply = self.run_in_place(payload).await?;
@@ -167,7 +168,7 @@ impl Session {
 
     fn looked_over(&self, went: Went, begun: Instant) {
         if let Some(shadow) = &self.shared.shadow {
-            shadow.page_compared(went, begun.elapsed());
+            shadow.page_compared(went, clock::since(begun));
         }
     }
 

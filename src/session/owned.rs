@@ -14,6 +14,7 @@ use super::who::log_in;
 use crate::backend::Batch;
 use crate::binlog::Likely;
 use crate::catalogue::ServiceError;
+use crate::clock;
 use crate::timeline::DefinitionId;
 use crate::wire::command::query_payload;
 use crate::wire::frame::{self, HEADER_BYTES};
@@ -29,7 +30,7 @@ impl Session {
         let mut decision = Ownership::new(asked, payload, self.policy());
         let mut memory = Likely::No;
         let mut input = Input::Begin;
-        let begun = Instant::now();
+        let begun = clock::now();
         loop {
             let Some(need) = self.decide(&mut decision, input) else {
                 return Ok(());
@@ -64,7 +65,7 @@ impl Session {
     pub(super) fn decide(&mut self, decision: &mut Ownership, input: Input) -> Option<Need> {
         let commands = self.machine.commands()?;
         let known = SharedKnowledge::new(&self.shared, &self.definer_rights);
-        Some(decision.next(input, commands, &known, Instant::now()))
+        Some(decision.next(input, commands, &known, clock::now()))
     }
 
     pub(super) fn policy(&self) -> Policy {
@@ -126,7 +127,7 @@ impl Session {
         let answer = calls::Answer::from(answered.source);
         let watched = &self.shared.watched;
         self.shared.counts.answered(Some(call.definition), answer);
-        watched.call_took(answer, begun.elapsed());
+        watched.call_took(answer, clock::since(begun));
         watched.hot.add(call.definition, call.reader);
         self.proved_call = answered.source == Source::Memory;
         if self.proved_call {

@@ -9,6 +9,7 @@ use super::narrowing::Narrowing;
 use super::shared::Shared;
 use super::state::Session;
 use super::who::log_in;
+use crate::clock;
 use crate::feed::words::Words;
 use crate::feeds::{digest, in_letters};
 use crate::timeline::definition::DefinitionId;
@@ -69,7 +70,7 @@ impl Slow {
     pub(super) fn of(shared: &Shared) -> Option<Slow> {
         Some(Slow {
             least: shared.slow?,
-            came: Instant::now(),
+            came: clock::now(),
             asked: Duration::ZERO,
         })
     }
@@ -91,7 +92,7 @@ impl Session {
         let Some(slow) = &mut self.slow else {
             return;
         };
-        let now = Instant::now();
+        let now = clock::now();
         (slow.came, slow.asked) = (now, Duration::ZERO);
         if let Some(commands) = self.machine.commands() {
             commands.came(now);
@@ -100,13 +101,13 @@ impl Session {
 
     /// The server is asked for the statement that waits: what [`Self::note_heard`] takes.
     pub(super) fn note_asks(&self) -> Option<Instant> {
-        self.slow.as_ref().map(|_| Instant::now())
+        self.slow.as_ref().map(|_| clock::now())
     }
 
     /// It has answered.
     pub(super) fn note_heard(&mut self, asked: Option<Instant>) {
         if let (Some(slow), Some(asked)) = (&mut self.slow, asked) {
-            slow.asked += asked.elapsed();
+            slow.asked += clock::since(asked);
         }
     }
 
@@ -136,7 +137,7 @@ impl Session {
     pub(super) fn took_long(&mut self) -> Option<Took> {
         let slow = self.slow.as_mut()?;
         let asked = std::mem::take(&mut slow.asked);
-        let took = slow.came.elapsed();
+        let took = clock::since(slow.came);
         (took >= slow.least).then_some(Took { took, asked })
     }
 
@@ -186,7 +187,7 @@ impl Session {
         let (Some(took), least) = (took, slow.least) else {
             return;
         };
-        let now = Instant::now();
+        let now = clock::now();
         let since = |moment| now.saturating_duration_since(moment);
         for ended in took {
             let took = since(ended.came);

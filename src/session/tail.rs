@@ -16,6 +16,7 @@ use super::ownership::{OwnTail, TailReply, TailWant};
 use super::slow::{self, Own};
 use super::state::{Ended, Session, Wanted};
 use crate::binlog::{Binlog, Mark, Place, RowsSection};
+use crate::clock;
 use crate::statement::Tail;
 use crate::wire::capability::Capabilities;
 use crate::wire::frame::HEADER_BYTES;
@@ -82,7 +83,7 @@ impl Session {
         };
         let limit = self.shared.limits.tail_bytes;
         self.sent = true;
-        let begun = Instant::now();
+        let begun = clock::now();
         let asked = self.note_asks();
         let mut read = self.backend.run(&payload, capabilities, limit).await?;
         self.note_heard(asked);
@@ -170,7 +171,7 @@ impl Session {
         } = memory;
         let ttl = self.shared.privileges_ttl;
         let commands = self.machine.commands()?;
-        let want = own.page_want(commands, mark.generation(), ttl, Instant::now())?;
+        let want = own.page_want(commands, mark.generation(), ttl, clock::now())?;
         let TailWant { variant, frame } = want;
         let rows = binlog.rows()?;
         let of = Of {

@@ -1,9 +1,9 @@
 //! Has SELECTs that went by be counted, where somebody wants to know: `headwater discover --listen`. What takes long is noted by the way.
 
 use std::sync::PoisonError;
-use std::time::Instant;
 
 use super::state::Session;
+use crate::clock;
 use crate::feed::tally::Ended;
 
 impl Session {
@@ -12,7 +12,7 @@ impl Session {
         if (self.shared.tally.is_some() || self.slow.is_some())
             && let Some(commands) = self.machine.commands()
         {
-            commands.sent(Instant::now());
+            commands.sent(clock::now());
         }
     }
 
@@ -29,7 +29,7 @@ impl Session {
         if seen.is_empty() {
             return;
         }
-        let now = Instant::now();
+        let now = clock::now();
         let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
         for seen in seen {
             tally.add(Ended {

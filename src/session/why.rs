@@ -10,6 +10,7 @@ use super::reason::Reason;
 use super::state::{Ended, Session};
 use super::table::{Cell, Table};
 use crate::binlog::Likely;
+use crate::clock;
 use crate::feed::words::Words;
 use crate::feeds::Cause;
 use crate::statement::Class;
@@ -200,7 +201,7 @@ impl Session {
             .feeds
             .as_ref()
             .is_some_and(|feeds| feeds.are_named(text));
-        let begun = Instant::now();
+        let begun = clock::now();
         if !named {
             return Ok((self.judge(text, begun).await, None));
         }
@@ -208,7 +209,7 @@ impl Session {
         loop {
             let (verdict, of) = self.decide_feed(text).await?;
             let waits = [Why::New, Why::Unchecked].map(Why::label);
-            if !waits.contains(&verdict.reason) || Instant::now() > until {
+            if !waits.contains(&verdict.reason) || clock::now() > until {
                 return Ok((verdict, of));
             }
             tokio::time::sleep(PAUSE).await;
@@ -250,7 +251,7 @@ impl Session {
         let commands = self.machine.commands();
         let database = commands.and_then(|it| Some(it.standing.database()?.to_vec()));
         if let (Some(feeds), Some(database)) = (self.shared.feeds.clone(), database) {
-            while begun.elapsed() < PATIENCE {
+            while clock::since(begun) < PATIENCE {
                 if let Some(met) = feeds.judged(&database, text, begun) {
                     let cause = feeds.cause_of_stranger(&database, &met);
                     return cause.map_or_else(|| self.no_concern(text), Verdict::caused);
@@ -288,7 +289,7 @@ impl Session {
                     shared: &self.shared,
                     came: false,
                 };
-                decision.next(input, commands, &feeds, Instant::now())
+                decision.next(input, commands, &feeds, clock::now())
             };
             input = match need {
                 narrowing::Need::Ask(ask) => narrowing::Input::Answers(self.ask_aside(&ask).await?),

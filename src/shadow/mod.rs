@@ -12,13 +12,14 @@ pub(crate) mod real;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::mpsc;
 
 use crate::account::{Account, AccountError, Conn, Purpose};
 use crate::binlog::{Binlog, Likely, Mark, Place};
 use crate::catalogue::MOST_DEFINITIONS;
+use crate::clock;
 use crate::session::counts::COMPARED;
 use crate::source::lookup::Found;
 use crate::timeline::definition::{Definition, DefinitionId, Form};
@@ -228,12 +229,12 @@ impl Shadow {
     /// is known. Where nobody asked for that, nobody waits for it long.
     #[must_use]
     pub fn chooses_page(&self, takes: impl FnOnce() -> Option<Duration>) -> bool {
-        self.chooses() && (!self.is_unasked() || self.pace.allows(takes(), Instant::now()))
+        self.chooses() && (!self.is_unasked() || self.pace.allows(takes(), clock::now()))
     }
 
     /// A page of kept rows was compared with the server's reply, which took so long.
     pub fn page_compared(&self, went: Went, took: Duration) {
-        self.pace.took(took, Instant::now());
+        self.pace.took(took, clock::now());
         if went == Went::Different {
             self.distrusts_rows.store(true, Ordering::Relaxed);
         }

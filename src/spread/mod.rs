@@ -29,6 +29,7 @@ pub use self::survey::obstacles;
 use self::survey::{Asker, Seen, Why};
 use crate::account::Account;
 use crate::binlog::{Binlog, Freshness};
+use crate::clock;
 use crate::index::Page;
 use crate::timeline::definition::Definition;
 use crate::tls::UpstreamTlsSection;
@@ -194,7 +195,7 @@ impl Spread {
         let State {
             nodes, timelines, ..
         } = &mut *state;
-        timelines.retain(|timeline| timeline.wanted.elapsed() < IDLE);
+        timelines.retain(|timeline| clock::since(timeline.wanted) < IDLE);
         nodes.retain(|address| {
             let mut timelines = timelines.iter();
             timelines.any(|it| it.addresses.iter().any(|own| own == address))
@@ -235,7 +236,7 @@ impl Spread {
     /// Where a timeline's parts are, if all of them are followed; has it looked at, where it was not.
     fn at(&self, definition: &Definition, database: &str) -> Option<Arc<Followed>> {
         let mut state = self.state();
-        let now = Instant::now();
+        let now = clock::now();
         let timelines = &mut state.timelines;
         let known = timelines
             .iter()
@@ -288,7 +289,7 @@ impl Spread {
             let known = state.timeline(definition, database);
             known.and_then(|known| known.followed().map(Arc::clone))
         };
-        let now = Instant::now();
+        let now = clock::now();
         let survey = self.survey(definition, database, before.as_deref(), asker);
         let found = tokio::time::timeout(PATIENCE, survey).await;
         let found = found.unwrap_or(Err(Why::NotYet));
@@ -297,7 +298,7 @@ impl Spread {
             return;
         };
         timeline.asked = false;
-        timeline.due = Instant::now() + RETRY;
+        timeline.due = clock::now() + RETRY;
         match found {
             Ok(None) => timeline.checked = now,
             Ok(Some(followed)) => {
@@ -314,7 +315,7 @@ impl Spread {
                 timeline.stands = Stands::Followed(Arc::new(followed));
             }
             Err(Why::NotYet) => {
-                timeline.due = Instant::now() + RECHECK;
+                timeline.due = clock::now() + RECHECK;
                 timeline.too_early += 1;
                 if timeline.too_early == TOO_EARLY {
                     tracing::warn!(

@@ -25,6 +25,7 @@ pub use self::entry::Entry;
 pub use self::section::{FailoverSection, ListenerRole};
 pub use self::watch::{Follower, Followers, look_once, run, why};
 use crate::account::{Followed, Target, host};
+use crate::clock;
 use crate::cluster::{Cluster, Status};
 use crate::reach::Upstream;
 use crate::tls::{Connector, TlsError, UpstreamTlsSection};
@@ -101,7 +102,7 @@ impl Upstreams {
                 let watched = Watched {
                     follow,
                     posts: posts?,
-                    cluster: Mutex::new(Cluster::new(servers, Instant::now())),
+                    cluster: Mutex::new(Cluster::new(servers, clock::now())),
                     wakes: servers.iter().map(|_| Notify::new()).collect(),
                     failovers: AtomicU64::new(0),
                     section,
@@ -200,6 +201,6 @@ fn lead(follow: &Sender<Followed>, server: Option<usize>) {
     follow.send_modify(|followed| {
         followed.server = server;
         followed.turn += 1;
-        followed.since = Some(Instant::now());
+        followed.since = Some(clock::now());
     });
 }

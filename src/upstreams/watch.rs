@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::time::{sleep, sleep_until};
 
@@ -10,6 +10,7 @@ use super::ListenerRole;
 use super::look::Look;
 use super::{Upstreams, Watched, lead};
 use crate::account::Account;
+use crate::clock;
 use crate::cluster::{Change, Cluster, Group, Role, Seen};
 
 /// A server is asked no sooner after it was asked before, whoever wants it to be.
@@ -53,9 +54,9 @@ pub async fn look_once(upstreams: &Upstreams, account: &Account) -> Cluster {
         Some(async move { Look::new(account).look(true, patience).await })
     });
     let seen = futures_util::future::join_all(each).await;
-    let mut cluster = Cluster::new(&upstreams.addresses, Instant::now());
+    let mut cluster = Cluster::new(&upstreams.addresses, clock::now());
     for (place, seen) in seen.into_iter().enumerate() {
-        cluster.observe(place, seen, Instant::now());
+        cluster.observe(place, seen, clock::now());
     }
     cluster
 }
@@ -83,6 +84,7 @@ async fn watch(upstreams: Arc<Upstreams>, place: usize, account: Account, follow
             false => every.min(WITHOUT_PRIMARY),
         };
         tokio::select! {
+            biased;
             () = sleep(next) => {}
             () = wake.notified() => {}
             () = look.ended() => {}
@@ -102,7 +104,7 @@ impl Upstreams {
     ) {
         // Held to the end: one change follows another.
         let mut cluster = watched.cluster();
-        let changes = cluster.observe(place, seen, Instant::now());
+        let changes = cluster.observe(place, seen, clock::now());
         for change in &changes {
             match *change {
                 Change::Lost { server } => {

@@ -3,6 +3,8 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
+use crate::clock;
+
 /// Between two lines.
 const LINE: Duration = Duration::from_secs(5);
 /// Between two of those that are written anew.
@@ -33,24 +35,24 @@ impl Progress {
     pub(super) fn begin() -> Progress {
         Progress {
             terminal: std::io::stderr().is_terminal(),
-            begun: Instant::now(),
-            said: Instant::now(),
+            begun: clock::now(),
+            said: clock::now(),
         }
     }
 
     pub(super) fn elapsed(&self) -> Duration {
-        self.begun.elapsed()
+        clock::since(self.begun)
     }
 
     /// Says how far it is, if it is time to.
     pub(super) fn say(&mut self, far: impl FnOnce() -> Far) {
         let pause = if self.terminal { ANEW } else { LINE };
-        if self.said.elapsed() < pause {
+        if clock::since(self.said) < pause {
             return;
         }
-        self.said = Instant::now();
+        self.said = clock::now();
         let far = far();
-        let text = far.told(self.begun.elapsed());
+        let text = far.told(clock::since(self.begun));
         // Nobody may be there to read it.
         let _ = match self.terminal {
             true => write!(std::io::stderr(), "\r{} {text}\x1b[K", far.bar()),

@@ -1,9 +1,10 @@
 //! One of the two that are asked, over one connection: Headwater, or the server itself.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::answer::Answer;
 use crate::account::{Account, AccountError, Conn, Purpose};
+use crate::clock;
 use crate::wire::resultset::Rows;
 
 /// Nobody waits longer for an answer.
@@ -65,7 +66,7 @@ impl Side {
         &mut self,
         statements: &[String],
     ) -> Result<(Vec<Answer>, Duration), Lost> {
-        let begun = Instant::now();
+        let begun = clock::now();
         let mut answers = Vec::with_capacity(statements.len());
         for statement in statements {
             let answer = self.ask_one(statement).await?;
@@ -75,7 +76,7 @@ impl Side {
                 break;
             }
         }
-        Ok((answers, begun.elapsed()))
+        Ok((answers, clock::since(begun)))
     }
 
     pub(super) async fn ask_one(&mut self, statement: &str) -> Result<Answer, Lost> {

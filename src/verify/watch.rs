@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use crate::clock;
+
 /// Answers of which a median is taken.
 const ANSWERS: usize = 15;
 /// A server that answers as fast as this is in no trouble, whatever it did before.
@@ -59,14 +61,14 @@ pub(super) struct Pace {
 impl Pace {
     pub(super) fn of(rate: u32) -> Pace {
         Pace {
-            next: Instant::now(),
+            next: clock::now(),
             gap: Duration::from_secs(1) / rate.max(1),
         }
     }
 
     /// Waits for the next one's turn. What was late is not made good.
     pub(super) async fn turn(&mut self) {
-        let now = Instant::now();
+        let now = clock::now();
         if self.next > now {
             tokio::time::sleep(self.next - now).await;
         }

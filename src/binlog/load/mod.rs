@@ -16,7 +16,7 @@ mod schema;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::{Mutex, mpsc, oneshot};
 
@@ -31,6 +31,7 @@ use super::place::Place;
 use super::spread::Part;
 use crate::account::{Conn, Purpose};
 use crate::binlog::rows::all;
+use crate::clock;
 use crate::index::{Item, Keyed, PlaceId};
 use crate::log::following::Generation;
 use crate::log::referred::Referred;
@@ -104,7 +105,7 @@ async fn work(binlog: Arc<Binlog>, loads: Arc<Mutex<mpsc::Receiver<Load>>>) {
     loop {
         let mut taken = Vec::new();
         // What is left from before goes on when nobody waits, for half of the time.
-        match loader.backlog.due(Instant::now()) {
+        match loader.backlog.due(clock::now()) {
             None => {
                 if loads.lock().await.recv_many(&mut taken, TAKEN).await == 0 {
                     return;
@@ -302,8 +303,7 @@ impl Loader {
                 let readers = conn.rows(&count).await.map_err(&failed)?;
                 let readers = readers.row(0).and_then(|row| row.u64(0));
                 let readers = readers.unwrap_or(0);
-                self.backlog
-                    .preload(place.number(), readers, Instant::now());
+                self.backlog.preload(place.number(), readers, clock::now());
             } else {
                 place.preloaded.store(true, Ordering::Relaxed);
             }
@@ -428,13 +428,13 @@ impl Loader {
 
     /// One round for what is left.
     async fn catch_up(&mut self) {
-        let begun = Instant::now();
+        let begun = clock::now();
         let Some(number) = self.backlog.place() else {
             return;
         };
         if let Some(place) = self.place(number) {
             if !self.binlog.is_followed(&place, None) {
-                self.backlog.wait(Instant::now());
+                self.backlog.wait(clock::now());
                 return;
             }
             let done = self.go_on(&place).await;
@@ -443,7 +443,7 @@ impl Loader {
             }
             self.complain(&place, done);
         }
-        self.backlog.rest(begun.elapsed(), Instant::now());
+        self.backlog.rest(clock::since(begun), clock::now());
     }
 
     async fn go_on(&mut self, place: &Place) -> Result<(), BinlogError> {
@@ -460,7 +460,7 @@ impl Loader {
             let pages = (&*readers, place.tables.n);
             let progress = self
                 .backlog
-                .add_readers(place.number(), pages, full, Instant::now());
+                .add_readers(place.number(), pages, full, clock::now());
             if let Some(progress) = progress {
                 let full = full && !readers.is_empty();
                 let memory_bytes = self.binlog.budget(self.binlog.timelines());

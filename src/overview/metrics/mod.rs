@@ -23,6 +23,7 @@ use self::names::{
 };
 use super::process::Process;
 use crate::binlog::REASONS;
+use crate::clock;
 use crate::cluster::{Role, Seen};
 use crate::latency::Measured;
 use crate::session::calls::{Answer, RELAYED};
@@ -321,7 +322,7 @@ impl Page {
     }
 
     fn process(&mut self, shared: &Shared) {
-        let process = Process::now(shared.begun.elapsed().as_secs_f64());
+        let process = Process::now(clock::since(shared.begun).as_secs_f64());
         self.fraction(CPU, process.cpu);
         self.one(RESIDENT, process.resident_bytes);
         self.one(VIRTUAL, process.virtual_bytes);

@@ -1,0 +1,339 @@
+//! Connections within one thread: what one end writes the other reads, and nothing else happens.
+//!
+//! The laboratory runs Headwater on them where time and network are simulated: whoever listens at an address on this thread is
+//! connected to in place of whoever the network has there.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::{Mutex as Turns, mpsc};
+
+/// So many bytes wait for the reader at most, as in a socket's buffers.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+thread_local! {
+    static LISTENERS: RefCell<BTreeMap<String, mpsc::UnboundedSender<MemoryStream>>> =
+        const { RefCell::new(BTreeMap::new()) };
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub struct MemoryStream {
+    incoming: Arc<Mutex<Flow>>,
+    outgoing: Arc<Mutex<Flow>>,
+}
+
+/// Bytes on their way from one end to the other.
+#[derive(Debug, Default)]
+struct Flow {
+    bytes: VecDeque<u8>,
+    /// The writer has said that no more will come.
+    is_finished: bool,
+    /// The connection was broken, or the reader is gone.
+    is_broken: bool,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+impl Flow {
+    fn wake(&mut self) {
+        for waker in [self.reader.take(), self.writer.take()]
+            .into_iter()
+            .flatten()
+        {
+            waker.wake();
+        }
+    }
+
+    fn is_readable(&self) -> bool {
+        !self.bytes.is_empty() || self.is_finished || self.is_broken
+    }
+
+    fn is_writable(&self) -> bool {
+        self.bytes.len() < BUFFER_BYTES || self.is_broken
+    }
+}
+
+fn lock(flow: &Mutex<Flow>) -> MutexGuard<'_, Flow> {
+    flow.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl MemoryStream {
+    /// A connection's two ends.
+    #[must_use]
+    pub fn pair() -> (MemoryStream, MemoryStream) {
+        let [there, back] = [(); 2].map(|()| Arc::<Mutex<Flow>>::default());
+        let near = MemoryStream {
+            incoming: Arc::clone(&back),
+            outgoing: Arc::clone(&there),
+        };
+        let far = MemoryStream {
+            incoming: there,
+            outgoing: back,
+        };
+        (near, far)
+    }
+
+    /// Connects to who listens at this address on this thread. `None`: nobody ever did at any.
+    ///
+    /// # Errors
+    /// When somebody does or did, and nobody listens at this address.
+    #[must_use]
+    pub fn dial(address: &str) -> Option<io::Result<MemoryStream>> {
+        LISTENERS.with_borrow(|listeners| {
+            if listeners.is_empty() {
+                return None;
+            }
+            let (near, far) = MemoryStream::pair();
+            let taken = listeners.get(address).map(|listener| listener.send(far));
+            Some(match taken {
+                Some(Ok(())) => Ok(near),
+                _ => Err(io::ErrorKind::ConnectionRefused.into()),
+            })
+        })
+    }
+
+    /// Breaks the connection: what is on its way is lost, and both ends fail.
+    pub fn reset(&self) {
+        for flow in [&self.incoming, &self.outgoing] {
+            let mut flow = lock(flow);
+            flow.bytes.clear();
+            flow.is_broken = true;
+            flow.wake();
+        }
+    }
+
+    /// Says that nothing more will be written.
+    pub(super) fn shut(&self) {
+        let mut flow = lock(&self.outgoing);
+        flow.is_finished = true;
+        flow.wake();
+    }
+
+    /// True when the other end has ended, whatever is still to be read of it.
+    pub(super) fn has_ended(&self) -> bool {
+        let flow = lock(&self.incoming);
+        flow.is_finished || flow.is_broken
+    }
+
+    /// True when there is room to write.
+    pub(super) fn has_room(&self) -> bool {
+        lock(&self.outgoing).is_writable()
+    }
+
+    pub(super) fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut flow = lock(&self.incoming);
+        if flow.is_readable() {
+            return Poll::Ready(Ok(()));
+        }
+        flow.reader = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    pub(super) fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut flow = lock(&self.outgoing);
+        if flow.is_writable() {
+            return Poll::Ready(Ok(()));
+        }
+        flow.writer = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    pub(super) fn take(&self, into: &mut [u8]) -> io::Result<usize> {
+        let mut flow = lock(&self.incoming);
+        if flow.is_broken {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        if flow.bytes.is_empty() {
+            return match flow.is_finished || into.is_empty() {
+                true => Ok(0),
+                false => Err(io::ErrorKind::WouldBlock.into()),
+            };
+        }
+        let read = io::Read::read(&mut flow.bytes, into)?;
+        if let Some(writer) = flow.writer.take() {
+            writer.wake();
+        }
+        Ok(read)
+    }
+
+    pub(super) fn put(&self, bytes: &[u8]) -> io::Result<usize> {
+        let mut flow = lock(&self.outgoing);
+        if flow.is_broken || flow.is_finished {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let room = BUFFER_BYTES.saturating_sub(flow.bytes.len());
+        let written = bytes.get(..room).unwrap_or(bytes);
+        if written.is_empty() && !bytes.is_empty() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        flow.bytes.extend(written);
+        if let Some(reader) = flow.reader.take() {
+            reader.wake();
+        }
+        Ok(written.len())
+    }
+}
+
+impl Drop for MemoryStream {
+    fn drop(&mut self) {
+        self.shut();
+        let mut flow = lock(&self.incoming);
+        flow.is_broken = true;
+        flow.wake();
+    }
+}
+
+impl AsyncRead for MemoryStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        ready!(self.poll_readable(context))?;
+        let read = self.take(into.initialize_unfilled())?;
+        into.advance(read);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for MemoryStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_writable(context))?;
+        Poll::Ready(self.put(bytes))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.shut();
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Who listens at an address on this thread, until it is gone.
+#[derive(Debug)]
+pub struct MemoryListener {
+    connections: Turns<mpsc::UnboundedReceiver<MemoryStream>>,
+}
+
+impl MemoryListener {
+    /// Listens.
+    ///
+    /// # Errors
+    /// When somebody does so already.
+    pub fn bind(address: &str) -> io::Result<MemoryListener> {
+        let (connect, connections) = mpsc::unbounded_channel();
+        LISTENERS.with_borrow_mut(|listeners| match listeners.get(address) {
+            Some(other) if !other.is_closed() => Err(io::Error::from(io::ErrorKind::AddrInUse)),
+            _ => {
+                listeners.insert(address.to_owned(), connect);
+                Ok(())
+            }
+        })?;
+        let connections = Turns::new(connections);
+        Ok(MemoryListener { connections })
+    }
+
+    /// True where somebody listens on this thread, or did.
+    #[must_use]
+    pub fn is_simulated() -> bool {
+        LISTENERS.with_borrow(|listeners| !listeners.is_empty())
+    }
+
+    /// The next connection.
+    pub async fn accept(&self) -> MemoryStream {
+        match self.connections.lock().await.recv().await {
+            Some(stream) => stream,
+            // Another one listens here.
+            None => poll_fn(|_| Poll::Pending).await,
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+    use crate::link::{Link, Socket};
+
+    #[tokio::test]
+    async fn what_one_end_writes_the_other_reads_and_then_the_end() {
+        let (near, mut far) = MemoryStream::pair();
+        let mut near = Link::new(Socket::Memory(near));
+        let mut into = [0; 9];
+        assert_eq!(
+            near.read(&mut into).unwrap_err().kind(),
+            ErrorKind::WouldBlock
+        );
+        far.write_all(b"there").await.unwrap();
+        near.readable().await.unwrap();
+        assert_eq!(near.read(&mut into).unwrap(), 5);
+        near.send_all(b"back").await.unwrap();
+        near.finish().await.unwrap();
+        let mut all = Vec::new();
+        far.read_to_end(&mut all).await.unwrap();
+        assert_eq!(all, b"back");
+        assert!(!near.has_ended());
+        drop(far);
+        assert!(near.has_ended());
+        assert_eq!(near.read(&mut into).unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn who_is_not_read_is_not_written_to_without_bound() {
+        let (near, mut far) = MemoryStream::pair();
+        let mut near = Link::new(Socket::Memory(near));
+        let sent = vec![7; 3 * BUFFER_BYTES];
+        near.send(&sent).unwrap();
+        assert!(!near.is_clear());
+        let mut read = vec![0; sent.len()];
+        let (cleared, whole) = tokio::join!(near.cleared(), far.read_exact(&mut read));
+        cleared.unwrap();
+        assert_eq!((whole.unwrap(), read == sent), (sent.len(), true));
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_breaks_fails_at_both_ends() {
+        let (near, mut far) = MemoryStream::pair();
+        far.write_all(b"lost").await.unwrap();
+        far.reset();
+        let mut near = Link::new(Socket::Memory(near));
+        let read = near.read(&mut [0; 9]);
+        assert_eq!(read.unwrap_err().kind(), ErrorKind::ConnectionReset);
+        assert_eq!(near.send(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
+        assert!(far.read(&mut [0; 9]).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn who_listens_on_the_thread_is_connected_to_and_nobody_else() {
+        let limit = Duration::from_secs(5);
+        let listener = MemoryListener::bind("primary:3306").unwrap();
+        assert!(MemoryListener::bind("primary:3306").is_err());
+        let _near = Socket::dial("primary:3306", limit).await.unwrap();
+        listener.accept().await;
+        drop(listener);
+        for nobody in ["primary:3306", "replica:3306"] {
+            let dialed = Socket::dial(nobody, limit).await;
+            assert_eq!(dialed.unwrap_err().kind(), ErrorKind::ConnectionRefused);
+        }
+        let _again = MemoryListener::bind("primary:3306").unwrap();
+    }
+}
