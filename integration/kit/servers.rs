@@ -18,6 +18,8 @@ const OPTIONS: &[&str] = &[
     // A thread that MariaDB keeps for the next connection goes on counting its statements.
     "--thread-cache-size=0",
     "--max-connections=1500",
+    // Else what is slow on a busy machine is told in a flag.
+    "--long-query-time=3600",
 ];
 
 /// One shared server. Stories keep to databases of their own (see [`super::database`]), and start

@@ -21,7 +21,7 @@ use self::packet::{Packet, put_bytes, put_lenenc};
 use self::stream::Stream;
 
 /// A story that waits longer has found a reply without an end.
-const READ_TIMEOUT: Duration = Duration::from_secs(60);
+const READ_TIMEOUT: Duration = Duration::from_secs(180);
 
 pub(crate) const COM_QUIT: u8 = 0x01;
 pub(crate) const COM_INIT_DB: u8 = 0x02;
