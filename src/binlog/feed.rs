@@ -1,6 +1,6 @@
 //! Candidates: the newest messages of somebody's authors, as memory knows them, and whether anything about them has changed since.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::load::Load;
 use super::memory::Memory;
@@ -78,7 +78,7 @@ impl Wish {
     }
 
     /// All authors, ascending; `None` while a reader's list is not here.
-    fn authors(&self, index: &Memory, lists: &HashMap<u64, Vec<u64>>) -> Option<Vec<u64>> {
+    fn authors(&self, index: &Memory, lists: &BTreeMap<u64, Vec<u64>>) -> Option<Vec<u64>> {
         let mut authors = self.authors.clone();
         for reader in &self.readers {
             match lists.get(reader) {
@@ -96,7 +96,7 @@ impl Wish {
 
     /// What there is, and of which authors.
     pub(super) fn of(&self, index: &Memory) -> Result<(Named, Vec<u64>), Vec<u64>> {
-        let authors = self.authors(index, &HashMap::new());
+        let authors = self.authors(index, &BTreeMap::new());
         let authors = authors.ok_or_else(Vec::new)?;
         let newest = index.newest(&authors, self.range())?;
         Ok((Named::of(newest, self), authors))
@@ -106,7 +106,7 @@ impl Wish {
     pub(super) fn missing(
         &self,
         index: &Memory,
-        lists: &HashMap<u64, Vec<u64>>,
+        lists: &BTreeMap<u64, Vec<u64>>,
     ) -> Option<Vec<u64>> {
         let authors = self.authors(index, lists)?;
         index.newest(&authors, self.range()).err()

@@ -25,7 +25,7 @@ pub mod obstacles;
 mod passing;
 mod place;
 mod probe;
-mod random;
+pub mod random;
 mod replica;
 mod resume;
 pub mod right;

@@ -1,6 +1,6 @@
 //! Rows of the control connections as numbers. What is no number is told as such: nothing here panics.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::obstacle::Obstacle;
 use crate::account::{AccountError, Conn};
@@ -26,9 +26,9 @@ pub(super) fn all<const N: usize>(rows: &Rows) -> Option<Vec<[u64; N]>> {
 
 /// Numbers by what they are listed under: rows of `key, COUNT(*), BIT_XOR(number), GROUP_CONCAT(number)`. `Some(None)`: there
 /// were as many as the limit, or the server has cut a list off (`group_concat_max_len`, `max_allowed_packet`).
-pub(super) fn lists(rows: &Rows, limit: usize) -> Option<Option<HashMap<u64, Vec<u64>>>> {
+pub(super) fn lists(rows: &Rows, limit: usize) -> Option<Option<BTreeMap<u64, Vec<u64>>>> {
     let mut all = 0;
-    let mut lists = HashMap::with_capacity(rows.len());
+    let mut lists = BTreeMap::new();
     for row in rows.iter() {
         let [key, count, sum] = numbers::<3>(row)?;
         let text = text(row, 3)?;

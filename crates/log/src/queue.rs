@@ -6,7 +6,7 @@
 //! always the first so many of those that wait: a *cut*.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use super::evidence::{Found, History, Key, State, cuts};
 use headwater_timeline::index::{Change, PlaceId, Position};
@@ -42,9 +42,9 @@ pub struct Question {
     first: u64,
     end: u64,
     received: Position,
-    rows: HashMap<Key, History>,
+    rows: BTreeMap<Key, History>,
     /// How transactions left all their rows, by their numbers: the newest ones, and the oldest.
-    outcomes: BTreeMap<u64, HashMap<Key, State>>,
+    outcomes: BTreeMap<u64, BTreeMap<Key, State>>,
 }
 
 /// What a look at the rows tells of the cut at that moment.
@@ -178,7 +178,11 @@ impl Queue {
     /// Which rows to look at to learn the cut.
     pub fn question(&self) -> Question {
         let outcomes = self.outcomes();
-        let mut keys: HashSet<Key> = outcomes.values().flat_map(HashMap::keys).copied().collect();
+        let mut keys: BTreeSet<Key> = outcomes
+            .values()
+            .flat_map(BTreeMap::keys)
+            .copied()
+            .collect();
         let last = self.waiting.len().saturating_sub(1);
         let newest = NEWEST.iter().filter_map(|back| last.checked_sub(*back));
         for at in newest.chain(OLDEST) {
@@ -203,7 +207,7 @@ impl Queue {
         Some((key, row.with_unknowns(lost.map(|(number, _)| *number))))
     }
 
-    fn outcomes(&self) -> BTreeMap<u64, HashMap<Key, State>> {
+    fn outcomes(&self) -> BTreeMap<u64, BTreeMap<Key, State>> {
         let numbered = || (self.first..).zip(&self.waiting);
         let behind = self.waiting.len().saturating_sub(ASKED);
         let mut outcomes = BTreeMap::new();
@@ -216,7 +220,7 @@ impl Queue {
 
 fn add_outcomes<'a>(
     transactions: impl Iterator<Item = (u64, &'a Transaction)>,
-    outcomes: &mut BTreeMap<u64, HashMap<Key, State>>,
+    outcomes: &mut BTreeMap<u64, BTreeMap<Key, State>>,
 ) {
     let mut room = ASKED_ROWS;
     for (number, transaction) in transactions {
@@ -226,7 +230,7 @@ fn add_outcomes<'a>(
         room = left;
         let changes = transaction.changes.iter();
         // Where a table is lost, nothing is known of its rows.
-        let rows: Option<HashMap<Key, State>> = changes
+        let rows: Option<BTreeMap<Key, State>> = changes
             .map(|change| Some((Key::of(change)?, State::after(&change.1))))
             .collect();
         if let Some(rows) = rows {

@@ -17,7 +17,7 @@ const SAID: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A page of the `n` newest ids at or below a bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Want {
     /// Whose it is.
     pub reader: u64,

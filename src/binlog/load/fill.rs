@@ -5,7 +5,7 @@
 //! in the same round trip. Replaying what was noted over the rows makes them exact once everything up to that position
 //! is applied: a row that changed meanwhile is as its last change left it, all others are as they were seen.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::account::{AccountError, Conn};
 use crate::binlog::Binlog;
@@ -50,14 +50,14 @@ impl Source<'_> {
     pub(super) async fn follows(
         &mut self,
         wants: &[Want],
-    ) -> Result<HashMap<u64, Vec<u64>>, BinlogError> {
+    ) -> Result<BTreeMap<u64, Vec<u64>>, BinlogError> {
         let tickets = self.begin(|index| {
             let readers = wants.iter().map(|want| want.reader);
             let begun = readers.filter_map(|reader| Some((reader, index.begin_reader(reader)?)));
             begun.collect::<Vec<(u64, Ticket)>>()
         });
         let mut tickets = tickets.unwrap_or_default();
-        let mut loaded = HashMap::new();
+        let mut loaded = BTreeMap::new();
         let mut done = self.lists_of(&mut tickets, &mut loaded).await;
         while done.is_ok()
             && let Some((reader, ticket)) = tickets.pop()
@@ -76,7 +76,7 @@ impl Source<'_> {
     async fn lists_of(
         &mut self,
         tickets: &mut Vec<(u64, Ticket)>,
-        loaded: &mut HashMap<u64, Vec<u64>>,
+        loaded: &mut BTreeMap<u64, Vec<u64>>,
     ) -> Result<(), BinlogError> {
         if tickets.is_empty() {
             return Ok(());
@@ -102,7 +102,7 @@ impl Source<'_> {
         &mut self,
         reader: u64,
         ticket: Ticket,
-        loaded: &mut HashMap<u64, Vec<u64>>,
+        loaded: &mut BTreeMap<u64, Vec<u64>>,
     ) -> Result<(), BinlogError> {
         let most = self.place.most_follows();
         let query = self
@@ -138,7 +138,7 @@ impl Source<'_> {
         (reader, ticket): (u64, Ticket),
         authors: Vec<u64>,
         end: Position,
-        loaded: &mut HashMap<u64, Vec<u64>>,
+        loaded: &mut BTreeMap<u64, Vec<u64>>,
     ) {
         if authors.len() > self.place.most_follows() {
             index.give_up(ticket);

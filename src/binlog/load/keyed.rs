@@ -1,6 +1,6 @@
 //! Messages whose order is a key's: so many of each author, the newest first.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::fill::{AUTHORS, ROWS, Source, no_number};
 use crate::binlog::comparisons::Entry;
@@ -80,8 +80,8 @@ impl Source<'_> {
 }
 
 /// Rows of author, id and key. `None`: one of them holds what has no number.
-fn by_author(kind: KeyType, rows: &Rows) -> Option<HashMap<u64, Vec<Keyed>>> {
-    let mut messages: HashMap<u64, Vec<Keyed>> = HashMap::new();
+fn by_author(kind: KeyType, rows: &Rows) -> Option<BTreeMap<u64, Vec<Keyed>>> {
+    let mut messages: BTreeMap<u64, Vec<Keyed>> = BTreeMap::new();
     for row in rows.iter() {
         let [author, id] = numbers::<2>(row)?;
         let key = match row.cell(2) {

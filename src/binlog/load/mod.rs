@@ -13,7 +13,7 @@ mod ids;
 mod keyed;
 mod schema;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -100,7 +100,7 @@ async fn work(binlog: Arc<Binlog>, loads: Arc<Mutex<mpsc::Receiver<Load>>>) {
         control: Control::new(Purpose::Loads),
         generation: Generation::default(),
         backlog: Backlog::default(),
-        said: HashMap::new(),
+        said: BTreeMap::new(),
     };
     loop {
         let mut taken = Vec::new();
@@ -130,15 +130,15 @@ struct Loader {
     generation: Generation,
     backlog: Backlog,
     /// The last trouble that was logged of a place, or of a table that messages refer to.
-    said: HashMap<PlaceId, String>,
+    said: BTreeMap<PlaceId, String>,
 }
 
 /// Pages that calls wait for, with those who wait.
-type Waiting = HashMap<Want, Vec<oneshot::Sender<bool>>>;
+type Waiting = BTreeMap<Want, Vec<oneshot::Sender<bool>>>;
 
 impl Loader {
     async fn take(&mut self, taken: Vec<Load>) {
-        let mut pages: HashMap<PlaceId, Waiting> = HashMap::new();
+        let mut pages: BTreeMap<PlaceId, Waiting> = BTreeMap::new();
         for load in taken {
             match load {
                 // Nobody waits for it any more.
