@@ -69,6 +69,7 @@ const RINGS: &[(&str, u8)] = &[
     ("size", 0),
     ("spread", 1),
     ("cluster", 0),
+    ("clock", 1),
     ("reach", 1),
     ("upstreams", 1),
 ];
@@ -244,6 +245,25 @@ fn pure_packages_name_nothing_that_does_io_and_import_those_above_them() {
         seen.push(name.to_owned());
     }
     assert_eq!(seen.len(), PURE.len(), "{seen:?}");
+}
+
+/// A world whose time is simulated has to be the time of all.
+#[test]
+fn the_clock_is_looked_at_in_one_place() {
+    for (file, text) in texts() {
+        let Some(module) = module_of(&file) else {
+            continue;
+        };
+        let elsewhere = ["clock", "lab", "main"];
+        if elsewhere.contains(&module.split("::").next().unwrap()) || module.ends_with("tests") {
+            continue;
+        }
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        for (at, line) in code.lines().enumerate() {
+            let looks = line.contains("Instant::now") && !line.contains("tokio::time::Instant");
+            assert!(!looks, "{file}:{}: crate::clock tells the time", at + 1);
+        }
+    }
 }
 
 /// A session's fields are its driver's: what decides about it is told what it has to know.

@@ -1,0 +1,115 @@
+//! What lies between two ends: bytes are late, come in pieces, or never.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use headwater::link::memory::MemoryStream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split};
+use tokio::time::sleep;
+
+use crate::run::Random;
+
+/// How a world's connections are, until it is calm.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Weather {
+    /// Bytes are late by up to so many microseconds.
+    pub(crate) late: u64,
+    /// What was sent at once comes in pieces, the first of up to so many bytes.
+    pub(crate) pieces: Option<u64>,
+    /// Of so many pieces one breaks its connection.
+    pub(crate) breaks: Option<u64>,
+    /// Of so many pieces one is followed by a second of silence.
+    pub(crate) silences: Option<u64>,
+    calm: Arc<AtomicBool>,
+}
+
+impl Weather {
+    /// Each kind of trouble is there or not.
+    pub(crate) fn drawn(random: &mut Random) -> Weather {
+        let some = |random: &mut Random, of: &[u64]| {
+            let place = random.below(of.len() as u64 * 2) as usize;
+            of.get(place).copied()
+        };
+        Weather {
+            late: some(random, &[100, 2_000, 20_000]).unwrap_or(0),
+            pieces: some(random, &[1, 7, 60]),
+            breaks: some(random, &[200, 2_000]),
+            silences: some(random, &[100, 1_000]),
+            calm: Arc::default(),
+        }
+    }
+}
+
+impl Weather {
+    /// From now on nothing is late or lost.
+    pub(crate) fn calm(&self) {
+        self.calm.store(true, Ordering::Relaxed);
+    }
+
+    fn is_calm(&self) -> bool {
+        self.calm.load(Ordering::Relaxed)
+    }
+}
+
+/// The near end of a connection to this far one.
+pub(crate) fn between(far: MemoryStream, weather: &Weather, random: &mut Random) -> MemoryStream {
+    let (near, inner) = MemoryStream::pair();
+    let (reads, writes) = split(inner);
+    let (far_reads, far_writes) = split(far);
+    let broken = Arc::new(tokio::sync::Notify::new());
+    for (from, to) in [(reads, far_writes), (far_reads, writes)] {
+        let (broken, weather, random) = (Arc::clone(&broken), weather.clone(), random.fork());
+        tokio::spawn(async move {
+            tokio::select! {
+                biased;
+                () = broken.notified() => {}
+                breaks = carry(from, to, weather, random) => if breaks {
+                    broken.notify_one();
+                }
+            }
+        });
+    }
+    near
+}
+
+/// Ends where this direction does. True where the connection breaks: what is on its way in either direction is lost.
+async fn carry(
+    mut from: ReadHalf<MemoryStream>,
+    mut to: WriteHalf<MemoryStream>,
+    weather: Weather,
+    mut random: Random,
+) -> bool {
+    let mut bytes = [0; 4096];
+    let happens = |random: &mut Random, of: Option<u64>| of.is_some_and(|of| random.below(of) == 0);
+    loop {
+        let Ok(read @ 1..) = from.read(&mut bytes).await else {
+            let _ = to.shutdown().await;
+            return false;
+        };
+        let first = weather
+            .pieces
+            .map_or(read as u64, |most| 1 + random.below(most));
+        let (piece, behind) = bytes[..read].split_at(read.min(first as usize));
+        for piece in [piece, behind] {
+            if piece.is_empty() {
+                continue;
+            }
+            if weather.is_calm() {
+                if to.write_all(piece).await.is_err() {
+                    return true;
+                }
+                continue;
+            }
+            if weather.late > 0 {
+                sleep(Duration::from_micros(random.below(weather.late))).await;
+            }
+            if happens(&mut random, weather.silences) {
+                sleep(Duration::from_secs(1)).await;
+            }
+            if happens(&mut random, weather.breaks) || to.write_all(piece).await.is_err() {
+                return true;
+            }
+        }
+    }
+}

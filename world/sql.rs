@@ -1,0 +1,469 @@
+//! The SELECTs that the model answers: those that Headwater sends, and an app's pages. A parser of others reads them; whatever it or this
+//! does not know is refused.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
+    LimitClause, ObjectName, OrderByKind, OrderBySort, Query, Select, SelectItem, SetExpr,
+    Statement, TableFactor, UnaryOperator, Value as Literal,
+};
+use sqlparser::dialect::MySqlDialect;
+use sqlparser::parser::Parser;
+
+use crate::model::State;
+
+/// A cell.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Value {
+    Null,
+    Number(i128),
+    Text(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Null => write!(f, "NULL"),
+            Value::Number(number) => write!(f, "{number}"),
+            Value::Text(text) => write!(f, "{text}"),
+        }
+    }
+}
+
+/// What a SELECT says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Relation {
+    pub(crate) columns: Vec<String>,
+    pub(crate) rows: Vec<Vec<Value>>,
+}
+
+/// What this does not know.
+#[derive(Debug)]
+pub(crate) struct Unknown(pub String);
+
+type Outcome<T> = Result<T, Unknown>;
+
+fn unknown<T>(what: impl fmt::Debug) -> Outcome<T> {
+    Err(Unknown(format!("{what:?}")))
+}
+
+/// Reads one SELECT.
+pub(crate) fn parse(text: &str) -> Outcome<Query> {
+    let parsed = Parser::parse_sql(&MySqlDialect {}, text);
+    let mut statements = parsed.map_err(|error| Unknown(format!("{error}: {text}")))?;
+    match (statements.pop(), statements.len()) {
+        (Some(Statement::Query(query)), 0) => Ok(*query),
+        _ => unknown(text),
+    }
+}
+
+/// The rows of the tables, a row's columns, and those of the SELECT around.
+struct Scope<'a> {
+    table: &'a Named,
+    row: &'a [Value],
+    outer: Option<&'a Scope<'a>>,
+}
+
+struct Named {
+    name: String,
+    relation: Relation,
+}
+
+/// What it says of this state.
+pub(crate) fn evaluate(query: &Query, state: &State) -> Outcome<Relation> {
+    Evaluation { state }.query(query, None)
+}
+
+struct Evaluation<'a> {
+    state: &'a State,
+}
+
+impl Evaluation<'_> {
+    fn query(&self, query: &Query, outer: Option<&Scope<'_>>) -> Outcome<Relation> {
+        let limit = match &query.limit_clause {
+            None => None,
+            Some(LimitClause::LimitOffset {
+                limit: Some(Expr::Value(value)),
+                offset: None,
+                ..
+            }) => Some(number(&value.value)?),
+            other => return unknown(other),
+        };
+        let order: Vec<(&Expr, bool)> = match &query.order_by {
+            None => Vec::new(),
+            Some(by) => match &by.kind {
+                OrderByKind::Expressions(each) => each
+                    .iter()
+                    .map(|by| (&by.expr, by.options.sort == Some(OrderBySort::Desc)))
+                    .collect(),
+                other => return unknown(other),
+            },
+        };
+        let mut relation = match &*query.body {
+            SetExpr::Select(select) => self.select(select, &order, outer)?,
+            other => {
+                if !order.is_empty() {
+                    return unknown(query);
+                }
+                self.body(other, outer)?
+            }
+        };
+        if let Some(limit) = limit {
+            relation
+                .rows
+                .truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        }
+        Ok(relation)
+    }
+
+    fn body(&self, body: &SetExpr, outer: Option<&Scope<'_>>) -> Outcome<Relation> {
+        match body {
+            SetExpr::Select(select) => self.select(select, &[], outer),
+            SetExpr::Query(query) => self.query(query, outer),
+            SetExpr::SetOperation { left, right, .. } => {
+                let mut all = self.body(left, outer)?;
+                all.rows.extend(self.body(right, outer)?.rows);
+                Ok(all)
+            }
+            other => unknown(other),
+        }
+    }
+
+    fn select(
+        &self,
+        select: &Select,
+        order: &[(&Expr, bool)],
+        outer: Option<&Scope<'_>>,
+    ) -> Outcome<Relation> {
+        let from = match &select.from[..] {
+            [] => Named {
+                name: String::new(),
+                relation: Relation {
+                    columns: Vec::new(),
+                    rows: vec![Vec::new()],
+                },
+            },
+            [one] if one.joins.is_empty() => self.table(&one.relation)?,
+            more => return unknown(more),
+        };
+        let mut kept = Vec::new();
+        for row in &from.relation.rows {
+            let scope = Scope {
+                table: &from,
+                row,
+                outer,
+            };
+            let passes = match &select.selection {
+                None => true,
+                Some(condition) => self.is_true(condition, &scope)?,
+            };
+            if passes {
+                kept.push(row);
+            }
+        }
+        let mut items = Vec::new();
+        for item in &select.projection {
+            items.push(match item {
+                SelectItem::UnnamedExpr(expr) => (expr, shown(expr)),
+                SelectItem::ExprWithAlias { expr, alias } => (expr, alias.value.clone()),
+                other => return unknown(other),
+            });
+        }
+        let columns = items.iter().map(|(_, name)| name.clone()).collect();
+        let grouped = match &select.group_by {
+            GroupByExpr::Expressions(by, _) => by,
+            other => return unknown(other),
+        };
+        let aggregates = items.iter().any(|(expr, _)| is_aggregate(expr));
+        if aggregates {
+            return self.groups(&from, &kept, grouped, &items, columns, outer);
+        }
+        let mut made = Vec::new();
+        for row in kept {
+            let scope = Scope {
+                table: &from,
+                row,
+                outer,
+            };
+            let cells: Outcome<Vec<Value>> = items
+                .iter()
+                .map(|(expr, _)| self.value(expr, &scope))
+                .collect();
+            let cells = cells?;
+            let keys: Outcome<Vec<Value>> = order
+                .iter()
+                .map(|(expr, _)| {
+                    let alias = items.iter().position(|(_, name)| *name == shown(expr));
+                    match alias {
+                        Some(place) => Ok(cells[place].clone()),
+                        None => self.value(expr, &scope),
+                    }
+                })
+                .collect();
+            made.push((keys?, cells));
+        }
+        made.sort_by(|(left, _), (right, _)| {
+            let each = order.iter().zip(left.iter().zip(right));
+            let each = each.map(|((_, down), (left, right))| match down {
+                true => right.cmp(left),
+                false => left.cmp(right),
+            });
+            each.fold(Ordering::Equal, Ordering::then)
+        });
+        Ok(Relation {
+            columns,
+            rows: made.into_iter().map(|(_, cells)| cells).collect(),
+        })
+    }
+
+    fn groups(
+        &self,
+        from: &Named,
+        rows: &[&Vec<Value>],
+        by: &[Expr],
+        items: &[(&Expr, String)],
+        columns: Vec<String>,
+        outer: Option<&Scope<'_>>,
+    ) -> Outcome<Relation> {
+        let mut groups: Vec<(Vec<Value>, Vec<&Vec<Value>>)> = Vec::new();
+        if by.is_empty() {
+            groups.push((Vec::new(), rows.to_vec()));
+        } else {
+            for row in rows {
+                let scope = Scope {
+                    table: from,
+                    row,
+                    outer,
+                };
+                let key: Outcome<Vec<Value>> =
+                    by.iter().map(|expr| self.value(expr, &scope)).collect();
+                let key = key?;
+                match groups.iter_mut().find(|(other, _)| *other == key) {
+                    Some((_, group)) => group.push(row),
+                    None => groups.push((key, vec![row])),
+                }
+            }
+        }
+        let mut made = Vec::new();
+        for (_, group) in groups {
+            let mut cells = Vec::new();
+            for (expr, _) in items {
+                let scopes = group.iter().map(|row| Scope {
+                    table: from,
+                    row,
+                    outer,
+                });
+                cells.push(match expr {
+                    Expr::Function(function) => self.aggregate(function, scopes)?,
+                    other => match scopes.into_iter().next() {
+                        Some(scope) => self.value(other, &scope)?,
+                        None => Value::Null,
+                    },
+                });
+            }
+            made.push(cells);
+        }
+        Ok(Relation {
+            columns,
+            rows: made,
+        })
+    }
+
+    fn aggregate<'s>(
+        &self,
+        function: &Function,
+        scopes: impl Iterator<Item = Scope<'s>>,
+    ) -> Outcome<Value> {
+        let argument = match &function.args {
+            FunctionArguments::List(list) => match &list.args[..] {
+                [FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))] => Some(expr),
+                [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] => None,
+                other => return unknown(other),
+            },
+            other => return unknown(other),
+        };
+        let mut values = Vec::new();
+        for scope in scopes {
+            let value = match argument {
+                Some(expr) => self.value(expr, &scope)?,
+                None => Value::Number(1),
+            };
+            if value != Value::Null {
+                values.push(value);
+            }
+        }
+        let numbers = values.iter().filter_map(|value| match value {
+            Value::Number(number) => Some(*number),
+            _ => None,
+        });
+        match last(&function.name).to_ascii_uppercase().as_str() {
+            "COUNT" => Ok(Value::Number(i128::try_from(values.len()).unwrap_or(0))),
+            "MAX" => Ok(values.into_iter().max().unwrap_or(Value::Null)),
+            "BIT_XOR" => Ok(Value::Number(numbers.fold(0, |all, one| all ^ one))),
+            "GROUP_CONCAT" => {
+                let each: Vec<String> = values.iter().map(Value::to_string).collect();
+                Ok(match each.is_empty() {
+                    true => Value::Null,
+                    false => Value::Text(each.join(",")),
+                })
+            }
+            _ => unknown(function),
+        }
+    }
+
+    fn table(&self, factor: &TableFactor) -> Outcome<Named> {
+        match factor {
+            TableFactor::Table { name, alias, .. } => {
+                let table = last(name);
+                let relation = self.state.relation(&table).ok_or(Unknown(table.clone()))?;
+                Ok(Named {
+                    name: alias.as_ref().map_or(table, |it| it.name.value.clone()),
+                    relation,
+                })
+            }
+            TableFactor::Derived {
+                subquery, alias, ..
+            } => Ok(Named {
+                name: alias
+                    .as_ref()
+                    .map_or(String::new(), |it| it.name.value.clone()),
+                relation: self.query(subquery, None)?,
+            }),
+            other => unknown(other),
+        }
+    }
+
+    fn is_true(&self, condition: &Expr, scope: &Scope<'_>) -> Outcome<bool> {
+        Ok(matches!(self.value(condition, scope)?, Value::Number(n) if n != 0))
+    }
+
+    fn value(&self, expr: &Expr, scope: &Scope<'_>) -> Outcome<Value> {
+        let truth = |is: bool| Value::Number(i128::from(is));
+        Ok(match expr {
+            Expr::Value(value) => match &value.value {
+                Literal::Null => Value::Null,
+                Literal::SingleQuotedString(text) => Value::Text(text.clone()),
+                other => Value::Number(number(other)?),
+            },
+            Expr::Nested(inner) => self.value(inner, scope)?,
+            Expr::Identifier(name) => scope.find(None, &name.value)?,
+            Expr::CompoundIdentifier(parts) => match &parts[..] {
+                [.., table, name] => scope.find(Some(&table.value), &name.value)?,
+                other => return unknown(other),
+            },
+            Expr::UnaryOp {
+                op: UnaryOperator::Minus,
+                expr,
+            } => match self.value(expr, scope)? {
+                Value::Number(number) => Value::Number(-number),
+                other => return unknown(other),
+            },
+            Expr::IsNotNull(inner) => truth(self.value(inner, scope)? != Value::Null),
+            Expr::IsNull(inner) => truth(self.value(inner, scope)? == Value::Null),
+            Expr::InList {
+                expr,
+                list,
+                negated,
+            } => {
+                let value = self.value(expr, scope)?;
+                let mut is = false;
+                for one in list {
+                    is |= value != Value::Null && self.value(one, scope)? == value;
+                }
+                truth(is != *negated)
+            }
+            Expr::InSubquery {
+                expr,
+                subquery,
+                negated,
+            } => {
+                let value = self.value(expr, scope)?;
+                let among = self.query(subquery, Some(scope))?;
+                let is = among.rows.iter().any(|row| row.first() == Some(&value));
+                truth(is != *negated)
+            }
+            Expr::Between {
+                expr,
+                negated: false,
+                low,
+                high,
+            } => {
+                let value = self.value(expr, scope)?;
+                let (low, high) = (self.value(low, scope)?, self.value(high, scope)?);
+                truth(value != Value::Null && low <= value && value <= high)
+            }
+            Expr::Subquery(query) => {
+                let found = self.query(query, Some(scope))?;
+                let first = found.rows.into_iter().next();
+                first
+                    .and_then(|row| row.into_iter().next())
+                    .unwrap_or(Value::Null)
+            }
+            Expr::BinaryOp { left, op, right } => {
+                let (left, right) = (self.value(left, scope)?, self.value(right, scope)?);
+                let null = left == Value::Null || right == Value::Null;
+                match op {
+                    BinaryOperator::And | BinaryOperator::Or => {
+                        let is = |value: &Value| matches!(value, Value::Number(n) if *n != 0);
+                        truth(match op {
+                            BinaryOperator::And => is(&left) && is(&right),
+                            _ => is(&left) || is(&right),
+                        })
+                    }
+                    _ if null => Value::Null,
+                    BinaryOperator::Eq => truth(left == right),
+                    BinaryOperator::NotEq => truth(left != right),
+                    BinaryOperator::Lt => truth(left < right),
+                    BinaryOperator::LtEq => truth(left <= right),
+                    BinaryOperator::Gt => truth(left > right),
+                    BinaryOperator::GtEq => truth(left >= right),
+                    other => return unknown(other),
+                }
+            }
+            other => return unknown(other),
+        })
+    }
+}
+
+impl Scope<'_> {
+    fn find(&self, table: Option<&str>, column: &str) -> Outcome<Value> {
+        let here = table.is_none_or(|table| table == self.table.name);
+        let columns = &self.table.relation.columns;
+        let place = columns.iter().position(|name| name == column);
+        match (here.then_some(place).flatten(), self.outer) {
+            (Some(place), _) => Ok(self.row[place].clone()),
+            (None, Some(outer)) => outer.find(table, column),
+            (None, None) => unknown((table, column)),
+        }
+    }
+}
+
+fn number(literal: &Literal) -> Outcome<i128> {
+    match literal {
+        Literal::Number(text, _) => text.to_string().parse().or_else(|_| unknown(literal)),
+        Literal::Boolean(is) => Ok(i128::from(*is)),
+        other => unknown(other),
+    }
+}
+
+fn last(name: &ObjectName) -> String {
+    let part = name.0.last().and_then(|part| part.as_ident());
+    part.map_or(String::new(), |ident| ident.value.clone())
+}
+
+fn is_aggregate(expr: &Expr) -> bool {
+    matches!(expr, Expr::Function(_))
+}
+
+/// The name of a column that has none of its own.
+fn shown(expr: &Expr) -> String {
+    match expr {
+        Expr::Identifier(name) => name.value.clone(),
+        Expr::CompoundIdentifier(parts) => {
+            parts.last().map_or(String::new(), |it| it.value.clone())
+        }
+        other => other.to_string(),
+    }
+}

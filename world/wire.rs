@@ -1,0 +1,162 @@
+//! The server's side of the protocol.
+
+use std::io;
+
+use headwater::link::memory::MemoryStream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const DEPRECATE_EOF: u32 = 1 << 24;
+/// Those of a MariaDB server without TLS, compression and session tracking.
+const CAPABILITIES: u32 = 0x013f_f7df & !0x20 & !1;
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    stream: MemoryStream,
+    seq: u8,
+    out: Vec<u8>,
+    capabilities: u32,
+}
+
+/// A column of an answer: its name, type, character set, length, flags and decimals.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub(crate) table: String,
+    pub(crate) name: String,
+    pub(crate) kind: u8,
+    pub(crate) charset: u16,
+    pub(crate) length: u32,
+    pub(crate) flags: u16,
+    pub(crate) decimals: u8,
+}
+
+impl Peer {
+    pub(crate) fn new(stream: MemoryStream) -> Peer {
+        Peer {
+            stream,
+            seq: 0,
+            out: Vec::new(),
+            capabilities: 0,
+        }
+    }
+
+    /// Greets, and takes whoever logs in.
+    pub(crate) async fn log_in(&mut self, version: &str, thread: u64) -> io::Result<()> {
+        let mut greeting = vec![10];
+        greeting.extend(format!("5.5.5-{version}\0").bytes());
+        greeting.extend((thread as u32).to_le_bytes());
+        greeting.extend(b"abcdefgh\0");
+        let [a, b, c, d] = CAPABILITIES.to_le_bytes();
+        greeting.extend([a, b, 45, 2, 0, c, d, 21]);
+        greeting.extend([0; 10]);
+        greeting.extend(b"ijklmnopqrst\0mysql_native_password\0");
+        self.packet(&greeting);
+        self.flush().await?;
+        let response = self.read().await?;
+        let malformed = || io::Error::from(io::ErrorKind::InvalidData);
+        let head = response.first_chunk::<4>().ok_or_else(malformed)?;
+        self.capabilities = u32::from_le_bytes(*head);
+        self.ok(0, 2);
+        self.flush().await
+    }
+
+    /// The next command.
+    pub(crate) async fn command(&mut self) -> io::Result<Vec<u8>> {
+        self.read().await
+    }
+
+    async fn read(&mut self) -> io::Result<Vec<u8>> {
+        let mut header = [0; 4];
+        self.stream.read_exact(&mut header).await?;
+        let [a, b, c, seq] = header;
+        let mut payload = vec![0; u32::from_le_bytes([a, b, c, 0]) as usize];
+        self.stream.read_exact(&mut payload).await?;
+        self.seq = seq.wrapping_add(1);
+        Ok(payload)
+    }
+
+    pub(crate) fn packet(&mut self, payload: &[u8]) {
+        let [a, b, c, _] = (payload.len() as u32).to_le_bytes();
+        self.out.extend([a, b, c, self.seq]);
+        self.out.extend(payload);
+        self.seq = self.seq.wrapping_add(1);
+    }
+
+    pub(crate) async fn flush(&mut self) -> io::Result<()> {
+        let out = std::mem::take(&mut self.out);
+        self.stream.write_all(&out).await
+    }
+
+    pub(crate) fn ok(&mut self, affected: u8, status: u16) {
+        let [a, b] = status.to_le_bytes();
+        self.packet(&[0, affected, 0, a, b, 0, 0]);
+    }
+
+    pub(crate) fn error(&mut self, code: u16, state: &str, message: &str) {
+        let head = [&[0xff][..], &code.to_le_bytes(), b"#", state.as_bytes()].concat();
+        self.packet(&[&head, message.as_bytes()].concat());
+    }
+
+    fn end(&mut self, status: u16) {
+        let [a, b] = status.to_le_bytes();
+        match self.capabilities & DEPRECATE_EOF != 0 {
+            true => self.packet(&[0xfe, 0, 0, a, b, 0, 0]),
+            false => self.packet(&[0xfe, 0, 0, a, b]),
+        }
+    }
+
+    /// The end of a dump.
+    pub(crate) fn eof(&mut self) {
+        self.packet(&[0xfe, 0, 0, 2, 0]);
+    }
+
+    pub(crate) fn rows(&mut self, columns: &[Column], rows: &[Vec<Option<String>>], status: u16) {
+        self.packet(&[columns.len() as u8]);
+        for column in columns {
+            let mut bytes = Vec::new();
+            let schema = if column.table.is_empty() { "" } else { "world" };
+            for text in [
+                "def",
+                schema,
+                &column.table,
+                &column.table,
+                &column.name,
+                &column.name,
+            ] {
+                text_cell(text.as_bytes(), &mut bytes);
+            }
+            bytes.push(0x0c);
+            bytes.extend(column.charset.to_le_bytes());
+            bytes.extend(column.length.to_le_bytes());
+            bytes.push(column.kind);
+            bytes.extend(column.flags.to_le_bytes());
+            bytes.extend([column.decimals, 0, 0]);
+            self.packet(&bytes);
+        }
+        if self.capabilities & DEPRECATE_EOF == 0 {
+            self.end(status);
+        }
+        for row in rows {
+            let mut bytes = Vec::new();
+            for cell in row {
+                match cell {
+                    None => bytes.push(0xfb),
+                    Some(text) => text_cell(text.as_bytes(), &mut bytes),
+                }
+            }
+            self.packet(&bytes);
+        }
+        self.end(status);
+    }
+}
+
+fn text_cell(text: &[u8], out: &mut Vec<u8>) {
+    match text.len() {
+        length @ 0..=250 => out.push(length as u8),
+        length => {
+            out.push(0xfc);
+            out.extend((length as u16).to_le_bytes());
+        }
+    }
+    out.extend(text);
+}
