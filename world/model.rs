@@ -1,7 +1,7 @@
 //! The server's tables, and its transactions on their way: written to the log first, readable after that.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::watch;
 
@@ -12,6 +12,8 @@ use crate::sql::{Relation, Value};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
     tables: BTreeMap<Table, BTreeSet<(u64, u64)>>,
+    /// All cells of a table, once somebody has asked.
+    relations: [OnceLock<Arc<Relation>>; 4],
 }
 
 /// A table. Of messages an entry is an id and its author, of follows a reader and an author.
@@ -71,13 +73,16 @@ impl Table {
 }
 
 impl State {
-    pub(crate) fn relation(&self, table: &str) -> Option<Relation> {
+    pub(crate) fn relation(&self, table: &str) -> Option<Arc<Relation>> {
         let table = Table::ALL.into_iter().find(|it| it.name() == table)?;
-        let rows = self.tables.get(&table).into_iter().flatten();
-        Some(Relation {
-            columns: table.columns().iter().map(|&it| it.to_owned()).collect(),
-            rows: rows.map(|row| table.cells(*row)).collect(),
-        })
+        let relation = self.relations[table as usize].get_or_init(|| {
+            let columns = table.columns().iter().map(|&it| it.to_owned());
+            Arc::new(Relation {
+                columns: columns.collect(),
+                rows: self.entries(table).map(|row| table.cells(row)).collect(),
+            })
+        });
+        Some(Arc::clone(relation))
     }
 
     pub(crate) fn entries(&self, table: Table) -> impl Iterator<Item = (u64, u64)> + '_ {
@@ -85,6 +90,7 @@ impl State {
     }
 
     pub(crate) fn apply(&mut self, change: &Change) {
+        self.relations[change.table as usize] = OnceLock::new();
         let rows = self.tables.entry(change.table).or_default();
         match change.comes {
             true => rows.insert(change.row),

@@ -1,8 +1,11 @@
 //! The SELECTs that the model answers: those that Headwater sends, and an app's pages. A parser of others reads them; whatever it or this
 //! does not know is refused.
 
+use std::cell::RefCell;
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
@@ -68,16 +71,22 @@ struct Scope<'a> {
 
 struct Named {
     name: String,
-    relation: Relation,
+    relation: Arc<Relation>,
 }
 
 /// What it says of this state.
 pub(crate) fn evaluate(query: &Query, state: &State) -> Outcome<Relation> {
-    Evaluation { state }.query(query, None)
+    let evaluation = Evaluation {
+        state,
+        alike: RefCell::default(),
+    };
+    evaluation.query(query, None)
 }
 
 struct Evaluation<'a> {
     state: &'a State,
+    /// What SELECTs say that say the same for every row around them, by where they stand.
+    alike: RefCell<BTreeMap<usize, Arc<Relation>>>,
 }
 
 impl Evaluation<'_> {
@@ -140,10 +149,10 @@ impl Evaluation<'_> {
         let from = match &select.from[..] {
             [] => Named {
                 name: String::new(),
-                relation: Relation {
+                relation: Arc::new(Relation {
                     columns: Vec::new(),
                     rows: vec![Vec::new()],
-                },
+                }),
             },
             [one] if one.joins.is_empty() => self.table(&one.relation)?,
             more => return unknown(more),
@@ -329,9 +338,25 @@ impl Evaluation<'_> {
                 name: alias
                     .as_ref()
                     .map_or(String::new(), |it| it.name.value.clone()),
-                relation: self.query(subquery, None)?,
+                relation: Arc::new(self.query(subquery, None)?),
             }),
             other => unknown(other),
+        }
+    }
+
+    /// A SELECT within another: asked once, where it names nothing of the row around it.
+    fn nested(&self, query: &Query, scope: &Scope<'_>) -> Outcome<Arc<Relation>> {
+        let place = std::ptr::from_ref(query).addr();
+        if let Some(known) = self.alike.borrow().get(&place) {
+            return Ok(Arc::clone(known));
+        }
+        match self.query(query, None) {
+            Ok(relation) => {
+                let relation = Arc::new(relation);
+                self.alike.borrow_mut().insert(place, Arc::clone(&relation));
+                Ok(relation)
+            }
+            Err(_) => self.query(query, Some(scope)).map(Arc::new),
         }
     }
 
@@ -380,7 +405,7 @@ impl Evaluation<'_> {
                 negated,
             } => {
                 let value = self.value(expr, scope)?;
-                let among = self.query(subquery, Some(scope))?;
+                let among = self.nested(subquery, scope)?;
                 let is = among.rows.iter().any(|row| row.first() == Some(&value));
                 truth(is != *negated)
             }
