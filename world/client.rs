@@ -2,25 +2,26 @@
 
 use std::io;
 
-use crate::network::{Weather, between};
-use crate::run::Random;
 use headwater::link::memory::MemoryStream;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::network::{Weather, between};
+use crate::packets::Packets;
+use crate::pages::Rows;
+use crate::random::Random;
 
 /// PROTOCOL_41, SECURE_CONNECTION, CONNECT_WITH_DB, PLUGIN_AUTH, PLUGIN_AUTH_LENENC_DATA, TRANSACTIONS.
 const CAPABILITIES: u32 = 0x200 | 0x8000 | 8 | 0x8_0000 | 0x20_0000 | 0x2000 | 4 | 2;
 
 #[derive(Debug)]
 pub(crate) struct Client {
-    stream: MemoryStream,
-    seq: u8,
+    packets: Packets,
 }
 
 /// What a statement came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Ok,
-    Rows(Vec<Vec<Option<String>>>),
+    Rows(Rows),
     Error(u16, String),
 }
 
@@ -32,66 +33,49 @@ impl Client {
     ) -> io::Result<Client> {
         let stream = MemoryStream::dial(address).expect("a world")?;
         let stream = between(stream, weather, random);
-        let mut client = Client { stream, seq: 0 };
-        client.read().await?;
+        let mut packets = Packets::new(stream);
+        packets.read().await?;
         let mut login = CAPABILITIES.to_le_bytes().to_vec();
         login.extend((16u32 << 20).to_le_bytes());
         login.push(45);
         login.extend([0; 23]);
         login.extend(b"app\0\0world\0mysql_native_password\0");
-        client.write(&login).await?;
-        match client.read().await?.first() {
-            Some(0) => Ok(client),
+        packets.write(&login);
+        packets.flush().await?;
+        match packets.read().await?.first() {
+            Some(0) => Ok(Client { packets }),
             _ => Err(io::ErrorKind::PermissionDenied.into()),
         }
     }
 
     pub(crate) async fn query(&mut self, text: &str) -> io::Result<Answer> {
-        self.seq = 0;
-        self.write(&[b"\x03", text.as_bytes()].concat()).await?;
-        let first = self.read().await?;
+        self.packets.restart();
+        self.packets.write(&[b"\x03", text.as_bytes()].concat());
+        self.packets.flush().await?;
+        let first = self.packets.read().await?;
         match first.first() {
             Some(0) => return Ok(Answer::Ok),
-            Some(0xff) => {
-                let code = u16::from_le_bytes([first[1], first[2]]);
-                let message = String::from_utf8_lossy(&first[9..]).into_owned();
-                return Ok(Answer::Error(code, message));
-            }
+            Some(0xff) => return Ok(error(&first)),
             _ => {}
         }
-        while !is_end(&self.read().await?) {}
+        while !is_end(&self.packets.read().await?) {}
         let mut rows = Vec::new();
         loop {
-            let packet = self.read().await?;
+            let packet = self.packets.read().await?;
             if is_end(&packet) {
                 return Ok(Answer::Rows(rows));
             }
             if packet.first() == Some(&0xff) {
-                let message = String::from_utf8_lossy(&packet[9..]).into_owned();
-                return Ok(Answer::Error(
-                    u16::from_le_bytes([packet[1], packet[2]]),
-                    message,
-                ));
+                return Ok(error(&packet));
             }
             rows.push(cells(&packet));
         }
     }
+}
 
-    async fn read(&mut self) -> io::Result<Vec<u8>> {
-        let mut header = [0; 4];
-        self.stream.read_exact(&mut header).await?;
-        let [a, b, c, seq] = header;
-        let mut payload = vec![0; u32::from_le_bytes([a, b, c, 0]) as usize];
-        self.stream.read_exact(&mut payload).await?;
-        self.seq = seq.wrapping_add(1);
-        Ok(payload)
-    }
-
-    async fn write(&mut self, payload: &[u8]) -> io::Result<()> {
-        let [a, b, c, _] = (payload.len() as u32).to_le_bytes();
-        let packet = [&[a, b, c, self.seq][..], payload].concat();
-        self.stream.write_all(&packet).await
-    }
+fn error(packet: &[u8]) -> Answer {
+    let code = u16::from_le_bytes([packet[1], packet[2]]);
+    Answer::Error(code, String::from_utf8_lossy(&packet[9..]).into_owned())
 }
 
 fn is_end(packet: &[u8]) -> bool {

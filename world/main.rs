@@ -5,9 +5,12 @@
 //! |---|---|
 //! | `run` | one world: its server, Headwater, writers and readers; what has to be so in it |
 //! | `network` | what lies between two ends |
+//! | `pages` | what a page is by a state of the tables |
 //! | `server`, `wire` | the model server, and its side of the protocol |
 //! | `model`, `log`, `sql` | its tables and transactions, its binary log, its SELECTs |
 //! | `client` | an app's side of the protocol |
+//! | `packets` | what both sides read and write |
+//! | `trace` | what happened |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::indexing_slicing, clippy::cast_possible_truncation)]
@@ -16,6 +19,11 @@ mod client;
 mod log;
 mod model;
 mod network;
+mod packets;
+mod pages;
+#[allow(dead_code, reason = "the stories need more of it")]
+#[path = "../integration/kit/random.rs"]
+mod random;
 mod run;
 mod server;
 mod sql;

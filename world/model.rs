@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-use tokio::sync::watch;
-
 use crate::log::Log;
 use crate::sql::{Relation, Value};
 
@@ -105,7 +103,7 @@ pub(crate) struct Model {
     /// Behind each transaction: the first is what was there at the beginning.
     states: Vec<Arc<State>>,
     /// The last that can be read.
-    readable: watch::Sender<usize>,
+    readable: usize,
     pub(crate) log: Log,
     /// Transactions that are open: their numbers, and whose they are.
     pub(crate) open: BTreeMap<u64, u64>,
@@ -117,7 +115,7 @@ impl Model {
     pub(crate) fn new(state: State) -> Model {
         Model {
             states: vec![Arc::new(state)],
-            readable: watch::Sender::new(0),
+            readable: 0,
             log: Log::new(),
             open: BTreeMap::new(),
             connections: 10,
@@ -135,7 +133,7 @@ impl Model {
     }
 
     pub(crate) fn readable(&self) -> usize {
-        *self.readable.borrow()
+        self.readable
     }
 
     pub(crate) fn state(&self, number: usize) -> Arc<State> {
@@ -161,9 +159,8 @@ impl Model {
     }
 
     /// The next transaction in the log becomes readable.
-    pub(crate) fn commit(&mut self, thread: u64) -> usize {
+    pub(crate) fn commit(&mut self, thread: u64) {
         self.open.retain(|_, whose| *whose != thread);
-        self.readable.send_modify(|number| *number += 1);
-        self.readable()
+        self.readable += 1;
     }
 }

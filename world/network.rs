@@ -8,7 +8,7 @@ use headwater::link::memory::MemoryStream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split};
 use tokio::time::sleep;
 
-use crate::run::Random;
+use crate::random::Random;
 
 /// How a world's connections are, until it is calm.
 #[derive(Clone, Debug, Default)]
@@ -39,9 +39,7 @@ impl Weather {
             calm: Arc::default(),
         }
     }
-}
 
-impl Weather {
     /// From now on nothing is late or lost.
     pub(crate) fn calm(&self) {
         self.calm.store(true, Ordering::Relaxed);
@@ -81,7 +79,7 @@ async fn carry(
     mut random: Random,
 ) -> bool {
     let mut bytes = [0; 4096];
-    let happens = |random: &mut Random, of: Option<u64>| of.is_some_and(|of| random.below(of) == 0);
+    let happens = |random: &mut Random, of: Option<u64>| of.is_some_and(|of| random.one_in(of));
     loop {
         let Ok(read @ 1..) = from.read(&mut bytes).await else {
             let _ = to.shutdown().await;

@@ -14,7 +14,9 @@ use tokio::time::{Instant, sleep};
 use crate::client::{Answer, Client};
 use crate::model::{Change, State, Table};
 use crate::network::Weather;
-use crate::server::{self, Server, TAIL};
+use crate::pages::{self, Rows, ids};
+use crate::random::Random;
+use crate::server::{Server, TAIL};
 
 const PRIMARY: &str = "primary:3306";
 const PROXY: &str = "headwater:3306";
@@ -36,27 +38,7 @@ pub(crate) struct Done {
     pub(crate) trace: String,
 }
 
-/// Numbers from a seed (SplitMix64).
-#[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
-
 impl Random {
-    pub(crate) fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
     /// A time up to so many milliseconds, short ones as often as long ones.
     pub(crate) fn pause(&mut self, most: u64) -> Duration {
         let micros = self.below(most * 1000) + 1;
@@ -107,7 +89,7 @@ fn settings() -> Settings {
 }
 
 async fn world(seed: u64, traced: bool) -> Result<Done, String> {
-    let mut random = Random::new(seed);
+    let mut random = Random(seed);
     headwater::binlog::random::seed(random.next());
     let weather = Weather::drawn(&mut random);
     let server = Arc::new(Server::new(beginning(&mut random)));
@@ -220,7 +202,7 @@ fn beginning(random: &mut Random) -> State {
     for reader in 1..=READERS {
         for author in 1..=AUTHORS {
             for table in [Table::Follower, Table::Followers] {
-                if random.below(3) == 0 {
+                if random.one_in(3) {
                     comes(table, (reader, author));
                 }
             }
@@ -265,10 +247,7 @@ fn changes(state: &State, random: &mut Random) -> Vec<Change> {
             let all: Vec<_> = state.entries(messages).collect();
             match all.is_empty() {
                 true => return changes(state, random),
-                false => {
-                    let place = random.below(all.len() as u64);
-                    (messages, all[place as usize], false)
-                }
+                false => (messages, *random.pick(&all), false),
             }
         }
         _ => {
@@ -345,7 +324,7 @@ impl Reader {
         };
         let upto = self.readable();
         judge(&self.server, reader, (from, upto), &told, |state| {
-            feed(state, reader)
+            pages::feed(state, reader)
         })?;
         Ok(true)
     }
@@ -367,9 +346,9 @@ impl Reader {
         let upto = self.readable();
         let server = &self.server;
         let any = (called..=between).any(|number| {
-            let ids = server::page(&server.model().state(number), reader, u64::MAX);
+            let ids = pages::page(&server.model().state(number), reader, u64::MAX);
             is_told(server, (from, upto), &told, |state| {
-                server::tail(state, &ids)
+                pages::tail(state, &ids)
             })
         });
         // A lookup reads heads first, and the lists below them then.
@@ -378,16 +357,16 @@ impl Reader {
             || may_be_looked_up
                 && moments.into_iter().any(|(at, then)| {
                     let model = server.model();
-                    let ids = server::looked_up(&model.state(at), &model.state(then), reader);
+                    let ids = pages::looked_up(&model.state(at), &model.state(then), reader);
                     drop(model);
                     is_told(server, (from, upto), &told, |state| {
-                        server::tail(state, &ids)
+                        pages::tail(state, &ids)
                     })
                 });
         match any {
             true => Ok(true),
             false => Err(wrong(server, reader, (called, upto), &told, |state| {
-                server::tail(state, &server::page(state, reader, u64::MAX))
+                pages::tail(state, &pages::page(state, reader, u64::MAX))
             })),
         }
     }
@@ -412,33 +391,6 @@ impl Reader {
         }
     }
 }
-
-fn feed(state: &State, reader: u64) -> Vec<Vec<Option<String>>> {
-    let authors: Vec<u64> = state
-        .entries(Table::Followers)
-        .filter(|(who, _)| *who == reader)
-        .map(|(_, author)| author)
-        .collect();
-    let mut rows: Vec<(u64, u64)> = state
-        .entries(Table::Statuses)
-        .filter(|(_, author)| authors.contains(author))
-        .collect();
-    rows.reverse();
-    rows.truncate(5);
-    rows.into_iter()
-        .map(|row| {
-            let cells = Table::Statuses.cells(row);
-            vec![Some(cells[0].to_string()), Some(cells[2].to_string())]
-        })
-        .collect()
-}
-
-fn ids(rows: &Rows) -> String {
-    let first = rows.iter().map(|row| row[0].as_deref().unwrap_or("NULL"));
-    first.collect::<Vec<_>>().join(" ")
-}
-
-type Rows = Vec<Vec<Option<String>>>;
 
 fn is_told(
     server: &Server,

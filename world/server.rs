@@ -9,20 +9,23 @@ use headwater::link::memory::{MemoryListener, MemoryStream};
 use serde::Deserialize;
 
 use crate::log;
-use crate::model::{Model, State, Table};
+use crate::model::{Model, State};
 use crate::network::{Weather, between};
-use crate::run::Random;
+use crate::pages::{page, tail};
+use crate::random::Random;
 use crate::sql::{self, Relation, Value};
 use crate::trace::Trace;
 use crate::wire::{Column, Peer};
 
-pub(crate) const VERSION: &str = "10.11.19-MariaDB-log";
+const VERSION: &str = "10.11.19-MariaDB-log";
 /// What a MariaDB server said of the same tables and accounts.
 const RECORDED: &str = include_str!("recorded.json");
 
 const AUTOCOMMIT: u16 = 2;
 const IN_TRANSACTION: u16 = 1;
 
+/// The procedures' result.
+const RESULT: &str = "fetch_timeline_tt";
 /// The app's page behind a call.
 pub(crate) const TAIL: &str = "SELECT m.id, m.body FROM fetch_timeline_tt t JOIN message m ON m.id=t.id ORDER BY m.id DESC LIMIT 20";
 
@@ -142,10 +145,13 @@ impl Server {
             false => AUTOCOMMIT,
         };
         // The session's database is the only one.
-        let whole = text.replacen("SHOW CREATE TABLE `f", "SHOW CREATE TABLE `world`.`f", 1);
-        let whole = whole.replacen("SHOW CREATE TABLE `s", "SHOW CREATE TABLE `world`.`s", 1);
-        let whole = whole.replacen("SHOW CREATE TABLE `m", "SHOW CREATE TABLE `world`.`m", 1);
-        if let Some(reply) = self.recorded.get(&whole) {
+        let whole = match text.strip_prefix("SHOW CREATE TABLE `") {
+            Some(table) if !table.starts_with("world`") => {
+                &format!("SHOW CREATE TABLE `world`.`{table}")
+            }
+            _ => text,
+        };
+        if let Some(reply) = self.recorded.get(whole) {
             return match reply {
                 Reply::Rows { columns, rows } => {
                     let columns: Vec<Column> = columns.iter().map(recorded_column).collect();
@@ -256,8 +262,7 @@ impl Server {
                 };
                 let plain = name.trim_matches('`');
                 if !is_there {
-                    let message = format!("Table 'world.{plain}' doesn't exist");
-                    return peer.error(1146, "42S02", &message);
+                    return missing(peer, plain);
                 }
                 let created = format!(
                     "CREATE TEMPORARY TABLE {name} (\n{columns}) ENGINE=MEMORY DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci"
@@ -271,11 +276,7 @@ impl Server {
             }
             ["SELECT", "COUNT(*)", "FROM", "`world`.`fetch_timeline_tt`"] => {
                 let Some(ids) = &session.result else {
-                    return peer.error(
-                        1146,
-                        "42S02",
-                        "Table 'world.fetch_timeline_tt' doesn't exist",
-                    );
+                    return missing(peer, RESULT);
                 };
                 (
                     vec![column("", "COUNT(*)", 8)],
@@ -309,11 +310,7 @@ impl Server {
             ["DELETE", "FROM", "`world`.`max_ids_of_followers`"] => return peer.ok(0, status),
             _ if text == TAIL => {
                 let Some(ids) = &session.result else {
-                    return peer.error(
-                        1146,
-                        "42S02",
-                        "Table 'world.fetch_timeline_tt' doesn't exist",
-                    );
+                    return missing(peer, RESULT);
                 };
                 let state = self.read(session);
                 let rows = tail(&state, ids);
@@ -395,69 +392,9 @@ impl Server {
     }
 }
 
-/// The ids of a reader's page: the newest 20 of each author that the reader follows, of the 20 who wrote last.
-pub(crate) fn page(state: &State, reader: u64, bound: u64) -> Vec<u64> {
-    let authors = state
-        .entries(Table::Follower)
-        .filter(|(who, _)| *who == reader);
-    let mut newest: Vec<Vec<u64>> = authors
-        .map(|(_, author)| {
-            let of = state.entries(Table::Message);
-            let mut ids: Vec<u64> = of
-                .filter(|(id, whose)| *whose == author && *id <= bound)
-                .map(|(id, _)| id)
-                .collect();
-            ids.reverse();
-            ids.truncate(20);
-            ids
-        })
-        .collect();
-    newest.sort_by_key(|ids| std::cmp::Reverse(ids.first().copied()));
-    newest.truncate(20);
-    let mut all = newest.concat();
-    all.sort_unstable();
-    all
-}
-
-/// The ids of a lookup whose heads are of one state and whose lists are of a later one.
-pub(crate) fn looked_up(at: &State, then: &State, reader: u64) -> Vec<u64> {
-    let authors = at
-        .entries(Table::Follower)
-        .filter(|(who, _)| *who == reader);
-    let mut all = Vec::new();
-    for (_, author) in authors {
-        let of = |state: &State| -> Vec<u64> {
-            let messages = state.entries(Table::Message);
-            let mut ids: Vec<u64> = messages
-                .filter(|(_, whose)| *whose == author)
-                .map(|(id, _)| id)
-                .collect();
-            ids.reverse();
-            ids
-        };
-        if let Some(head) = of(at).first() {
-            let below = of(then).into_iter().filter(|id| id <= head);
-            all.extend(below.take(20));
-        }
-    }
-    all.sort_unstable();
-    all
-}
-
-/// The rows of the app's page behind a call.
-pub(crate) fn tail(state: &State, ids: &[u64]) -> Vec<Vec<Option<String>>> {
-    let mut rows: Vec<(u64, u64)> = state
-        .entries(Table::Message)
-        .filter(|(id, _)| ids.contains(id))
-        .collect();
-    rows.reverse();
-    rows.truncate(20);
-    rows.into_iter()
-        .map(|row| {
-            let cells = Table::Message.cells(row);
-            vec![Some(cells[0].to_string()), Some(cells[2].to_string())]
-        })
-        .collect()
+fn missing(peer: &mut Peer, table: &str) {
+    let message = format!("Table 'world.{table}' doesn't exist");
+    peer.error(1146, "42S02", &message);
 }
 
 fn column(table: &str, name: &str, kind: u8) -> Column {

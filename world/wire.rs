@@ -3,7 +3,8 @@
 use std::io;
 
 use headwater::link::memory::MemoryStream;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::packets::Packets;
 
 const DEPRECATE_EOF: u32 = 1 << 24;
 /// Those of a MariaDB server without TLS, compression and session tracking.
@@ -12,9 +13,7 @@ const CAPABILITIES: u32 = 0x013f_f7df & !0x20 & !1;
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    stream: MemoryStream,
-    seq: u8,
-    out: Vec<u8>,
+    packets: Packets,
     capabilities: u32,
 }
 
@@ -33,9 +32,7 @@ pub(crate) struct Column {
 impl Peer {
     pub(crate) fn new(stream: MemoryStream) -> Peer {
         Peer {
-            stream,
-            seq: 0,
-            out: Vec::new(),
+            packets: Packets::new(stream),
             capabilities: 0,
         }
     }
@@ -52,7 +49,7 @@ impl Peer {
         greeting.extend(b"ijklmnopqrst\0mysql_native_password\0");
         self.packet(&greeting);
         self.flush().await?;
-        let response = self.read().await?;
+        let response = self.command().await?;
         let malformed = || io::Error::from(io::ErrorKind::InvalidData);
         let head = response.first_chunk::<4>().ok_or_else(malformed)?;
         self.capabilities = u32::from_le_bytes(*head);
@@ -62,29 +59,15 @@ impl Peer {
 
     /// The next command.
     pub(crate) async fn command(&mut self) -> io::Result<Vec<u8>> {
-        self.read().await
-    }
-
-    async fn read(&mut self) -> io::Result<Vec<u8>> {
-        let mut header = [0; 4];
-        self.stream.read_exact(&mut header).await?;
-        let [a, b, c, seq] = header;
-        let mut payload = vec![0; u32::from_le_bytes([a, b, c, 0]) as usize];
-        self.stream.read_exact(&mut payload).await?;
-        self.seq = seq.wrapping_add(1);
-        Ok(payload)
+        self.packets.read().await
     }
 
     pub(crate) fn packet(&mut self, payload: &[u8]) {
-        let [a, b, c, _] = (payload.len() as u32).to_le_bytes();
-        self.out.extend([a, b, c, self.seq]);
-        self.out.extend(payload);
-        self.seq = self.seq.wrapping_add(1);
+        self.packets.write(payload);
     }
 
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
-        let out = std::mem::take(&mut self.out);
-        self.stream.write_all(&out).await
+        self.packets.flush().await
     }
 
     pub(crate) fn ok(&mut self, affected: u8, status: u16) {
