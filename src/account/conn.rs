@@ -18,6 +18,9 @@ use crate::wire::resultset::{Answer, Limits, Rows};
 
 /// To connect and to log in.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// A server that says nothing for so long to a question is not asked any more: its answer, or the question, was lost on a network that told
+/// nobody. Short lookups and no locks are waited for, so no server takes as long.
+const SILENCE: Duration = Duration::from_secs(120);
 /// The longest packet of a login; real ones have some hundred bytes.
 pub(super) const LOGIN_PACKET_BYTES: usize = 64 * 1024;
 /// What an answer may hold as a rule: a procedure's body, a list of transactions.
@@ -62,7 +65,8 @@ impl Drop for Conn {
     }
 }
 
-/// Says that nothing more will come, and waits until the server has ended the connection. Nothing of what it says is kept.
+/// Says that nothing more will come, and waits until the server has ended the connection, or has been silent for too long. Nothing of what it
+/// says is kept.
 async fn see_off(mut backend: Backend) {
     let _ = backend.link.finish().await;
     while backend.fill().await.is_ok() {
@@ -90,7 +94,8 @@ impl Conn {
 
     async fn log_in(account: &Account, aim: Aim, seat: Seat) -> Result<Conn, AccountError> {
         let Aim { server, moved, .. } = aim;
-        let backend = Backend::dial(server.address(), PATIENCE).await?;
+        let mut backend = Backend::dial(server.address(), PATIENCE).await?;
+        backend.silence = Some(SILENCE);
         let mut conn = Conn {
             backend: Some(backend),
             capabilities: Capabilities::NONE,

@@ -25,6 +25,8 @@ pub struct Backend {
     pub link: Link,
     /// Bytes read from the server and not yet taken by anyone.
     pub inbox: Vec<u8>,
+    /// So long nothing may come before it is taken for lost. `None`: as long as the system lets it.
+    pub silence: Option<Duration>,
 }
 
 /// Why an own query got no answer; the session cannot go on.
@@ -62,6 +64,7 @@ impl Backend {
         Ok(Backend {
             link: Link::new(socket),
             inbox: Vec::new(),
+            silence: None,
         })
     }
 
@@ -194,9 +197,14 @@ impl Backend {
     /// Waits for bytes and adds them to the inbox.
     ///
     /// # Errors
-    /// `UnexpectedEof` when the server closed the connection.
+    /// `UnexpectedEof` when the server closed the connection, `TimedOut` when it has been silent for too long.
     pub async fn fill(&mut self) -> io::Result<usize> {
-        match self.link.read_more(&mut self.inbox).await? {
+        let reading = self.link.read_more(&mut self.inbox);
+        let read = match self.silence {
+            Some(limit) => tokio::time::timeout(limit, reading).await?,
+            None => reading.await,
+        };
+        match read? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             read => Ok(read),
         }
