@@ -1,105 +1,229 @@
 //! The binary log as MariaDB writes it, with the full image of rows.
 
-use flate2::Crc;
-use tokio::sync::watch;
+use std::sync::Arc;
 
-use crate::model::{Change, Table};
+use flate2::Crc;
+use tokio::sync::Notify;
+
+use crate::model::{Change, Row, Table};
 use crate::sql::Value;
 
-/// The first file; it begins with the format's description, as a server wrote it.
-pub(crate) const FILE: &str = "binlog.000001";
+const BASE: &str = "binlog.";
 const MAGIC: usize = 4;
-const DESCRIPTION: &str = "c994016b0f01000000fc000000000100000100040031302e31312e31392d4d6172696144422d302b646562313275312d6c6f670000000000000000000000000000000000000000c994016b13380d000800120004040404120000e400041a08000000080808020000000a0a0a0000000000000a0a0a0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000041304000d0808080a0a0a01af12bf40";
-const SECONDS: u32 = 1_795_000_000;
+/// Events that a server wrote: the first is the description that a file begins with.
+const WRITTEN: &str = include_str!("../fixtures/log/mariadb-10.11.19/full.txt");
+/// When the world begins.
+const BEGINNING: u32 = 1_795_000_000;
 const SERVER: u32 = 1;
 
+const QUERY: u8 = 2;
+const STOP: u8 = 3;
 const ROTATE: u8 = 4;
 const XID: u8 = 16;
 const TABLE_MAP: u8 = 19;
 const WRITE_ROWS: u8 = 23;
+const UPDATE_ROWS: u8 = 24;
 const DELETE_ROWS: u8 = 25;
 const HEARTBEAT: u8 = 27;
 const GTID: u8 = 162;
+const GTID_LIST: u8 = 163;
 const ARTIFICIAL: u16 = 0x20;
 const END_OF_STATEMENT: u16 = 1;
+/// Of a transaction's GTID: it has no end of its own (DDL).
+const STANDALONE: u8 = 1 | 32;
 
-/// Events, and where each begins.
+/// All files. The last is written to.
 #[derive(Debug)]
 pub(crate) struct Log {
-    events: Vec<(u64, Vec<u8>)>,
-    end: watch::Sender<u64>,
+    files: Vec<File>,
+    /// The last transaction's number in its GTID.
     number: u64,
+    changed: Arc<Notify>,
+}
+
+#[derive(Debug, Default)]
+struct File {
+    /// Each with the offset where it begins, and the state that is reached with its transaction; 0: it is of none.
+    events: Vec<(u64, usize, Vec<u8>)>,
+    end: u64,
+    /// The last transaction before it.
+    before: u64,
 }
 
 impl Log {
     pub(crate) fn new() -> Log {
-        let description = unhex(DESCRIPTION);
-        let end = MAGIC as u64 + description.len() as u64;
-        Log {
-            events: vec![(MAGIC as u64, description)],
-            end: watch::Sender::new(end),
+        let mut log = Log {
+            files: Vec::new(),
             number: 0,
-        }
+            changed: Arc::default(),
+        };
+        log.begin();
+        log
     }
 
-    pub(crate) fn end(&self) -> u64 {
-        *self.end.borrow()
+    fn begin(&mut self) {
+        self.files.push(File {
+            end: MAGIC as u64,
+            before: self.number,
+            ..File::default()
+        });
+        self.push(0, written_description());
+        let event = self.sized(GTID_LIST, 0, &gtids(self.number));
+        self.push(0, event);
     }
 
-    pub(crate) fn ends(&self) -> watch::Receiver<u64> {
-        self.end.subscribe()
+    fn last(&self) -> &File {
+        self.files.last().expect("there is a first one")
     }
 
-    /// The format's description, as it stands at the beginning.
-    pub(crate) fn description(&self) -> &[u8] {
-        &self.events[0].1
+    /// The file that is written to, and where it ends.
+    pub(crate) fn end(&self) -> (String, u64) {
+        (name(self.files.len()), self.last().end)
     }
 
-    /// The event at this offset. `None`: the log ends there.
-    pub(crate) fn at(&self, offset: u64) -> Option<&[u8]> {
-        let place = self.events.binary_search_by_key(&offset, |(at, _)| *at);
-        place.ok().map(|place| &self.events[place].1[..])
+    pub(crate) fn files(&self) -> Vec<(String, u64)> {
+        let files = self.files.iter().enumerate();
+        files
+            .map(|(place, file)| (name(place + 1), file.end))
+            .collect()
     }
 
-    pub(crate) fn transaction(&mut self, changes: &[Change]) {
-        self.number += 1;
-        let mut end = self.end();
-        let mut gtid = self.number.to_le_bytes().to_vec();
-        gtid.extend([0, 0, 0, 0, 0b1000]);
-        gtid.extend([0; 6]);
-        let mut all = vec![(GTID, 0, gtid)];
+    /// What a file says that was before it, where that stands and where it ends.
+    pub(crate) fn before(&self, name: &str) -> Option<(String, u64, u64)> {
+        let file = self.files.get(number(name)?.checked_sub(1)?)?;
+        let list = match file.before {
+            0 => "[]".to_owned(),
+            number => format!("[0-{SERVER}-{number}]"),
+        };
+        let (at, _, event) = &file.events[1];
+        Some((list, *at, at + event.len() as u64))
+    }
+
+    /// Tells of every change.
+    pub(crate) fn changes(&self) -> Arc<Notify> {
+        Arc::clone(&self.changed)
+    }
+
+    /// The event at this offset of a file. `None`: the file ends there.
+    pub(crate) fn at(&self, file: usize, offset: u64) -> Option<&[u8]> {
+        let events = &self.files.get(file.checked_sub(1)?)?.events;
+        let place = events.binary_search_by_key(&offset, |(at, ..)| *at);
+        place.ok().map(|place| &events[place].2[..])
+    }
+
+    pub(crate) fn has(&self, file: usize) -> bool {
+        (1..=self.files.len()).contains(&file)
+    }
+
+    fn sized(&self, kind: u8, flags: u16, body: &[u8]) -> Vec<u8> {
+        event(kind, flags, body, |length| self.last().end + length)
+    }
+
+    fn push(&mut self, state: usize, event: Vec<u8>) {
+        let file = self.files.last_mut().expect("there is a first one");
+        let length = event.len() as u64;
+        file.events.push((file.end, state, event));
+        file.end += length;
+        self.changed.notify_waiters();
+    }
+
+    /// A transaction, with which this state is reached.
+    pub(crate) fn transaction(&mut self, state: usize, changes: &[Change]) {
         for change in changes {
-            all.push((TABLE_MAP, 0, described(change.table)));
-            let kind = match change.comes {
-                true => WRITE_ROWS,
-                false => DELETE_ROWS,
-            };
-            all.push((kind, 0, row(change)));
+            if let Change::Empty(table) = change {
+                self.number += 1;
+                let events = [
+                    (GTID, gtid(self.number, STANDALONE)),
+                    (QUERY, truncation(*table)),
+                ];
+                self.write(state, events);
+            }
         }
-        all.push((XID, 0, self.number.to_le_bytes().to_vec()));
-        for (kind, flags, body) in all {
-            let event = event(kind, flags, &body, |length| end + length);
-            self.events.push((end, event.clone()));
-            end += event.len() as u64;
+        let rows: Vec<&Change> = changes
+            .iter()
+            .filter(|it| matches!(it, Change::Row { .. }))
+            .collect();
+        if rows.is_empty() {
+            return;
         }
-        self.end.send_replace(end);
+        self.number += 1;
+        let mut events = vec![(GTID, gtid(self.number, 0b1000))];
+        for change in rows {
+            if let Change::Row {
+                table,
+                before,
+                after,
+            } = *change
+            {
+                events.push((TABLE_MAP, described(table)));
+                events.push(rows_event(table, before, after));
+            }
+        }
+        events.push((XID, self.number.to_le_bytes().to_vec()));
+        self.write(state, events);
+    }
+
+    fn write(&mut self, state: usize, events: impl IntoIterator<Item = (u8, Vec<u8>)>) {
+        for (kind, body) in events {
+            let event = self.sized(kind, 0, &body);
+            self.push(state, event);
+        }
+    }
+
+    /// Another file begins.
+    pub(crate) fn flush(&mut self) {
+        let next = name(self.files.len() + 1);
+        let body = [&(MAGIC as u64).to_le_bytes()[..], next.as_bytes()].concat();
+        let event = self.sized(ROTATE, 0, &body);
+        self.push(0, event);
+        self.begin();
+    }
+
+    /// The server ended in order, and began again.
+    pub(crate) fn stop(&mut self) {
+        let event = self.sized(STOP, 0, &[]);
+        self.push(0, event);
+        self.begin();
+    }
+
+    /// The server was killed, and began again. What came behind this state is not in the log.
+    pub(crate) fn crash(&mut self, left: usize) {
+        let file = self.files.last_mut().expect("there is a first one");
+        let behind = file.events.iter().position(|(_, state, _)| *state > left);
+        if let Some(place) = behind {
+            file.end = file.events[place].0;
+            let lost = file.events.drain(place..);
+            let lost = lost.filter(|(_, _, event)| event[4] == GTID);
+            self.number -= lost.count() as u64;
+        }
+        self.begin();
     }
 }
 
-/// What a stream begins with: which file comes.
-pub(crate) fn rotation(offset: u64) -> Vec<u8> {
-    let body = [&offset.to_le_bytes()[..], FILE.as_bytes()].concat();
+fn name(number: usize) -> String {
+    format!("{BASE}{number:06}")
+}
+
+/// A file's number, by its name.
+pub(crate) fn number(name: &str) -> Option<usize> {
+    name.strip_prefix(BASE)?.parse().ok()
+}
+
+/// What a stream begins with, and what comes between two files: which file comes.
+pub(crate) fn rotation(file: usize, offset: u64) -> Vec<u8> {
+    let body = [&offset.to_le_bytes()[..], name(file).as_bytes()].concat();
     event(ROTATE, ARTIFICIAL, &body, |_| 0)
 }
 
 /// A stream in which nothing happens.
-pub(crate) fn heartbeat(end: u64) -> Vec<u8> {
-    event(HEARTBEAT, 0, FILE.as_bytes(), |_| end)
+pub(crate) fn heartbeat(file: usize, end: u64) -> Vec<u8> {
+    event(HEARTBEAT, 0, name(file).as_bytes(), |_| end)
 }
 
 /// The format's description where a stream does not begin at the file's beginning.
-pub(crate) fn again(description: &[u8]) -> Vec<u8> {
-    let body = &description[19..description.len() - 4];
+pub(crate) fn description() -> Vec<u8> {
+    let written = written_description();
+    let body = &written[19..written.len() - 4];
     let mut made = event(15, 0, body, |_| 0);
     made[..4].copy_from_slice(&[0; 4]);
     sealed(&mut made);
@@ -108,7 +232,7 @@ pub(crate) fn again(description: &[u8]) -> Vec<u8> {
 
 fn event(kind: u8, flags: u16, body: &[u8], end: impl FnOnce(u64) -> u64) -> Vec<u8> {
     let length = 19 + body.len() + 4;
-    let seconds = if flags & ARTIFICIAL != 0 { 0 } else { SECONDS };
+    let seconds = if flags & ARTIFICIAL != 0 { 0 } else { time() };
     let mut bytes = seconds.to_le_bytes().to_vec();
     bytes.push(kind);
     bytes.extend(SERVER.to_le_bytes());
@@ -121,11 +245,53 @@ fn event(kind: u8, flags: u16, body: &[u8], end: impl FnOnce(u64) -> u64) -> Vec
     bytes
 }
 
+thread_local! {
+    static BEGUN: tokio::time::Instant = tokio::time::Instant::now();
+}
+
+/// A world has a thread of its own.
+fn time() -> u32 {
+    BEGINNING + BEGUN.with(|begun| begun.elapsed().as_secs()) as u32
+}
+
 fn sealed(event: &mut [u8]) {
     let (body, checksum) = event.split_at_mut(event.len() - 4);
     let mut crc = Crc::new();
     crc.update(body);
     checksum.copy_from_slice(&crc.sum().to_le_bytes());
+}
+
+fn gtid(number: u64, flags: u8) -> Vec<u8> {
+    let mut body = number.to_le_bytes().to_vec();
+    body.extend([0, 0, 0, 0, flags]);
+    body.extend([0; 6]);
+    body
+}
+
+fn gtids(last: u64) -> Vec<u8> {
+    let mut body = u32::from(last > 0).to_le_bytes().to_vec();
+    match last {
+        // An empty list is filled up.
+        0 => body.extend([0; 2]),
+        last => {
+            body.extend(0u32.to_le_bytes());
+            body.extend(SERVER.to_le_bytes());
+            body.extend(last.to_le_bytes());
+        }
+    }
+    body
+}
+
+/// By session 7, in no time, without variables.
+fn truncation(table: Table) -> Vec<u8> {
+    let text = format!("TRUNCATE TABLE {}", table.name());
+    let mut body = 7u32.to_le_bytes().to_vec();
+    body.extend([0; 4]);
+    body.push(5);
+    body.extend([0; 4]);
+    body.extend(b"world\0");
+    body.extend(text.as_bytes());
+    body
 }
 
 fn number_of(table: Table) -> u64 {
@@ -163,15 +329,31 @@ fn described(table: Table) -> Vec<u8> {
     body
 }
 
-fn row(change: &Change) -> Vec<u8> {
-    let cells = change.table.cells(change.row);
-    let mut body = number_of(change.table).to_le_bytes()[..6].to_vec();
+fn rows_event(table: Table, before: Option<Row>, after: Option<Row>) -> (u8, Vec<u8>) {
+    let kind = match (before, after) {
+        (None, _) => WRITE_ROWS,
+        (_, None) => DELETE_ROWS,
+        _ => UPDATE_ROWS,
+    };
+    let width = table.columns().len();
+    let mut body = number_of(table).to_le_bytes()[..6].to_vec();
     body.extend(END_OF_STATEMENT.to_le_bytes());
-    body.push(cells.len() as u8);
-    body.push((1 << cells.len()) - 1);
+    body.push(width as u8);
+    let images = [before, after].into_iter().flatten();
+    for _ in images.clone() {
+        body.push((1 << width) - 1);
+    }
+    for row in images {
+        image(table, row, &mut body);
+    }
+    (kind, body)
+}
+
+fn image(table: Table, row: Row, body: &mut Vec<u8>) {
+    let cells = table.cells(row);
     // None is NULL.
     body.push(0xff << cells.len());
-    let wide = matches!(change.table, Table::Statuses | Table::Followers);
+    let wide = matches!(table, Table::Statuses | Table::Followers);
     for (place, cell) in cells.iter().enumerate() {
         match cell {
             Value::Number(number) if place == 0 && wide => {
@@ -185,7 +367,11 @@ fn row(change: &Change) -> Vec<u8> {
             Value::Null => {}
         }
     }
-    body
+}
+
+fn written_description() -> Vec<u8> {
+    let first = WRITTEN.lines().find_map(|line| line.strip_prefix("event "));
+    unhex(first.expect("there is one"))
 }
 
 fn unhex(text: &str) -> Vec<u8> {

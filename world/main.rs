@@ -3,11 +3,15 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `run` | one world: its server, Headwater, writers and readers; what has to be so in it |
-//! | `network` | what lies between two ends |
+//! | `run` | one world: its server, Headwater, writers, operators and apps |
+//! | `plan` | what happens in it |
+//! | `reader` | an app, and what it may be told |
 //! | `pages` | what a page is by a state of the tables |
-//! | `server`, `wire` | the model server, and its side of the protocol |
-//! | `model`, `log`, `sql` | its tables and transactions, its binary log, its SELECTs |
+//! | `writes` | what is written |
+//! | `server`, `wire` | the model server: its connections and commits, and its side of the protocol |
+//! | `answers`, `sql` | what it answers |
+//! | `model`, `log` | its tables and transactions, and its binary log |
+//! | `network` | what lies between two ends |
 //! | `client` | an app's side of the protocol |
 //! | `packets` | what both sides read and write |
 //! | `trace` | what happened |
@@ -15,20 +19,24 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
+mod answers;
 mod client;
 mod log;
 mod model;
 mod network;
 mod packets;
 mod pages;
+mod plan;
 #[allow(dead_code, reason = "the stories need more of it")]
 #[path = "../integration/kit/random.rs"]
 mod random;
+mod reader;
 mod run;
 mod server;
 mod sql;
 mod trace;
 mod wire;
+mod writes;
 
 use std::ops::Range;
 use std::process::ExitCode;

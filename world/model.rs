@@ -3,18 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
+use tokio::time::Instant;
+
 use crate::log::Log;
 use crate::sql::{Relation, Value};
 
-/// The rows as they are behind one transaction.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct State {
-    tables: BTreeMap<Table, BTreeSet<(u64, u64)>>,
-    /// All cells of a table, once somebody has asked.
-    relations: [OnceLock<Arc<Relation>>; 4],
-}
-
-/// A table. Of messages an entry is an id and its author, of follows a reader and an author.
+/// A table. Of messages a row is an id, its author and a version, of follows a reader and an author.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Table {
     Message,
@@ -23,12 +17,19 @@ pub(crate) enum Table {
     Followers,
 }
 
-/// A row that comes or goes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Change {
-    pub(crate) table: Table,
-    pub(crate) row: (u64, u64),
-    pub(crate) comes: bool,
+pub(crate) type Row = (u64, u64, u64);
+
+/// What a transaction does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// A row comes, goes, or becomes another one.
+    Row {
+        table: Table,
+        before: Option<Row>,
+        after: Option<Row>,
+    },
+    /// TRUNCATE.
+    Empty(Table),
 }
 
 impl Table {
@@ -48,7 +49,15 @@ impl Table {
         }
     }
 
-    fn columns(self) -> &'static [&'static str] {
+    pub(crate) fn named(name: &str) -> Option<Table> {
+        Table::ALL.into_iter().find(|it| it.name() == name)
+    }
+
+    pub(crate) fn has_messages(self) -> bool {
+        matches!(self, Table::Message | Table::Statuses)
+    }
+
+    pub(crate) fn columns(self) -> &'static [&'static str] {
         match self {
             Table::Message => &["id", "user_id", "body"],
             Table::Follower => &["user_id", "follower_id"],
@@ -57,43 +66,112 @@ impl Table {
         }
     }
 
-    /// All cells of an entry.
-    pub(crate) fn cells(self, (first, second): (u64, u64)) -> Vec<Value> {
+    /// All cells of a row.
+    pub(crate) fn cells(self, row: Row) -> Vec<Value> {
+        let (first, second, _) = row;
         let [one, two] = [first, second].map(|number| Value::Number(number.into()));
         match self {
-            Table::Message | Table::Statuses => {
-                vec![one, two, Value::Text(format!("of {second}: {first}"))]
-            }
+            Table::Message | Table::Statuses => vec![one, two, Value::Text(text(row))],
             Table::Follower => vec![one, two],
-            Table::Followers => vec![Value::Number((first * 1000 + second).into()), one, two],
+            Table::Followers => vec![Value::Number(key(row).into()), one, two],
         }
     }
 }
 
+/// What a message says.
+pub(crate) fn text((id, author, version): Row) -> String {
+    format!("of {author}: {id}.{version}")
+}
+
+/// The primary key of a row of `followers`.
+pub(crate) fn key((reader, author, _): Row) -> u64 {
+    reader * 1000 + author
+}
+
+/// The rows as they are behind one transaction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct State {
+    tables: [Arc<Rows>; 4],
+}
+
+#[derive(Debug, Default)]
+struct Rows {
+    rows: BTreeSet<Row>,
+    /// All cells, once somebody has asked.
+    relation: OnceLock<Arc<Relation>>,
+}
+
 impl State {
     pub(crate) fn relation(&self, table: &str) -> Option<Arc<Relation>> {
-        let table = Table::ALL.into_iter().find(|it| it.name() == table)?;
-        let relation = self.relations[table as usize].get_or_init(|| {
+        let table = Table::named(table)?;
+        let relation = self.tables[table as usize].relation.get_or_init(|| {
             let columns = table.columns().iter().map(|&it| it.to_owned());
             Arc::new(Relation {
                 columns: columns.collect(),
-                rows: self.entries(table).map(|row| table.cells(row)).collect(),
+                rows: self.rows(table).map(|row| table.cells(row)).collect(),
             })
         });
         Some(Arc::clone(relation))
     }
 
-    pub(crate) fn entries(&self, table: Table) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.tables.get(&table).into_iter().flatten().copied()
+    pub(crate) fn rows(&self, table: Table) -> impl DoubleEndedIterator<Item = Row> + '_ {
+        self.tables[table as usize].rows.iter().copied()
     }
 
-    pub(crate) fn apply(&mut self, change: &Change) {
-        self.relations[change.table as usize] = OnceLock::new();
-        let rows = self.tables.entry(change.table).or_default();
-        match change.comes {
-            true => rows.insert(change.row),
-            false => rows.remove(&change.row),
+    /// The row with the key of this one.
+    pub(crate) fn like(&self, table: Table, (first, second, _): Row) -> Option<Row> {
+        let (from, to) = match table.has_messages() {
+            true => ((first, 0, 0), (first, u64::MAX, u64::MAX)),
+            false => ((first, second, 0), (first, second, u64::MAX)),
         };
+        let mut alike = self.tables[table as usize].rows.range(from..=to);
+        alike.next().copied()
+    }
+
+    pub(crate) fn newest(&self, table: Table) -> u64 {
+        self.rows(table).next_back().map_or(0, |(id, _, _)| id)
+    }
+
+    /// Applies what still can be done, and tells what it was: others may have been first.
+    pub(crate) fn apply(&mut self, change: Change) -> Option<Change> {
+        let (table, before, after) = match change {
+            Change::Row {
+                table,
+                before,
+                after,
+            } => (table, before, after),
+            Change::Empty(table) => {
+                self.tables[table as usize] = Arc::default();
+                return Some(change);
+            }
+        };
+        let before = match before {
+            Some(row) => Some(self.like(table, row)?),
+            None => None,
+        };
+        let takes = |row| match self.like(table, row) {
+            None => true,
+            // It keeps its own key.
+            own => own == before,
+        };
+        if !after.is_none_or(takes) {
+            return None;
+        }
+        let old = &self.tables[table as usize].rows;
+        let mut rows = old.clone();
+        if let Some(before) = before {
+            rows.remove(&before);
+        }
+        rows.extend(after);
+        self.tables[table as usize] = Arc::new(Rows {
+            rows,
+            relation: OnceLock::new(),
+        });
+        Some(Change::Row {
+            table,
+            before,
+            after,
+        })
     }
 }
 
@@ -109,6 +187,9 @@ pub(crate) struct Model {
     pub(crate) open: BTreeMap<u64, u64>,
     connections: u64,
     transactions: u64,
+    started: Instant,
+    /// So many times it was started anew.
+    pub(crate) run: u64,
 }
 
 impl Model {
@@ -120,6 +201,8 @@ impl Model {
             open: BTreeMap::new(),
             connections: 10,
             transactions: 1000,
+            started: Instant::now(),
+            run: 0,
         }
     }
 
@@ -145,22 +228,80 @@ impl Model {
         self.states.last().expect("there is a first one")
     }
 
-    /// A transaction begins to commit: it is in the log. Returns its number.
-    pub(crate) fn write(&mut self, thread: u64, changes: &[Change]) -> usize {
-        let mut state = self.newest().clone();
-        for change in changes {
-            state.apply(change);
+    /// A transaction has changed something: it has a number now.
+    pub(crate) fn begin(&mut self, thread: u64) {
+        if !self.open.values().any(|whose| *whose == thread) {
+            self.transactions += 1;
+            self.open.insert(self.transactions, thread);
         }
-        self.states.push(Arc::new(state));
-        self.log.transaction(changes);
-        self.transactions += 1;
-        self.open.insert(self.transactions, thread);
-        self.states.len() - 1
     }
 
-    /// The next transaction in the log becomes readable.
-    pub(crate) fn commit(&mut self, thread: u64) {
+    /// A session has no transaction any more.
+    pub(crate) fn end(&mut self, thread: u64) {
         self.open.retain(|_, whose| *whose != thread);
-        self.readable += 1;
+    }
+
+    /// A transaction begins to commit: it is in the log. Returns its number, and what it did.
+    pub(crate) fn write(
+        &mut self,
+        thread: u64,
+        changes: &[Change],
+    ) -> Option<(usize, Vec<Change>)> {
+        let mut state = self.newest().clone();
+        let changes: Vec<Change> = changes.iter().filter_map(|it| state.apply(*it)).collect();
+        if changes.is_empty() {
+            return None;
+        }
+        self.states.push(Arc::new(state));
+        let number = self.states.len() - 1;
+        self.log.transaction(number, &changes);
+        self.begin(thread);
+        Some((number, changes))
+    }
+
+    /// A transaction in the log becomes readable, unless a restart has done so.
+    pub(crate) fn commit(&mut self, thread: u64, number: usize) {
+        self.end(thread);
+        self.readable = self.readable.max(number);
+    }
+
+    /// The server was shut down in order, and started again: what is in the log can be read.
+    pub(crate) fn restart(&mut self) {
+        self.readable = self.states.len() - 1;
+        self.log.stop();
+        self.start();
+    }
+
+    /// The server was killed, and started again. What is in the log can be read: the server is durable.
+    pub(crate) fn crash(&mut self) {
+        self.readable = self.states.len() - 1;
+        self.log.crash(self.readable);
+        self.start();
+    }
+
+    /// The same of a server that is not: its last transactions are lost, in the log as well or from the tables alone.
+    pub(crate) fn lose(&mut self, count: usize, logged: bool) {
+        let left = self.readable.saturating_sub(count);
+        self.log.crash(match logged {
+            true => self.states.len(),
+            false => left,
+        });
+        let state = self.state(left);
+        self.states.push(state);
+        self.readable = self.states.len() - 1;
+        self.start();
+    }
+
+    fn start(&mut self) {
+        self.open.clear();
+        self.connections = 10;
+        self.started = Instant::now();
+        self.run += 1;
+    }
+
+    /// Seconds.
+    pub(crate) fn uptime(&self) -> u64 {
+        let before = if self.run == 0 { 1000 } else { 0 };
+        before + self.started.elapsed().as_secs()
     }
 }

@@ -10,6 +10,9 @@ use tokio::time::sleep;
 
 use crate::random::Random;
 
+/// When the system gives up a connection of which it hears nothing.
+const GIVEN_UP: Duration = Duration::from_secs(900);
+
 /// How a world's connections are, until it is calm.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Weather {
@@ -19,8 +22,10 @@ pub(crate) struct Weather {
     pub(crate) pieces: Option<u64>,
     /// Of so many pieces one breaks its connection.
     pub(crate) breaks: Option<u64>,
-    /// Of so many pieces one is followed by a second of silence.
+    /// Before one of so many pieces a second of silence passes.
     pub(crate) silences: Option<u64>,
+    /// Before one of so many pieces a direction falls silent, until the system gives the connection up a quarter of an hour later.
+    pub(crate) deaf: Option<u64>,
     calm: Arc<AtomicBool>,
 }
 
@@ -34,8 +39,9 @@ impl Weather {
         Weather {
             late: some(random, &[100, 2_000, 20_000]).unwrap_or(0),
             pieces: some(random, &[1, 7, 60]),
-            breaks: some(random, &[200, 2_000]),
+            breaks: some(random, &[500, 5_000]),
             silences: some(random, &[100, 1_000]),
+            deaf: some(random, &[2_000, 10_000]).filter(|_| random.one_in(2)),
             calm: Arc::default(),
         }
     }
@@ -45,7 +51,7 @@ impl Weather {
         self.calm.store(true, Ordering::Relaxed);
     }
 
-    fn is_calm(&self) -> bool {
+    pub(crate) fn is_calm(&self) -> bool {
         self.calm.load(Ordering::Relaxed)
     }
 }
@@ -85,29 +91,46 @@ async fn carry(
             let _ = to.shutdown().await;
             return false;
         };
-        let first = weather
-            .pieces
-            .map_or(read as u64, |most| 1 + random.below(most));
-        let (piece, behind) = bytes[..read].split_at(read.min(first as usize));
-        for piece in [piece, behind] {
-            if piece.is_empty() {
-                continue;
+        if weather.is_calm() {
+            if to.write_all(&bytes[..read]).await.is_err() {
+                return true;
             }
-            if weather.is_calm() {
-                if to.write_all(piece).await.is_err() {
-                    return true;
-                }
-                continue;
-            }
+            continue;
+        }
+        for piece in pieces(&bytes[..read], &weather, &mut random) {
             if weather.late > 0 {
                 sleep(Duration::from_micros(random.below(weather.late))).await;
             }
             if happens(&mut random, weather.silences) {
                 sleep(Duration::from_secs(1)).await;
             }
+            if happens(&mut random, weather.deaf) {
+                sleep(GIVEN_UP).await;
+                return true;
+            }
             if happens(&mut random, weather.breaks) || to.write_all(piece).await.is_err() {
                 return true;
             }
         }
     }
+}
+
+/// Where what was sent at once is cut: a few times, near its beginning or anywhere.
+fn pieces<'a>(bytes: &'a [u8], weather: &Weather, random: &mut Random) -> Vec<&'a [u8]> {
+    let Some(most) = weather.pieces else {
+        return vec![bytes];
+    };
+    let mut cuts = vec![1 + random.below(most) as usize];
+    for _ in 0..random.below(3) {
+        cuts.push(1 + random.below(bytes.len() as u64) as usize);
+    }
+    cuts.retain(|cut| *cut < bytes.len());
+    cuts.sort_unstable();
+    cuts.dedup();
+    cuts.push(bytes.len());
+    let begins = std::iter::once(0).chain(cuts.clone());
+    begins
+        .zip(cuts.iter())
+        .map(|(from, to)| &bytes[from..*to])
+        .collect()
 }

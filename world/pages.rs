@@ -2,14 +2,14 @@
 
 use std::cmp::Reverse;
 
-use crate::model::{State, Table};
+use crate::model::{Row, State, Table};
 
 /// Rows as they are told.
 pub(crate) type Rows = Vec<Vec<Option<String>>>;
 
 /// The classic timeline looks at so many authors, and at so many messages of each.
 const N: usize = 20;
-const FEED: usize = 5;
+pub(crate) const FEED: usize = 5;
 
 /// The ids of a reader's page: the newest of each author that the reader follows, of those who wrote last.
 pub(crate) fn page(state: &State, reader: u64, bound: u64) -> Vec<u64> {
@@ -21,61 +21,69 @@ pub(crate) fn page(state: &State, reader: u64, bound: u64) -> Vec<u64> {
     sorted(newest.concat())
 }
 
-/// The ids of a lookup whose heads are of one state and whose lists are of a later one.
-pub(crate) fn looked_up(at: &State, then: &State, reader: u64) -> Vec<u64> {
-    let heads = followed(at, Table::Follower, reader).filter_map(|author| {
-        let head = newest(at, author, u64::MAX).first().copied();
+/// Whom a reader follows, and the newest id of each.
+pub(crate) fn heads(state: &State, reader: u64, bound: u64) -> Vec<(u64, u64)> {
+    let authors = followed(state, Table::Follower, reader);
+    let heads = authors.filter_map(|author| {
+        let head = newest(state, author, bound).first().copied();
         Some((author, head?))
     });
+    heads.collect()
+}
+
+/// The ids of a lookup whose heads are of one state and whose lists are of a later one.
+pub(crate) fn looked_up(at: &State, then: &State, reader: u64, bound: u64) -> Vec<u64> {
+    let heads = heads(at, reader, bound).into_iter();
     let lists = heads.map(|(author, head)| newest(then, author, head));
     sorted(lists.collect::<Vec<_>>().concat())
 }
 
 /// The rows of the app's page behind a call.
 pub(crate) fn tail(state: &State, ids: &[u64]) -> Rows {
-    told(state, Table::Message, N, |(id, _)| ids.contains(&id))
+    let rows = state.rows(Table::Message).rev();
+    let shown = rows.filter(|(id, ..)| ids.contains(id)).take(N);
+    shown.map(|row| told(Table::Message, row)).collect()
 }
 
-/// A feed's page.
-pub(crate) fn feed(state: &State, reader: u64) -> Rows {
+/// A feed's page, of messages with lower ids than the bound, behind so many of them.
+pub(crate) fn feed(state: &State, reader: u64, bound: Option<u64>, offset: usize) -> Rows {
     let authors: Vec<u64> = followed(state, Table::Followers, reader).collect();
-    told(state, Table::Statuses, FEED, |(_, author)| {
-        authors.contains(&author)
-    })
+    let rows = state.rows(Table::Statuses).rev();
+    let shown = rows.filter(|(id, author, _)| {
+        authors.contains(author) && bound.is_none_or(|bound| *id < bound)
+    });
+    let shown = shown.skip(offset).take(FEED);
+    shown.map(|row| told(Table::Statuses, row)).collect()
 }
 
-/// The ids of rows, as a person reads them.
+/// The ids and versions of rows, as a person reads them.
 pub(crate) fn ids(rows: &Rows) -> String {
-    let first = rows.iter().map(|row| row[0].as_deref().unwrap_or("NULL"));
-    first.collect::<Vec<_>>().join(" ")
+    let ids = rows.iter().map(|row| match row.get(1) {
+        Some(Some(text)) => text.split(": ").last().unwrap_or_default(),
+        _ => row[0].as_deref().unwrap_or("NULL"),
+    });
+    let short = ids.map(|id| id.strip_suffix(".0").unwrap_or(id));
+    short.collect::<Vec<_>>().join(" ")
 }
 
 fn followed(state: &State, table: Table, reader: u64) -> impl Iterator<Item = u64> + '_ {
-    let follows = state.entries(table);
+    let follows = state.rows(table);
     follows
-        .filter(move |(who, _)| *who == reader)
-        .map(|(_, author)| author)
+        .filter(move |(who, ..)| *who == reader)
+        .map(|(_, author, _)| author)
 }
 
 /// An author's newest ids up to a bound.
 fn newest(state: &State, author: u64, bound: u64) -> Vec<u64> {
-    let messages = state.entries(Table::Message);
-    let own = messages.filter(|(id, whose)| *whose == author && *id <= bound);
-    let mut ids: Vec<u64> = own.map(|(id, _)| id).collect();
-    ids.reverse();
-    ids.truncate(N);
-    ids
+    let messages = state.rows(Table::Message).rev();
+    let own = messages.filter(|(id, whose, _)| *whose == author && *id <= bound);
+    own.map(|(id, ..)| id).take(N).collect()
 }
 
-/// The newest of these messages: id and text.
-fn told(state: &State, table: Table, most: usize, is: impl Fn((u64, u64)) -> bool) -> Rows {
-    let mut rows: Vec<(u64, u64)> = state.entries(table).filter(|row| is(*row)).collect();
-    rows.reverse();
-    rows.truncate(most);
-    let cells = rows.into_iter().map(|row| table.cells(row));
-    cells
-        .map(|cells| vec![Some(cells[0].to_string()), Some(cells[2].to_string())])
-        .collect()
+/// A message's id and text.
+fn told(table: Table, row: Row) -> Vec<Option<String>> {
+    let cells = table.cells(row);
+    vec![Some(cells[0].to_string()), Some(cells[2].to_string())]
 }
 
 fn sorted(mut ids: Vec<u64>) -> Vec<u64> {

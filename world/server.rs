@@ -1,73 +1,63 @@
-//! The model server: it is honest about time, and knows just the statements that are sent to it.
+//! The model server: its connections, commits, log streams and restarts. It is honest about time.
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use headwater::link::memory::{MemoryListener, MemoryStream};
-use serde::Deserialize;
+use tokio::sync::Notify;
+use tokio::time::sleep;
 
+use crate::answers::{Answer, Recorded, Session};
 use crate::log;
-use crate::model::{Model, State};
+use crate::model::{Change, Model, State};
 use crate::network::{Weather, between};
-use crate::pages::{page, tail};
 use crate::random::Random;
-use crate::sql::{self, Relation, Value};
 use crate::trace::Trace;
-use crate::wire::{Column, Peer};
+use crate::wire::Peer;
+use crate::writes;
 
 const VERSION: &str = "10.11.19-MariaDB-log";
-/// What a MariaDB server said of the same tables and accounts.
-const RECORDED: &str = include_str!("recorded.json");
-
-const AUTOCOMMIT: u16 = 2;
-const IN_TRANSACTION: u16 = 1;
-
-/// The procedures' result.
-const RESULT: &str = "fetch_timeline_tt";
-/// The app's page behind a call.
-pub(crate) const TAIL: &str = "SELECT m.id, m.body FROM fetch_timeline_tt t JOIN message m ON m.id=t.id ORDER BY m.id DESC LIMIT 20";
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Reply {
-    Rows {
-        columns: Vec<(String, u8, u16, u32, u16, u8)>,
-        rows: Vec<Vec<Option<String>>>,
-    },
-    Error {
-        error: (u16, String),
-    },
-}
+/// Between being written to the log and being readable, and from there to the client's OK, a transaction takes up to so many milliseconds.
+const COMMIT: u64 = 10;
+/// One in so many commits takes up to so many milliseconds.
+const SLOW: (u64, u64) = (30, 1_000);
+const ACKNOWLEDGEMENT: u64 = 3;
 
 /// One server, and what it is made of.
 #[derive(Debug)]
 pub(crate) struct Server {
     model: Mutex<Model>,
-    recorded: BTreeMap<String, Reply>,
+    pub(crate) recorded: BTreeMap<String, Recorded>,
     /// Statements that it refused because it does not know them.
     unknown: Mutex<Vec<String>>,
+    is_down: AtomicBool,
+    /// All connections end. (In their order: a `watch` would wake them in a random one.)
+    ends: Notify,
     pub(crate) trace: Trace,
 }
 
-/// What a session has.
-struct Session {
-    thread: u64,
-    snapshot: Option<usize>,
-    in_transaction: bool,
-    result: Option<Vec<u64>>,
-    /// The helper's table is there.
-    has_heads: bool,
-    heartbeat: Option<Duration>,
+/// How a server ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ending {
+    /// It is shut down.
+    Stop,
+    /// It is killed, and durable.
+    Crash,
+    /// It is killed, and so many of its last transactions are lost: from its log as well, or not.
+    Loss { count: usize, logged: bool },
 }
 
 impl Server {
     pub(crate) fn new(state: State) -> Server {
         Server {
             model: Mutex::new(Model::new(state)),
-            recorded: serde_json::from_str(RECORDED).expect("recorded replies"),
+            recorded: crate::answers::recorded(),
             unknown: Mutex::default(),
+            is_down: AtomicBool::new(false),
+            ends: Notify::new(),
             trace: Trace::new(),
         }
     }
@@ -80,6 +70,10 @@ impl Server {
         self.unknown.lock().expect("nobody panics with it").clone()
     }
 
+    pub(crate) fn is_down(&self) -> bool {
+        self.is_down.load(Ordering::Relaxed)
+    }
+
     /// Serves who connects here.
     pub(crate) async fn run(
         self: Arc<Self>,
@@ -89,366 +83,194 @@ impl Server {
     ) {
         loop {
             let stream = between(listener.accept().await, &weather, &mut random);
-            let server = Arc::clone(&self);
+            if self.is_down() {
+                continue;
+            }
+            let (server, random) = (Arc::clone(&self), random.fork());
             tokio::spawn(async move {
-                let _ = server.serve(stream).await;
+                tokio::select! {
+                    biased;
+                    () = server.ends.notified() => {}
+                    _ = server.serve(stream, random) => {}
+                }
             });
         }
     }
 
-    async fn serve(&self, stream: MemoryStream) -> io::Result<()> {
+    /// Ends, stays away for a while, and begins again.
+    pub(crate) async fn restart(&self, ending: Ending, away: Duration) {
+        self.trace.note("server", &format!("goes down: {ending:?}"));
+        self.is_down.store(true, Ordering::Relaxed);
+        self.ends.notify_waiters();
+        {
+            let mut model = self.model();
+            match ending {
+                Ending::Stop => model.restart(),
+                Ending::Crash => model.crash(),
+                Ending::Loss { count, logged } => model.lose(count, logged),
+            }
+        }
+        sleep(away).await;
+        self.is_down.store(false, Ordering::Relaxed);
+        let readable = self.model().readable();
+        self.trace.note("server", &format!("is up, at {readable}"));
+    }
+
+    async fn serve(&self, stream: MemoryStream, mut random: Random) -> io::Result<()> {
         let thread = self.model().connect();
         let mut peer = Peer::new(stream);
         peer.log_in(VERSION, thread).await?;
-        let mut session = Session {
-            thread,
-            snapshot: None,
-            in_transaction: false,
-            result: None,
-            has_heads: false,
-            heartbeat: None,
-        };
+        let mut session = Session::new(thread);
+        let served = self.converse(&mut peer, &mut session, &mut random).await;
+        self.model().end(thread);
+        served
+    }
+
+    async fn converse(
+        &self,
+        peer: &mut Peer,
+        session: &mut Session,
+        random: &mut Random,
+    ) -> io::Result<()> {
+        let who = format!("server {}", session.thread);
         loop {
             let command = peer.command().await?;
-            match command.split_first() {
+            let answer = match command.split_first() {
                 // COM_QUIT.
                 Some((1, _)) | None => return Ok(()),
                 // COM_INIT_DB, COM_PING, COM_REGISTER_SLAVE.
-                Some((2 | 14 | 21, _)) => peer.ok(0, AUTOCOMMIT),
+                Some((2 | 14 | 21, _)) => Answer::Ok(0),
                 Some((3, text)) => {
                     let text = String::from_utf8_lossy(text);
-                    self.trace.note(format_args!("server {thread}"), &text);
-                    self.answer(&mut peer, &mut session, &text);
+                    self.trace.note(&who, &text);
+                    match writes::read(&text) {
+                        Some(change) => self.change(session, change, random).await,
+                        None if text == "COMMIT" => self.end(session, random).await,
+                        None => self.answer(session, &text),
+                    }
                 }
                 Some((18, request)) => {
-                    self.trace
-                        .note(format_args!("server {thread}"), "sends its log");
-                    return self.dump(&mut peer, &session, request).await;
+                    self.trace.note(&who, "sends its log");
+                    return self.dump(peer, session, request).await;
                 }
-                Some((kind, _)) => {
-                    self.refuse(&mut peer, &format!("command {kind}"));
-                }
+                Some((kind, _)) => Answer::Unknown(format!("command {kind}")),
+            };
+            if let Answer::Unknown(what) = &answer {
+                let mut unknown = self.unknown.lock().expect("nobody panics with it");
+                unknown.push(what.clone());
             }
+            peer.tell(answer, session.status());
             peer.flush().await?;
         }
     }
 
-    fn refuse(&self, peer: &mut Peer, what: &str) {
-        let mut unknown = self.unknown.lock().expect("nobody panics with it");
-        unknown.push(what.to_owned());
-        peer.error(1105, "HY000", &format!("the model does not know: {what}"));
-    }
-
-    fn answer(&self, peer: &mut Peer, session: &mut Session, text: &str) {
-        let status = match session.in_transaction {
-            true => AUTOCOMMIT | IN_TRANSACTION,
-            false => AUTOCOMMIT,
-        };
-        // The session's database is the only one.
-        let whole = match text.strip_prefix("SHOW CREATE TABLE `") {
-            Some(table) if !table.starts_with("world`") => {
-                &format!("SHOW CREATE TABLE `world`.`{table}")
-            }
-            _ => text,
-        };
-        if let Some(reply) = self.recorded.get(whole) {
-            return match reply {
-                Reply::Rows { columns, rows } => {
-                    let columns: Vec<Column> = columns.iter().map(recorded_column).collect();
-                    peer.rows(&columns, rows, status);
+    /// A session changes a row: at once, or with its transaction.
+    async fn change(&self, session: &mut Session, change: Change, random: &mut Random) -> Answer {
+        let mut state = (*self.read(session)).clone();
+        let Some(done) = state.apply(change) else {
+            return match change {
+                Change::Row { before: None, .. } => {
+                    let message = "Duplicate entry for key 'PRIMARY'".to_owned();
+                    Answer::Error(1062, "23000", message)
                 }
-                Reply::Error { error } => {
-                    let state = if error.0 == 1318 { "42000" } else { "HY000" };
-                    peer.error(error.0, state, &error.1);
-                }
+                _ => Answer::Ok(0),
             };
+        };
+        match &mut session.transaction {
+            Some(transaction) => {
+                transaction.changes.push(done);
+                self.model().begin(session.thread);
+            }
+            None => self.commit(session.thread, &[done], random).await,
         }
-        let one =
-            |name: &str, value: String| (vec![column("", name, 253)], vec![vec![Some(value)]]);
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let (columns, rows) = match words[..] {
-            ["SET", ..] => {
-                if let Some(period) = text.strip_prefix("SET @master_heartbeat_period=") {
-                    session.heartbeat = period.parse().ok().map(Duration::from_nanos);
-                }
-                return peer.ok(0, status);
-            }
-            ["START", "TRANSACTION", ref rest @ ..] => {
-                session.in_transaction = true;
-                let snapshot = rest == ["WITH", "CONSISTENT", "SNAPSHOT"];
-                session.snapshot = snapshot.then(|| self.model().readable());
-                return peer.ok(0, AUTOCOMMIT | IN_TRANSACTION);
-            }
-            ["COMMIT"] | ["ROLLBACK"] => {
-                (session.in_transaction, session.snapshot) = (false, None);
-                return peer.ok(0, AUTOCOMMIT);
-            }
-            ["DO", ..] => return peer.ok(0, status),
-            ["SELECT", "CONNECTION_ID()"] => one("CONNECTION_ID()", session.thread.to_string()),
-            ["SELECT", "SUBSTRING(UUID(),", "20)"] => {
-                one("SUBSTRING(UUID(), 20)", "8ff1-11ef-0242ac110002".to_owned())
-            }
-            ["SHOW", "GLOBAL", "STATUS", ..] => {
-                let connections = self.model().connections();
-                let rows = [
-                    ("Com_reset", "0".to_owned()),
-                    ("Connections", connections.to_string()),
-                    ("Slaves_running", "0".to_owned()),
-                    ("Uptime", "1000".to_owned()),
-                ];
-                let rows = rows.map(|(name, value)| vec![Some(name.to_owned()), Some(value)]);
-                let columns = ["Variable_name", "Value"].map(|name| column("", name, 253));
-                (columns.to_vec(), rows.to_vec())
-            }
-            ["SHOW", "BINARY", "LOG", "STATUS"] => {
-                return peer.error(1064, "42000", "You have an error in your SQL syntax");
-            }
-            ["SHOW", "MASTER", "STATUS"] => {
-                let names = ["File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB"];
-                let end = self.model().log.end().to_string();
-                let row = [log::FILE.to_owned(), end, String::new(), String::new()];
-                (
-                    names.map(|name| column("", name, 253)).to_vec(),
-                    vec![row.map(Some).to_vec()],
-                )
-            }
-            ["SHOW", "BINLOG", "EVENTS", ..] => {
-                let names = [
-                    "Log_name",
-                    "Pos",
-                    "Event_type",
-                    "Server_id",
-                    "End_log_pos",
-                    "Info",
-                ];
-                let row = [log::FILE, "256", "Gtid_list", "1", "285", "[]"];
-                (
-                    names.map(|name| column("", name, 253)).to_vec(),
-                    vec![row.map(|it| Some(it.to_owned())).to_vec()],
-                )
-            }
-            ["SELECT", "trx_id,", "trx_mysql_thread_id", ..] => {
-                let model = self.model();
-                let mut rows: Vec<(u64, u64)> = model
-                    .open
-                    .iter()
-                    .map(|(id, thread)| (*id, *thread))
-                    .collect();
-                if session.in_transaction {
-                    rows.push((0x7f00_0000_0000 + session.thread, session.thread));
-                }
-                let rows = rows
-                    .into_iter()
-                    .map(|(id, thread)| vec![Some(id.to_string()), Some(thread.to_string())]);
-                let columns = ["trx_id", "trx_mysql_thread_id"].map(|name| column("", name, 8));
-                (columns.to_vec(), rows.collect())
-            }
-            ["CALL", ..] => return self.call(peer, session, text),
-            [
-                "SHOW",
-                "CREATE",
-                "TABLE",
-                name @ ("`fetch_timeline_tt`" | "`max_ids_of_followers`"),
-            ] => {
-                let (is_there, columns) = match name {
-                    "`fetch_timeline_tt`" => (
-                        session.result.is_some(),
-                        "  `id` int(10) unsigned NOT NULL,\n  PRIMARY KEY (`id`)\n",
-                    ),
-                    _ => (
-                        session.has_heads,
-                        "  `user_id` int(10) unsigned NOT NULL,\n  `max_id` int(10) unsigned NOT NULL\n",
-                    ),
-                };
-                let plain = name.trim_matches('`');
-                if !is_there {
-                    return missing(peer, plain);
-                }
-                let created = format!(
-                    "CREATE TEMPORARY TABLE {name} (\n{columns}) ENGINE=MEMORY DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci"
-                );
-                (
-                    ["Table", "Create Table"]
-                        .map(|name| column("", name, 253))
-                        .to_vec(),
-                    vec![vec![Some(plain.to_owned()), Some(created)]],
-                )
-            }
-            ["SELECT", "COUNT(*)", "FROM", "`world`.`fetch_timeline_tt`"] => {
-                let Some(ids) = &session.result else {
-                    return missing(peer, RESULT);
-                };
-                (
-                    vec![column("", "COUNT(*)", 8)],
-                    vec![vec![Some(ids.len().to_string())]],
-                )
-            }
-            ["CREATE", "TEMPORARY", "TABLE", ..] => {
-                session.result.get_or_insert_default();
-                return peer.ok(0, status);
-            }
-            [
-                "INSERT",
-                "INTO",
-                "`world`.`fetch_timeline_tt`" | "`fetch_timeline_tt`",
-                ..,
-            ] => {
-                let numbers = text.split(|it: char| !it.is_ascii_digit());
-                let ids: Vec<u64> = numbers.filter_map(|it| it.parse().ok()).collect();
-                let count = ids.len();
-                session.result.get_or_insert_default().extend(ids);
-                return peer.ok(count as u8, status);
-            }
-            [
-                "DELETE",
-                "FROM",
-                "`world`.`fetch_timeline_tt`" | "`fetch_timeline_tt`",
-            ] => {
-                session.result = Some(Vec::new());
-                return peer.ok(0, status);
-            }
-            ["DELETE", "FROM", "`world`.`max_ids_of_followers`"] => return peer.ok(0, status),
-            _ if text == TAIL => {
-                let Some(ids) = &session.result else {
-                    return missing(peer, RESULT);
-                };
-                let state = self.read(session);
-                let rows = tail(&state, ids);
-                let columns = [column("message", "id", 3), column("message", "body", 253)];
-                (columns.to_vec(), rows)
-            }
-            _ => match sql::parse(text).and_then(|query| {
-                let state = self.read(session);
-                let relation = sql::evaluate(&query, &state)?;
-                Ok(typed(relation, text))
-            }) {
-                Ok(answer) => answer,
-                Err(unknown) => return self.refuse(peer, &format!("{text}: {}", unknown.0)),
-            },
-        };
-        peer.rows(&columns, &rows, status);
+        Answer::Ok(1)
     }
 
-    fn read(&self, session: &Session) -> Arc<State> {
+    async fn end(&self, session: &mut Session, random: &mut Random) -> Answer {
+        if let Some(transaction) = session.transaction.take() {
+            self.commit(session.thread, &transaction.changes, random)
+                .await;
+        }
+        self.model().end(session.thread);
+        Answer::Ok(0)
+    }
+
+    /// Commits: the log has it first, then others can read it, then it is acknowledged.
+    pub(crate) async fn commit(&self, thread: u64, changes: &[Change], random: &mut Random) {
+        let written = self.model().write(thread, changes);
+        let Some((number, changes)) = written else {
+            return;
+        };
+        let who = format!("server {thread}");
+        self.trace
+            .note(&who, &format!("{number} is in the log: {changes:?}"));
+        let (one_in, long) = SLOW;
+        let most = if random.one_in(one_in) { long } else { COMMIT };
+        sleep(random.pause(most)).await;
+        // In the order of the log.
+        while self.model().readable() + 1 < number {
+            sleep(Duration::from_millis(1)).await;
+        }
+        self.model().commit(thread, number);
+        self.trace.note(&who, &format!("{number} is readable"));
+        sleep(random.pause(ACKNOWLEDGEMENT)).await;
+    }
+
+    /// What a session reads: its snapshot, and what it changed itself.
+    pub(crate) fn read(&self, session: &mut Session) -> Arc<State> {
         let model = self.model();
-        let number = session.snapshot.unwrap_or_else(|| model.readable());
-        model.state(number)
-    }
-
-    fn call(&self, peer: &mut Peer, session: &mut Session, text: &str) {
-        let inner = text.split_once('(').and_then(|(name, rest)| {
-            let arguments = rest.trim_end().strip_suffix(')')?;
-            let numbers: Result<Vec<u64>, _> =
-                arguments.split(',').map(|it| it.trim().parse()).collect();
-            Some((name.to_owned(), numbers.ok()?))
-        });
-        let Some((name, numbers)) = inner else {
-            return self.refuse(peer, text);
+        let Some(transaction) = &mut session.transaction else {
+            return model.state(model.readable());
         };
-        let (reader, bound) = match numbers[..] {
-            [reader] if name.contains("fetch_timeline_ids") => (reader, u64::MAX),
-            [reader, bound] if name.contains("fetch_timeline_ids2") => (reader, bound),
-            _ => return self.refuse(peer, text),
-        };
-        session.has_heads |= bound != u64::MAX;
-        session.result = Some(page(&self.read(session), reader, bound));
-        peer.ok(0, AUTOCOMMIT);
+        let snapshot = *transaction.snapshot.get_or_insert(model.readable());
+        let state = model.state(snapshot);
+        if transaction.changes.is_empty() {
+            return state;
+        }
+        let mut state = (*state).clone();
+        for change in &transaction.changes {
+            state.apply(*change);
+        }
+        Arc::new(state)
     }
 
     async fn dump(&self, peer: &mut Peer, session: &Session, request: &[u8]) -> io::Result<()> {
-        let offset = u64::from(u32::from_le_bytes(
-            *request.first_chunk().expect("an offset"),
-        ));
+        let malformed = || io::Error::from(io::ErrorKind::InvalidData);
+        let offset = request.first_chunk().ok_or_else(malformed)?;
+        let mut at = u64::from(u32::from_le_bytes(*offset));
         let to_the_end = request.get(4) == Some(&1);
-        let mut ends = self.model().log.ends();
+        let name = String::from_utf8_lossy(request.get(10..).unwrap_or_default());
+        let mut file = log::number(&name).ok_or_else(malformed)?;
+        let changes = self.model().log.changes();
         let send = |peer: &mut Peer, event: &[u8]| peer.packet(&[&[0][..], event].concat());
-        send(peer, &log::rotation(offset));
-        let mut at = offset;
-        if offset > 4 {
-            let again = log::again(self.model().log.description());
-            send(peer, &again);
+        send(peer, &log::rotation(file, at));
+        if at > 4 {
+            send(peer, &log::description());
         }
         let silence = session.heartbeat.unwrap_or(Duration::from_secs(30));
         loop {
+            let changed = changes.notified();
             loop {
-                let event = self.model().log.at(at).map(<[u8]>::to_vec);
-                let Some(event) = event else {
+                let event = self.model().log.at(file, at).map(<[u8]>::to_vec);
+                if let Some(event) = event {
+                    at += event.len() as u64;
+                    send(peer, &event);
+                } else if self.model().log.has(file + 1) {
+                    (file, at) = (file + 1, 4);
+                    send(peer, &log::rotation(file, at));
+                } else {
                     break;
-                };
-                at += event.len() as u64;
-                send(peer, &event);
+                }
             }
             if to_the_end {
-                peer.eof();
+                peer.end_of_log();
                 return peer.flush().await;
             }
             peer.flush().await?;
-            match tokio::time::timeout(silence, ends.changed()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => return Ok(()),
-                Err(_) => send(peer, &log::heartbeat(at)),
+            let changed = tokio::time::timeout(silence, changed).await;
+            if changed.is_err() {
+                send(peer, &log::heartbeat(file, at));
             }
         }
     }
-}
-
-fn missing(peer: &mut Peer, table: &str) {
-    let message = format!("Table 'world.{table}' doesn't exist");
-    peer.error(1146, "42S02", &message);
-}
-
-fn column(table: &str, name: &str, kind: u8) -> Column {
-    let (charset, length) = match kind {
-        253 => (45, 1020),
-        _ => (63, 21),
-    };
-    Column {
-        table: table.to_owned(),
-        name: name.to_owned(),
-        kind,
-        charset,
-        length,
-        flags: 0,
-        decimals: 0,
-    }
-}
-
-fn recorded_column(
-    (name, kind, charset, length, flags, decimals): &(String, u8, u16, u32, u16, u8),
-) -> Column {
-    Column {
-        table: String::new(),
-        name: name.clone(),
-        kind: *kind,
-        charset: *charset,
-        length: *length,
-        flags: *flags,
-        decimals: *decimals,
-    }
-}
-
-/// Columns and cells as they are sent. A column of a table is one by its name.
-fn typed(relation: Relation, text: &str) -> (Vec<Column>, Vec<Vec<Option<String>>>) {
-    let columns = relation.columns.iter();
-    let columns = columns.map(|name| match &name[..] {
-        "body" => column("message", name, 253),
-        "caption" => column("statuses", name, 253),
-        "id" if text.contains("statuses") => column("statuses", name, 8),
-        "id" | "user_id" => column("message", name, 3),
-        "profile_id" => column("statuses", name, 3),
-        other if other.starts_with("GROUP_CONCAT") => column("", name, 253),
-        _ => column("", name, 8),
-    });
-    let cells = |row: Vec<Value>| {
-        let each = row.into_iter();
-        each.map(|cell| match cell {
-            Value::Null => None,
-            other => Some(other.to_string()),
-        })
-        .collect()
-    };
-    (
-        columns.collect(),
-        relation.rows.into_iter().map(cells).collect(),
-    )
 }

@@ -91,13 +91,20 @@ struct Evaluation<'a> {
 
 impl Evaluation<'_> {
     fn query(&self, query: &Query, outer: Option<&Scope<'_>>) -> Outcome<Relation> {
-        let limit = match &query.limit_clause {
-            None => None,
+        let (limit, offset) = match &query.limit_clause {
+            None => (None, 0),
             Some(LimitClause::LimitOffset {
-                limit: Some(Expr::Value(value)),
-                offset: None,
+                limit: Some(Expr::Value(limit)),
+                offset,
                 ..
-            }) => Some(number(&value.value)?),
+            }) => {
+                let offset = match offset.as_ref().map(|offset| &offset.value) {
+                    None => 0,
+                    Some(Expr::Value(value)) => number(&value.value)?,
+                    other => return unknown(other),
+                };
+                (Some(number(&limit.value)?), offset)
+            }
             other => return unknown(other),
         };
         let order: Vec<(&Expr, bool)> = match &query.order_by {
@@ -120,6 +127,8 @@ impl Evaluation<'_> {
             }
         };
         if let Some(limit) = limit {
+            let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+            relation.rows.drain(..offset.min(relation.rows.len()));
             relation
                 .rows
                 .truncate(usize::try_from(limit).unwrap_or(usize::MAX));

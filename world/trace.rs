@@ -1,7 +1,8 @@
-//! What happened in a world: when, who, what.
+//! What happened in a world: when, who, what; Headwater's own log among it.
 
 use std::fmt::Display;
-use std::sync::Mutex;
+use std::io;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -10,10 +11,10 @@ use tokio::time::Instant;
 const SHOWN: usize = 160;
 
 /// The lines of one world, in their order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Trace {
     begun: Instant,
-    lines: Mutex<Vec<Line>>,
+    lines: Arc<Mutex<Vec<Line>>>,
 }
 
 #[derive(Clone, Debug)]
@@ -28,8 +29,21 @@ impl Trace {
     pub(crate) fn new() -> Trace {
         Trace {
             begun: Instant::now(),
-            lines: Mutex::default(),
+            lines: Arc::default(),
         }
+    }
+
+    /// Has this thread's log go into it, for as long as the guard lives.
+    pub(crate) fn follow_log(&self) -> tracing::subscriber::DefaultGuard {
+        let trace = self.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::INFO)
+            .with_ansi(false)
+            .without_time()
+            .with_target(false)
+            .with_writer(move || LogLine(trace.clone()))
+            .finish();
+        tracing::subscriber::set_default(subscriber)
     }
 
     pub(crate) fn note(&self, who: impl Display, what: &str) {
@@ -53,5 +67,20 @@ impl Trace {
             format!("{:>12.3}  {who:<12}  {what}\n", at.as_secs_f64() * 1000.0)
         });
         rows.collect()
+    }
+}
+
+/// Takes whole lines, as the log writes them.
+struct LogLine(Trace);
+
+impl io::Write for LogLine {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0
+            .note("headwater", String::from_utf8_lossy(line).trim());
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 
 use headwater::link::memory::MemoryStream;
 
+use crate::answers::Answer;
 use crate::packets::Packets;
 
 const DEPRECATE_EOF: u32 = 1 << 24;
@@ -70,12 +71,12 @@ impl Peer {
         self.packets.flush().await
     }
 
-    pub(crate) fn ok(&mut self, affected: u8, status: u16) {
+    fn ok(&mut self, affected: u8, status: u16) {
         let [a, b] = status.to_le_bytes();
         self.packet(&[0, affected, 0, a, b, 0, 0]);
     }
 
-    pub(crate) fn error(&mut self, code: u16, state: &str, message: &str) {
+    fn error(&mut self, code: u16, state: &str, message: &str) {
         let head = [&[0xff][..], &code.to_le_bytes(), b"#", state.as_bytes()].concat();
         self.packet(&[&head, message.as_bytes()].concat());
     }
@@ -88,12 +89,23 @@ impl Peer {
         }
     }
 
+    pub(crate) fn tell(&mut self, answer: Answer, status: u16) {
+        match answer {
+            Answer::Ok(affected) => self.ok(affected, status),
+            Answer::Rows(columns, rows) => self.rows(&columns, &rows, status),
+            Answer::Error(code, state, message) => self.error(code, state, &message),
+            Answer::Unknown(what) => {
+                self.error(1105, "HY000", &format!("the model does not know: {what}"));
+            }
+        }
+    }
+
     /// The end of a dump.
-    pub(crate) fn eof(&mut self) {
+    pub(crate) fn end_of_log(&mut self) {
         self.packet(&[0xfe, 0, 0, 2, 0]);
     }
 
-    pub(crate) fn rows(&mut self, columns: &[Column], rows: &[Vec<Option<String>>], status: u16) {
+    fn rows(&mut self, columns: &[Column], rows: &[Vec<Option<String>>], status: u16) {
         self.packet(&[columns.len() as u8]);
         for column in columns {
             let mut bytes = Vec::new();

@@ -1,0 +1,421 @@
+//! What the model server answers: what a real one said of tables and accounts, and what follows from its state now.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::model::Change;
+use crate::pages::{self, Rows};
+use crate::server::Server;
+use crate::sql::{self, Relation, Value};
+use crate::wire::Column;
+
+/// What a MariaDB server said of the same tables and accounts.
+const RECORDED: &str = include_str!("recorded.json");
+/// Both of the status flags that are told.
+const AUTOCOMMIT: u16 = 2;
+const IN_TRANSACTION: u16 = 1;
+/// Transactions that only read are listed by numbers from here on.
+const READ_ONLY: u64 = 0x7f00_0000_0000;
+
+/// The procedures' result, and their helper's.
+const RESULT: &str = "fetch_timeline_tt";
+const HEADS: &str = "max_ids_of_followers";
+/// The app's page behind a call.
+pub(crate) const TAIL: &str = "SELECT m.id, m.body FROM fetch_timeline_tt t JOIN message m ON m.id=t.id ORDER BY m.id DESC LIMIT 20";
+
+/// What a statement comes to.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    /// So many rows were changed.
+    Ok(u8),
+    Rows(Vec<Column>, Rows),
+    Error(u16, &'static str, String),
+    /// The model does not know this.
+    Unknown(String),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Recorded {
+    Rows {
+        columns: Vec<(String, u8, u16, u32, u16, u8)>,
+        rows: Rows,
+    },
+    Error {
+        error: (u16, String),
+    },
+}
+
+pub(crate) fn recorded() -> BTreeMap<String, Recorded> {
+    serde_json::from_str(RECORDED).expect("recorded replies")
+}
+
+/// What a session has.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) thread: u64,
+    pub(crate) transaction: Option<Transaction>,
+    /// The procedures' result.
+    result: Option<Vec<u64>>,
+    /// How many rows the helper's table has.
+    heads: Option<usize>,
+    pub(crate) heartbeat: Option<Duration>,
+}
+
+/// One that is open.
+#[derive(Debug, Default)]
+pub(crate) struct Transaction {
+    /// Taken with the first read.
+    pub(crate) snapshot: Option<usize>,
+    /// What it changed.
+    pub(crate) changes: Vec<Change>,
+}
+
+impl Session {
+    pub(crate) fn new(thread: u64) -> Session {
+        Session {
+            thread,
+            transaction: None,
+            result: None,
+            heads: None,
+            heartbeat: None,
+        }
+    }
+
+    pub(crate) fn status(&self) -> u16 {
+        match self.transaction {
+            Some(_) => AUTOCOMMIT | IN_TRANSACTION,
+            None => AUTOCOMMIT,
+        }
+    }
+}
+
+impl Server {
+    /// Answers whatever changes no rows.
+    pub(crate) fn answer(&self, session: &mut Session, text: &str) -> Answer {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        self.recorded(text)
+            .or_else(|| self.session(session, text, &words))
+            .or_else(|| self.status_of(session, &words))
+            .or_else(|| self.log_of(&words))
+            .or_else(|| self.result(session, text, &words))
+            .unwrap_or_else(|| self.select(session, text))
+    }
+
+    fn recorded(&self, text: &str) -> Option<Answer> {
+        // The session's database is the only one.
+        let whole = match text.strip_prefix("SHOW CREATE TABLE `") {
+            Some(table) if !table.starts_with("world`") => {
+                &format!("SHOW CREATE TABLE `world`.`{table}")
+            }
+            _ => text,
+        };
+        Some(match self.recorded.get(whole)? {
+            Recorded::Rows { columns, rows } => {
+                Answer::Rows(columns.iter().map(recorded_column).collect(), rows.clone())
+            }
+            Recorded::Error { error } => {
+                let state = if error.0 == 1318 { "42000" } else { "HY000" };
+                Answer::Error(error.0, state, error.1.clone())
+            }
+        })
+    }
+
+    /// What sets something of a session.
+    fn session(&self, session: &mut Session, text: &str, words: &[&str]) -> Option<Answer> {
+        match *words {
+            ["SET", ..] => {
+                if let Some(period) = text.strip_prefix("SET @master_heartbeat_period=") {
+                    session.heartbeat = period.parse().ok().map(Duration::from_nanos);
+                }
+            }
+            ["DO", ..] => {}
+            ["START", "TRANSACTION", ref rest @ ..] => {
+                let now = rest == ["WITH", "CONSISTENT", "SNAPSHOT"];
+                self.model().end(session.thread);
+                session.transaction = Some(Transaction {
+                    snapshot: now.then(|| self.model().readable()),
+                    changes: Vec::new(),
+                });
+            }
+            ["ROLLBACK"] => {
+                session.transaction = None;
+                self.model().end(session.thread);
+            }
+            _ => return None,
+        }
+        Some(Answer::Ok(0))
+    }
+
+    fn status_of(&self, session: &Session, words: &[&str]) -> Option<Answer> {
+        Some(match *words {
+            ["SELECT", "CONNECTION_ID()"] => one("CONNECTION_ID()", session.thread.to_string()),
+            ["SELECT", "SUBSTRING(UUID(),", "20)"] => {
+                let run = 0x8ff1 + self.model().run;
+                one("SUBSTRING(UUID(), 20)", format!("{run:04x}-0242ac110002"))
+            }
+            ["SHOW", "GLOBAL", "STATUS", ..] => {
+                let model = self.model();
+                let rows = [
+                    ("Com_reset", 0),
+                    ("Connections", model.connections()),
+                    ("Slaves_running", 0),
+                    ("Uptime", model.uptime()),
+                ];
+                let rows = rows.map(|(name, value)| cells([name, &value.to_string()]));
+                texts(&["Variable_name", "Value"], rows.to_vec())
+            }
+            ["SELECT", "trx_id,", "trx_mysql_thread_id", ..] => {
+                let mut open: Vec<(u64, u64)> = self.model().open.clone().into_iter().collect();
+                let is_listed = open.iter().any(|(_, thread)| *thread == session.thread);
+                if session.transaction.is_some() && !is_listed {
+                    open.push((READ_ONLY + session.thread, session.thread));
+                }
+                let rows = open
+                    .iter()
+                    .map(|(id, thread)| cells([&id.to_string(), &thread.to_string()]));
+                let columns = ["trx_id", "trx_mysql_thread_id"].map(|name| column("", name, 8));
+                Answer::Rows(columns.to_vec(), rows.collect())
+            }
+            _ => return None,
+        })
+    }
+
+    /// What is asked of the binary log.
+    fn log_of(&self, words: &[&str]) -> Option<Answer> {
+        Some(match *words {
+            ["SHOW", "BINARY", "LOG", "STATUS"] => {
+                let message = "You have an error in your SQL syntax".to_owned();
+                Answer::Error(1064, "42000", message)
+            }
+            ["SHOW", "MASTER", "STATUS"] => {
+                let names = ["File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB"];
+                let (file, end) = self.model().log.end();
+                texts(&names, vec![cells([&file, &end.to_string(), "", ""])])
+            }
+            ["SHOW", "BINARY", "LOGS"] => {
+                let files = self.model().log.files();
+                let rows = files
+                    .iter()
+                    .map(|(name, size)| cells([name, &size.to_string()]));
+                texts(&["Log_name", "File_size"], rows.collect())
+            }
+            ["SHOW", "BINLOG", "EVENTS", "IN", name, ..] => {
+                let names = [
+                    "Log_name",
+                    "Pos",
+                    "Event_type",
+                    "Server_id",
+                    "End_log_pos",
+                    "Info",
+                ];
+                let name = name.trim_matches('\'');
+                let before = self.model().log.before(name);
+                let Some((list, at, end)) = before else {
+                    let message = "Could not find target log".to_owned();
+                    return Some(Answer::Error(1220, "HY000", message));
+                };
+                let (at, end) = (at.to_string(), end.to_string());
+                texts(
+                    &names,
+                    vec![cells([name, &at, "Gtid_list", "1", &end, &list])],
+                )
+            }
+            _ => return None,
+        })
+    }
+
+    /// Calls, and what is asked of their result.
+    fn result(&self, session: &mut Session, text: &str, words: &[&str]) -> Option<Answer> {
+        Some(match *words {
+            ["CALL", ..] => return self.call(session, text),
+            ["SHOW", "CREATE", "TABLE", name] => {
+                let (is_there, columns) = match name.trim_matches('`') {
+                    RESULT => (
+                        session.result.is_some(),
+                        "  `id` int(10) unsigned NOT NULL,\n  PRIMARY KEY (`id`)\n",
+                    ),
+                    HEADS => (
+                        session.heads.is_some(),
+                        "  `user_id` int(10) unsigned NOT NULL,\n  `max_id` int(10) unsigned NOT NULL\n",
+                    ),
+                    _ => return None,
+                };
+                let plain = name.trim_matches('`');
+                if !is_there {
+                    return Some(missing(plain));
+                }
+                let created = format!(
+                    "CREATE TEMPORARY TABLE {name} (\n{columns}) ENGINE=MEMORY DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci"
+                );
+                texts(&["Table", "Create Table"], vec![cells([plain, &created])])
+            }
+            ["SELECT", "COUNT(*)", "FROM", name] => {
+                let (table, count) = match name {
+                    "`world`.`fetch_timeline_tt`" => {
+                        (RESULT, session.result.as_ref().map(Vec::len))
+                    }
+                    "`world`.`max_ids_of_followers`" => (HEADS, session.heads),
+                    _ => return None,
+                };
+                let Some(count) = count else {
+                    return Some(missing(table));
+                };
+                let columns = vec![column("", "COUNT(*)", 8)];
+                Answer::Rows(columns, vec![cells([&count.to_string()])])
+            }
+            ["CREATE", "TEMPORARY", "TABLE", ..] => {
+                session.result.get_or_insert_default();
+                Answer::Ok(0)
+            }
+            [
+                "INSERT",
+                "INTO",
+                "`world`.`fetch_timeline_tt`" | "`fetch_timeline_tt`",
+                ..,
+            ] => {
+                let numbers = text.split(|it: char| !it.is_ascii_digit());
+                let ids: Vec<u64> = numbers.filter_map(|it| it.parse().ok()).collect();
+                let count = ids.len();
+                session.result.get_or_insert_default().extend(ids);
+                Answer::Ok(count as u8)
+            }
+            [
+                "DELETE",
+                "FROM",
+                "`world`.`fetch_timeline_tt`" | "`fetch_timeline_tt`",
+            ] => {
+                session.result = Some(Vec::new());
+                Answer::Ok(0)
+            }
+            [
+                "DELETE",
+                "FROM",
+                "`world`.`max_ids_of_followers`" | "`max_ids_of_followers`",
+            ] => {
+                session.heads = Some(0);
+                Answer::Ok(0)
+            }
+            [
+                "INSERT",
+                "INTO",
+                "`world`.`max_ids_of_followers`" | "`max_ids_of_followers`",
+                ..,
+            ] => {
+                let count = text.matches('(').count();
+                *session.heads.get_or_insert_default() += count;
+                Answer::Ok(count as u8)
+            }
+            _ if text == TAIL => {
+                let Some(ids) = session.result.clone() else {
+                    return Some(missing(RESULT));
+                };
+                let rows = pages::tail(&self.read(session), &ids);
+                let columns = [column("message", "id", 3), column("message", "body", 253)];
+                Answer::Rows(columns.to_vec(), rows)
+            }
+            _ => return None,
+        })
+    }
+
+    fn call(&self, session: &mut Session, text: &str) -> Option<Answer> {
+        let (name, rest) = text.split_once('(')?;
+        let numbers = rest.trim_end().strip_suffix(')')?.split(',');
+        let numbers: Result<Vec<u64>, _> = numbers.map(|it| it.trim().parse()).collect();
+        let (reader, bound) = match numbers.ok()?[..] {
+            [reader] if name.contains("fetch_timeline_ids") => (reader, u64::MAX),
+            [reader, bound] if name.contains("fetch_timeline_ids2") => (reader, bound),
+            _ => return None,
+        };
+        let state = self.read(session);
+        if bound != u64::MAX {
+            session.heads = Some(pages::heads(&state, reader, bound).len());
+        }
+        session.result = Some(pages::page(&state, reader, bound));
+        Some(Answer::Ok(0))
+    }
+
+    fn select(&self, session: &mut Session, text: &str) -> Answer {
+        let answer = sql::parse(text).and_then(|query| {
+            let relation = sql::evaluate(&query, &self.read(session))?;
+            Ok(typed(relation, text))
+        });
+        answer.unwrap_or_else(|unknown| Answer::Unknown(format!("{text}: {}", unknown.0)))
+    }
+}
+
+fn missing(table: &str) -> Answer {
+    let message = format!("Table 'world.{table}' doesn't exist");
+    Answer::Error(1146, "42S02", message)
+}
+
+fn cells<const N: usize>(cells: [&str; N]) -> Vec<Option<String>> {
+    cells.iter().map(|&it| Some(it.to_owned())).collect()
+}
+
+fn one(name: &str, value: String) -> Answer {
+    texts(&[name], vec![cells([&value])])
+}
+
+fn texts(names: &[&str], rows: Rows) -> Answer {
+    let columns = names.iter().map(|name| column("", name, 253));
+    Answer::Rows(columns.collect(), rows)
+}
+
+fn column(table: &str, name: &str, kind: u8) -> Column {
+    let (charset, length) = match kind {
+        253 => (45, 1020),
+        _ => (63, 21),
+    };
+    Column {
+        table: table.to_owned(),
+        name: name.to_owned(),
+        kind,
+        charset,
+        length,
+        flags: 0,
+        decimals: 0,
+    }
+}
+
+fn recorded_column(
+    (name, kind, charset, length, flags, decimals): &(String, u8, u16, u32, u16, u8),
+) -> Column {
+    Column {
+        table: String::new(),
+        name: name.clone(),
+        kind: *kind,
+        charset: *charset,
+        length: *length,
+        flags: *flags,
+        decimals: *decimals,
+    }
+}
+
+/// Columns and cells as they are sent. A column of a table is one by its name.
+fn typed(relation: Relation, text: &str) -> Answer {
+    let columns = relation.columns.iter();
+    let columns = columns.map(|name| match &name[..] {
+        "body" => column("message", name, 253),
+        "caption" => column("statuses", name, 253),
+        "id" if text.contains("statuses") => column("statuses", name, 8),
+        "id" | "user_id" => column("message", name, 3),
+        "profile_id" => column("statuses", name, 3),
+        other if other.starts_with("GROUP_CONCAT") => column("", name, 253),
+        _ => column("", name, 8),
+    });
+    let cells = |row: Vec<Value>| {
+        let each = row.into_iter();
+        each.map(|cell| match cell {
+            Value::Null => None,
+            other => Some(other.to_string()),
+        })
+        .collect()
+    };
+    Answer::Rows(
+        columns.collect(),
+        relation.rows.into_iter().map(cells).collect(),
+    )
+}

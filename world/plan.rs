@@ -1,0 +1,101 @@
+//! What happens in a world beside pages and direct writes: each seed draws which of these are on, so that rare pairs meet.
+
+use headwater::config::{ServeFlags, Settings};
+
+use crate::network::Weather;
+use crate::random::Random;
+
+/// Where the server, and Headwater, listen.
+pub(crate) const PRIMARY: &str = "primary:3306";
+pub(crate) const PROXY: &str = "headwater:3306";
+
+/// What is on.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) weather: Weather,
+    /// Those who write without Headwater rest for up to so many milliseconds.
+    pub(crate) rest: u64,
+    /// Apps write through Headwater.
+    pub(crate) app_writes: bool,
+    /// Apps open transactions.
+    pub(crate) transactions: bool,
+    /// Tables are truncated.
+    pub(crate) truncations: bool,
+    /// The log goes on in another file.
+    pub(crate) flushes: bool,
+    /// The server is shut down, or killed.
+    pub(crate) restarts: Option<Restarts>,
+    /// Memory has no room for all.
+    pub(crate) index_bytes: Option<u64>,
+    /// Feeds are narrowed even where the server alone seems as quick.
+    pub(crate) always_narrow: bool,
+    /// So many messages of each kind are there at the beginning.
+    pub(crate) messages: u64,
+}
+
+/// How the server ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Restarts {
+    /// It is durable.
+    Durable,
+    /// It may lose its last transactions when it is killed.
+    Losing,
+}
+
+impl Plan {
+    pub(crate) fn drawn(random: &mut Random) -> Plan {
+        Plan {
+            weather: Weather::drawn(random),
+            rest: *random.pick(&[20, 100, 400]),
+            app_writes: random.one_in(2),
+            transactions: random.one_in(2),
+            truncations: random.one_in(8),
+            flushes: random.one_in(4),
+            restarts: match random.below(8) {
+                0 => Some(Restarts::Durable),
+                1 => Some(Restarts::Losing),
+                _ => None,
+            },
+            index_bytes: random.one_in(6).then(|| 2_000 + random.below(3_000)),
+            always_narrow: random.one_in(2),
+            messages: *random.pick(&[1, 40, 200]),
+        }
+    }
+
+    /// Connections may be lost.
+    pub(crate) fn breaks(&self) -> bool {
+        self.weather.breaks.is_some() || self.weather.deaf.is_some() || self.restarts.is_some()
+    }
+
+    /// The settings file's sections, read as a user's.
+    pub(crate) fn settings(&self) -> Settings {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("headwater.toml");
+        let memory = |section: &str, bytes: Option<u64>| {
+            bytes.map_or(String::new(), |bytes| {
+                format!("[{section}]\nmemory_bytes = {bytes}\n")
+            })
+        };
+        let text = format!(
+            "listen = \"{PROXY}\"\nupstream = \"{PRIMARY}\"\nthreads = 1\n\
+             [service]\nuser = \"headwater\"\npassword = \"pw\"\n\
+             [shadow]\nrate = 0.0\n{}[feeds]\nnarrow = \"{}\"\n\
+             [[definition]]\nname = \"classic\"\ndatabase = \"world\"\n\
+             [[feed]]\nname = \"home\"\ndatabase = \"world\"\n\
+             [feed.message]\ntable = \"statuses\"\nid = \"id\"\nauthor = \"profile_id\"\norder = [\"id\"]\n\
+             [feed.follow]\ntable = \"followers\"\nreader = \"profile_id\"\nauthor = \"following_id\"\n",
+            memory("index", self.index_bytes),
+            if self.always_narrow {
+                "always"
+            } else {
+                "cheaper"
+            },
+        );
+        std::fs::write(&path, text).expect("a settings file");
+        Settings::load(&ServeFlags {
+            config: Some(path),
+            ..ServeFlags::default()
+        })
+        .expect("settings")
+    }
+}

@@ -1,0 +1,343 @@
+//! An app that reads, and writes, through Headwater: each page that it is told has to be one of a moment while it waited.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use headwater::session::counts::Event;
+use headwater::session::shared::Shared;
+use tokio::time::{Instant, sleep};
+
+use crate::answers::TAIL;
+use crate::client::{Answer, Client};
+use crate::model::{Change, State};
+use crate::pages::{self, FEED, Rows, ids};
+use crate::plan::{PROXY, Plan};
+use crate::random::Random;
+use crate::server::Server;
+use crate::writes::{self, READERS};
+
+/// So long after the last trouble clients are let in, and memory answers.
+const RECOVERY: Duration = Duration::from_secs(60);
+/// The same where connections fall silent: each attempt may end only after its two minutes, and be seen off in as many.
+const DEAF_RECOVERY: Duration = Duration::from_secs(300);
+
+/// One connection at a time.
+pub(crate) struct Reader {
+    pub(crate) number: u64,
+    pub(crate) server: Arc<Server>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) random: Random,
+    pub(crate) plan: Plan,
+    /// What is known of the transaction that is open.
+    pub(crate) transaction: Option<Transaction>,
+}
+
+/// An app's transaction.
+pub(crate) struct Transaction {
+    /// Its snapshot is one of these, once it has been taken.
+    snapshots: Option<Vec<usize>>,
+    /// What was changed in it.
+    changes: Vec<Change>,
+}
+
+impl Plan {
+    pub(crate) fn recovery(&self) -> Duration {
+        match self.weather.deaf {
+            Some(_) => DEAF_RECOVERY,
+            None => RECOVERY,
+        }
+    }
+}
+
+/// What a statement came to.
+pub(crate) enum Outcome {
+    Told,
+    CutOff,
+}
+
+impl Reader {
+    /// Takes so many steps. Returns how many pages were told.
+    pub(crate) async fn run(mut self, steps: usize) -> Result<u64, String> {
+        let mut client = self.connect().await?;
+        let mut pages = 0;
+        for _ in 0..steps {
+            sleep(self.random.pause(30)).await;
+            let reader = 1 + self.random.below(READERS);
+            let in_transaction = self.transaction.is_some();
+            let step = self.random.below(12);
+            let outcome = match step {
+                0 | 1 if self.plan.app_writes => self.write(&mut client).await?,
+                2 if self.plan.transactions => self.begin_or_end(&mut client).await?,
+                // What a call reads in a transaction is not its snapshot.
+                _ if step.is_multiple_of(2) && !in_transaction => {
+                    pages += 1;
+                    self.call(&mut client, reader).await?
+                }
+                _ => {
+                    pages += 1;
+                    self.feed(&mut client, reader).await?
+                }
+            };
+            if let Outcome::CutOff = outcome {
+                self.transaction = None;
+                client = self.connect().await?;
+            }
+        }
+        Ok(pages)
+    }
+
+    /// Tries until it is let in.
+    pub(crate) async fn connect(&mut self) -> Result<Client, String> {
+        let mut begun = Instant::now();
+        loop {
+            match Client::connect(PROXY, &self.plan.weather, &mut self.random).await {
+                Ok(client) => return Ok(client),
+                Err(_) if self.server.is_down() => begun = Instant::now(),
+                Err(error) if begun.elapsed() > self.plan.recovery() => {
+                    return Err(format!("no login: {error}"));
+                }
+                Err(_) => {}
+            }
+            sleep(self.random.pause(50)).await;
+        }
+    }
+
+    /// So many calls were answered by lookups, or by the procedure's own run.
+    fn lookups(&self) -> u64 {
+        let counts = &self.shared.counts;
+        counts.of(Event::CallOwned) - counts.of(Event::CallFromMemory)
+    }
+
+    fn readable(&self) -> usize {
+        self.server.model().readable()
+    }
+
+    /// The state that the app's next statement reads, as far as it matters for what makes sense.
+    fn state(&self) -> Arc<State> {
+        let model = self.server.model();
+        let known = self.transaction.as_ref();
+        let snapshot = known.and_then(|it| it.snapshots.as_ref()?.first().copied());
+        let state = model.state(snapshot.unwrap_or(model.readable()));
+        match known {
+            Some(transaction) => Arc::new(transaction.seen(&state)),
+            None => state,
+        }
+    }
+
+    async fn write(&mut self, client: &mut Client) -> Result<Outcome, String> {
+        let state = self.state();
+        let change = writes::drawn(&state, &mut self.random);
+        let from = self.readable();
+        let answer = self.ask(client, &writes::statement(change)).await?;
+        let upto = self.readable();
+        let Some(answer) = answer else {
+            return Ok(Outcome::CutOff);
+        };
+        if let Some(transaction) = &mut self.transaction {
+            // The model looks at its snapshot for which rows a statement meets.
+            transaction.snapshots.get_or_insert((from..=upto).collect());
+            if answer == Answer::Ok {
+                transaction.changes.push(change);
+            }
+        }
+        Ok(Outcome::Told)
+    }
+
+    async fn begin_or_end(&mut self, client: &mut Client) -> Result<Outcome, String> {
+        let is_open = self.transaction.take().is_some();
+        let text = match (is_open, self.random.below(3)) {
+            (true, 0) => "ROLLBACK",
+            (true, _) => "COMMIT",
+            (false, 0) => "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+            (false, _) => "START TRANSACTION",
+        };
+        let from = self.readable();
+        if self.ask(client, text).await?.is_none() {
+            return Ok(Outcome::CutOff);
+        }
+        let snapshots = text.ends_with("SNAPSHOT");
+        self.transaction = (!is_open).then(|| Transaction {
+            snapshots: snapshots.then(|| (from..=self.readable()).collect()),
+            changes: Vec::new(),
+        });
+        Ok(Outcome::Told)
+    }
+
+    pub(crate) async fn feed(
+        &mut self,
+        client: &mut Client,
+        reader: u64,
+    ) -> Result<Outcome, String> {
+        let newest = self.state().newest(crate::model::Table::Statuses);
+        let bound = self
+            .random
+            .one_in(3)
+            .then(|| newest.saturating_sub(self.random.below(20)));
+        let offset = match self.random.below(4) {
+            0 => self.random.below(4) as usize,
+            _ => 0,
+        };
+        let below = bound.map_or(String::new(), |bound| format!(" AND id < {bound}"));
+        let behind = match offset {
+            0 => String::new(),
+            offset => format!(" OFFSET {offset}"),
+        };
+        let text = format!(
+            "SELECT id, caption FROM statuses WHERE profile_id IN (SELECT following_id FROM followers WHERE profile_id = {reader})\
+             {below} ORDER BY id DESC LIMIT {FEED}{behind}"
+        );
+        let from = self.readable();
+        let Some(told) = self.ask(client, &text).await? else {
+            return Ok(Outcome::CutOff);
+        };
+        let upto = self.readable();
+        let page = |state: &State| pages::feed(state, reader, bound, offset);
+        let server = &self.server;
+        let Some(transaction) = &mut self.transaction else {
+            return match is_told(server, from..=upto, &told, page) {
+                true => Ok(Outcome::Told),
+                false => Err(wrong(server, reader, (from, upto), &told, page)),
+            };
+        };
+        let mut possible = transaction
+            .snapshots
+            .take()
+            .unwrap_or((from..=upto).collect());
+        let (first, last) = (possible.first().copied(), possible.last().copied());
+        possible.retain(|number| {
+            let state = server.model().state(*number);
+            Answer::Rows(page(&transaction.seen(&state))) == told
+        });
+        if possible.is_empty() {
+            let between = (first.unwrap_or(from), last.unwrap_or(upto));
+            let text = wrong(server, reader, between, &told, |state| {
+                page(&transaction.seen(state))
+            });
+            return Err(format!("in a transaction, {text}"));
+        }
+        transaction.snapshots = Some(possible);
+        Ok(Outcome::Told)
+    }
+
+    /// A call, and the page behind it.
+    pub(crate) async fn call(
+        &mut self,
+        client: &mut Client,
+        reader: u64,
+    ) -> Result<Outcome, String> {
+        let newest = self.state().newest(crate::model::Table::Message);
+        let bound = self
+            .random
+            .one_in(3)
+            .then(|| newest.saturating_sub(self.random.below(30)));
+        let (called, looked_up) = (self.readable(), self.lookups());
+        let text = match bound {
+            Some(bound) => format!("CALL fetch_timeline_ids2({reader}, {bound})"),
+            None => format!("CALL fetch_timeline_ids({reader})"),
+        };
+        let bound = bound.unwrap_or(u64::MAX);
+        let Some(_) = self.ask(client, &text).await? else {
+            return Ok(Outcome::CutOff);
+        };
+        let between = self.readable();
+        let may_be_looked_up = self.lookups() > looked_up;
+        sleep(self.random.pause(5)).await;
+        let from = self.readable();
+        let Some(told) = self.ask(client, TAIL).await? else {
+            return Ok(Outcome::CutOff);
+        };
+        let upto = self.readable();
+        let server = &self.server;
+        let any = (called..=between).any(|number| {
+            let ids = pages::page(&server.model().state(number), reader, bound);
+            is_told(server, from..=upto, &told, |state| pages::tail(state, &ids))
+        });
+        // A lookup reads heads first, and the lists below them then.
+        let moments = (called..=between).flat_map(|at| (at..=between).map(move |then| (at, then)));
+        let any = any
+            || may_be_looked_up
+                && moments.into_iter().any(|(at, then)| {
+                    let model = server.model();
+                    let ids = pages::looked_up(&model.state(at), &model.state(then), reader, bound);
+                    drop(model);
+                    is_told(server, from..=upto, &told, |state| pages::tail(state, &ids))
+                });
+        match any {
+            true => Ok(Outcome::Told),
+            false => Err(wrong(server, reader, (called, upto), &told, |state| {
+                pages::tail(state, &pages::page(state, reader, bound))
+            })),
+        }
+    }
+
+    /// `None` where the connection failed, or the server, as they may.
+    async fn ask(&mut self, client: &mut Client, text: &str) -> Result<Option<Answer>, String> {
+        let trace = &self.server.trace;
+        trace.note(format_args!("reader {}", self.number), text);
+        // Who waits for longer than that takes the connection for lost.
+        let answer = match tokio::time::timeout(RECOVERY, client.query(text)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(std::io::ErrorKind::TimedOut.into()),
+        };
+        let told = match &answer {
+            Ok(Answer::Ok) => "is told: OK".to_owned(),
+            Ok(Answer::Rows(rows)) => format!("is told: {}", ids(rows)),
+            Ok(Answer::Error(code, message)) => format!("is told: error {code} {message}"),
+            Err(error) => format!("is cut off: {error}"),
+        };
+        trace.note(format_args!("reader {}", self.number), &told);
+        match answer {
+            // Another was first with this key.
+            Ok(Answer::Error(1062, _)) => Ok(answer.ok()),
+            Ok(Answer::Error(code, message)) => Err(format!("{code} {message}: {text}")),
+            Ok(answer) => Ok(Some(answer)),
+            Err(error) if !self.plan.breaks() => Err(format!("{error}: {text}")),
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+impl Transaction {
+    /// What it sees where this is its snapshot.
+    fn seen(&self, state: &State) -> State {
+        let mut state = state.clone();
+        for change in &self.changes {
+            state.apply(*change);
+        }
+        state
+    }
+}
+
+fn is_told(
+    server: &Server,
+    mut between: std::ops::RangeInclusive<usize>,
+    told: &Answer,
+    page: impl Fn(&State) -> Rows,
+) -> bool {
+    between.any(|number| Answer::Rows(page(&server.model().state(number))) == *told)
+}
+
+fn wrong(
+    server: &Server,
+    reader: u64,
+    (from, upto): (usize, usize),
+    told: &Answer,
+    page: impl Fn(&State) -> Rows,
+) -> String {
+    let told = match told {
+        Answer::Rows(rows) => ids(rows),
+        other => format!("{other:?}"),
+    };
+    let mut text = format!("reader {reader} was told\n      {told}\n");
+    let mut last = String::new();
+    for number in from.saturating_sub(3)..=upto {
+        let page = ids(&page(&server.model().state(number)));
+        let is = if number < from { "before" } else { "right" };
+        if page != last || number == from {
+            let _ = writeln!(text, "{is} {number}: {page}");
+        }
+        last = page;
+    }
+    text
+}
