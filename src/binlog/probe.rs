@@ -40,8 +40,10 @@ const PUMP: Duration = Duration::from_millis(10);
 /// After so long, and after half of the time that calls wait, the rows are not expected to tell any more: the list of open
 /// transactions is asked.
 const UNTOLD: Duration = Duration::from_millis(20);
-/// Between two further looks.
+/// Between two further looks of one proof: a twentieth of the time that it has taken, at least and at most so much. Calls wait for tens of
+/// milliseconds, and what is not settled by then (a commit that waits for a replica, a list that nobody gives) may take minutes.
 const PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Answers asks until the log is not followed any more.
 pub(super) async fn run(binlog: Arc<Binlog>, asks: Asks) {
@@ -206,7 +208,8 @@ async fn prove(
     control: &mut Control,
 ) -> Result<bool, BinlogError> {
     let untold = UNTOLD.min(Duration::from_millis(binlog.freshness.wait_ms / 2));
-    let mut proof = Proof::new(generation, clock::now() + untold);
+    let begun = clock::now();
+    let mut proof = Proof::new(generation, begun + untold);
     let Some(server) = binlog.state().server.clone() else {
         return Ok(false);
     };
@@ -232,7 +235,8 @@ async fn prove(
                 Input::Went
             }
             Need::Pause => {
-                tokio::time::sleep(PAUSE).await;
+                let pause = clock::since(begun) / 20;
+                tokio::time::sleep(pause.clamp(PAUSE, LONGEST_PAUSE)).await;
                 Input::Went
             }
             Need::Done(proved) => {
