@@ -348,3 +348,20 @@ fn no_file_is_too_long_and_none_knows_the_machine_it_was_written_on() {
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
+
+/// Else a change of the code would leave `make faults` with faults that cannot be planted.
+#[test]
+fn each_line_that_a_fault_is_planted_in_stands_once() {
+    let list: toml::Table = fs::read_to_string("world/faults.toml")
+        .unwrap()
+        .parse()
+        .unwrap();
+    let faults = list["fault"].as_array().unwrap();
+    assert!(faults.len() >= 30, "{}", faults.len());
+    for fault in faults {
+        let of = |key: &str| fault[key].as_str().unwrap();
+        let text = fs::read_to_string(of("file")).unwrap();
+        let count = text.matches(of("line")).count();
+        assert_eq!(count, 1, "{} in {}", of("name"), of("file"));
+    }
+}

@@ -54,7 +54,7 @@ pub(crate) fn recorded() -> BTreeMap<String, Recorded> {
 
 /// What a session has.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct Connection {
     pub(crate) thread: u64,
     pub(crate) transaction: Option<Transaction>,
     /// The procedures' result.
@@ -73,9 +73,9 @@ pub(crate) struct Transaction {
     pub(crate) changes: Vec<Change>,
 }
 
-impl Session {
-    pub(crate) fn new(thread: u64) -> Session {
-        Session {
+impl Connection {
+    pub(crate) fn new(thread: u64) -> Connection {
+        Connection {
             thread,
             transaction: None,
             result: None,
@@ -94,7 +94,7 @@ impl Session {
 
 impl Server {
     /// Answers whatever changes no rows.
-    pub(crate) fn answer(&self, session: &mut Session, text: &str) -> Answer {
+    pub(crate) fn answer(&self, session: &mut Connection, text: &str) -> Answer {
         let words: Vec<&str> = text.split_whitespace().collect();
         self.recorded(text)
             .or_else(|| self.session(session, text, &words))
@@ -124,7 +124,7 @@ impl Server {
     }
 
     /// What sets something of a session.
-    fn session(&self, session: &mut Session, text: &str, words: &[&str]) -> Option<Answer> {
+    fn session(&self, session: &mut Connection, text: &str, words: &[&str]) -> Option<Answer> {
         match *words {
             ["SET", ..] => {
                 if let Some(period) = text.strip_prefix("SET @master_heartbeat_period=") {
@@ -149,7 +149,7 @@ impl Server {
         Some(Answer::Ok(0))
     }
 
-    fn status_of(&self, session: &Session, words: &[&str]) -> Option<Answer> {
+    fn status_of(&self, session: &Connection, words: &[&str]) -> Option<Answer> {
         Some(match *words {
             ["SELECT", "CONNECTION_ID()"] => one("CONNECTION_ID()", session.thread.to_string()),
             ["SELECT", "SUBSTRING(UUID(),", "20)"] => {
@@ -228,7 +228,7 @@ impl Server {
     }
 
     /// Calls, and what is asked of their result.
-    fn result(&self, session: &mut Session, text: &str, words: &[&str]) -> Option<Answer> {
+    fn result(&self, session: &mut Connection, text: &str, words: &[&str]) -> Option<Answer> {
         Some(match *words {
             ["CALL", ..] => return self.call(session, text),
             ["SHOW", "CREATE", "TABLE", name] => {
@@ -320,7 +320,7 @@ impl Server {
         })
     }
 
-    fn call(&self, session: &mut Session, text: &str) -> Option<Answer> {
+    fn call(&self, session: &mut Connection, text: &str) -> Option<Answer> {
         let (name, rest) = text.split_once('(')?;
         let numbers = rest.trim_end().strip_suffix(')')?.split(',');
         let numbers: Result<Vec<u64>, _> = numbers.map(|it| it.trim().parse()).collect();
@@ -337,7 +337,7 @@ impl Server {
         Some(Answer::Ok(0))
     }
 
-    fn select(&self, session: &mut Session, text: &str) -> Answer {
+    fn select(&self, session: &mut Connection, text: &str) -> Answer {
         let answer = sql::parse(text).and_then(|query| {
             let relation = sql::evaluate(&query, &self.read(session))?;
             Ok(typed(relation, text))

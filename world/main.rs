@@ -9,18 +9,22 @@
 //! | `pages` | what a page is by a state of the tables |
 //! | `writes` | what is written |
 //! | `server`, `wire` | the model server: its connections and commits, and its side of the protocol |
-//! | `answers`, `sql` | what it answers |
+//! | `answers`, `sql`, `sieve` | what it answers |
 //! | `model`, `log` | its tables and transactions, and its binary log |
 //! | `network` | what lies between two ends |
 //! | `client` | an app's side of the protocol |
 //! | `packets` | what both sides read and write |
-//! | `trace` | what happened |
+//! | `trace`, `lanes` | what happened, as a table and as a page |
+//! | `shrink` | a world that fails, made smaller |
+//! | `faults` | slips that the worlds have to find |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 mod answers;
 mod client;
+mod faults;
+mod lanes;
 mod log;
 mod model;
 mod network;
@@ -33,29 +37,46 @@ mod random;
 mod reader;
 mod run;
 mod server;
+mod shrink;
+mod sieve;
 mod sql;
 mod trace;
 mod wire;
 mod writes;
 
-use std::ops::Range;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Instant, SystemTime};
+
+use shrink::Reduction;
+use trace::Line;
 
 const HELP: &str = "\
 Runs Headwater in simulated worlds, and compares every page with what the model server had.
 
-Usage: cargo test --test world -- [--seed SEED | --seeds COUNT [--from SEED]] [--trace]
+Usage: cargo test --test world -- [--seed SEED | --seeds COUNT [--from SEED]] [--trace] [--html FILE]
+       cargo test --test world -- --seed SEED [--without PART,...] [--steps COUNT]
+       cargo test --test world -- --faults [NAME...] [--seeds COUNT]
 
   --seed SEED    one world, and what Headwater counted in it
-  --seeds COUNT  so many worlds (100)
+  --seeds COUNT  so many worlds (without: the first 300, and 200 that differ each time)
   --from SEED    of which this is the first (0)
   --trace        what happened in them: milliseconds, who, what
+  --html FILE    the same as a page, a lane for each who
+  --without, --steps
+                 a smaller world, as the command under a failure says it
+  --faults       the test of the test: plants faults in a copy of the sources, and runs up to
+                 COUNT worlds (2000) with each of them, or with those whose names hold a NAME
 
-SEED is hexadecimal, COUNT decimal.";
+SEED is hexadecimal, COUNT decimal. A world that fails is made smaller: what can be left out of
+it is left out, and the command that runs what is left is printed.";
 
-/// Without arguments.
-const SEEDS: u64 = 100;
+/// Without arguments: the same each time, and others each time.
+const SEEDS: u64 = 300;
+const FRESH: u64 = 200;
+/// With each planted fault.
+const FAULT_SEEDS: u64 = 2_000;
 /// Of so many worlds one is run twice.
 const REPEATED: u64 = 10;
 
@@ -65,58 +86,147 @@ fn main() -> ExitCode {
         println!("{HELP}");
         return ExitCode::SUCCESS;
     }
-    let seeds = match wished(&arguments) {
-        Ok(seeds) => seeds,
+    if let Some(place) = arguments.iter().position(|it| it == "--faults") {
+        let names = arguments[place + 1..].iter();
+        let names = names.take_while(|it| !it.starts_with("--")).cloned();
+        let is_told = arguments.iter().any(|it| it == "--seeds");
+        let most = wished(&arguments).map_or(0, |seeds| seeds.len() as u64);
+        let most = if is_told { most } else { FAULT_SEEDS };
+        return faults::find_all(&names.collect::<Vec<_>>(), most);
+    }
+    let wishes = wished(&arguments).and_then(|seeds| {
+        let reduction = Reduction::wished(&arguments)?;
+        Ok((seeds, reduction))
+    });
+    let (seeds, reduction) = match wishes {
+        Ok(wishes) => wishes,
         Err(problem) => {
             eprintln!("{problem}\n\n{HELP}");
             return ExitCode::FAILURE;
         }
     };
-    let (begun, count) = (Instant::now(), seeds.end - seeds.start);
-    let shows_trace = arguments.iter().any(|it| it == "--trace");
+    let (begun, count) = (Instant::now(), seeds.len());
     println!("\nrunning {count} worlds");
-    let mut pages = 0;
-    for seed in seeds {
-        let done = run::run(seed, shows_trace).and_then(|done| match seed % REPEATED {
-            0 => same_again(seed, done),
-            _ => Ok(done),
-        });
-        match done {
-            Ok(done) => {
-                pages += done.pages;
-                if count == 1 {
-                    println!("{}", done.counts);
-                }
-            }
-            Err(fault) => {
-                println!("world {seed:x} ... FAILED\n{fault}");
+    match run_all(seeds, &reduction, &arguments) {
+        Ok(pages) => {
+            println!("{pages} pages, none wrong");
+            let seconds = begun.elapsed().as_secs_f64();
+            println!(
+                "\ntest result: ok. {count} passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in {seconds:.2}s"
+            );
+            ExitCode::SUCCESS
+        }
+        Err((seed, fault)) => {
+            println!("world {seed:x} ... FAILED\n{fault}");
+            if !is_planted() && reduction == Reduction::default() {
+                let (smallest, fault) = shrink::shrink(seed, fault);
+                let shown = smallest.shown();
                 println!(
-                    "again, with what happened: cargo test --test world -- --seed {seed:x} --trace"
+                    "\nmade smaller, it fails so:\n{fault}\nagain, with what happened: cargo test --test world -- --seed {seed:x}{shown} --trace"
                 );
-                return ExitCode::FAILURE;
             }
+            ExitCode::FAILURE
         }
     }
-    let seconds = begun.elapsed().as_secs_f64();
-    println!("{pages} pages, none wrong");
-    println!(
-        "\ntest result: ok. {count} passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in {seconds:.2}s"
-    );
-    ExitCode::SUCCESS
+}
+
+/// One fault is there.
+fn is_planted() -> bool {
+    std::env::var_os(faults::CHOICE).is_some()
+}
+
+/// Runs these worlds, as many at a time as there are processors. How many pages were told, or the first world that failed.
+fn run_all(
+    seeds: Vec<u64>,
+    reduction: &Reduction,
+    arguments: &[String],
+) -> Result<u64, (u64, String)> {
+    let is_alone = seeds.len() == 1;
+    // Whoever looks for a planted fault runs several of these.
+    let workers = match is_planted() {
+        true => 1,
+        false => std::thread::available_parallelism().map_or(1, usize::from),
+    };
+    let next = AtomicUsize::new(0);
+    let state: Mutex<(u64, Option<(usize, String)>)> = Mutex::new((0, None));
+    let state_of = || state.lock().expect("nobody panics with it");
+    std::thread::scope(|scope| {
+        for _ in 0..workers.min(seeds.len()) {
+            scope.spawn(|| {
+                loop {
+                    let place = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(&seed) = seeds.get(place) else {
+                        return;
+                    };
+                    if state_of().1.is_some() {
+                        return;
+                    }
+                    let done = run::run(seed, reduction);
+                    show(arguments, &done);
+                    let is_repeated = seed % REPEATED == 0 && !is_planted();
+                    let told = match done.outcome {
+                        Ok(told) if is_repeated => {
+                            same_again(seed, reduction, &done.lines).map(|()| told)
+                        }
+                        outcome => outcome,
+                    };
+                    let mut state = state_of();
+                    match told {
+                        Ok((pages, counts)) => {
+                            state.0 += pages;
+                            if is_alone {
+                                println!("{counts}");
+                            }
+                        }
+                        Err(fault) => {
+                            let is_first = state.1.as_ref().is_none_or(|(first, _)| place < *first);
+                            if is_first {
+                                state.1 = Some((place, fault));
+                            }
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let (pages, fault) = state.into_inner().expect("nobody panics with it");
+    match fault {
+        Some((place, fault)) => Err((seeds[place], fault)),
+        None => Ok(pages),
+    }
+}
+
+/// What happened, as far as it is wanted.
+fn show(arguments: &[String], done: &run::Done) {
+    if arguments.iter().any(|it| it == "--trace") {
+        for line in &done.lines {
+            println!("{line}");
+        }
+    }
+    if let Some(place) = arguments.iter().position(|it| it == "--html") {
+        let page = lanes::page(&done.lines, done.outcome.as_ref().err().map(String::as_str));
+        let file = arguments
+            .get(place + 1)
+            .map_or("world.html", String::as_str);
+        match std::fs::write(file, page) {
+            Ok(()) => println!("{file} shows what happened"),
+            Err(error) => eprintln!("{file} cannot be written: {error}"),
+        }
+    }
 }
 
 /// The same seed is the same run, whatever differs outside of it.
-fn same_again(seed: u64, done: run::Done) -> Result<run::Done, String> {
-    let again = run::run(seed, false)?;
-    let mut lines = done.trace.lines().zip(again.trace.lines());
-    match lines.find(|(first, second)| first != second) {
-        None if done.trace.len() == again.trace.len() => Ok(done),
+fn same_again(seed: u64, reduction: &Reduction, lines: &[Line]) -> Result<(), String> {
+    let again = run::run(seed, reduction).lines;
+    let mut both = lines.iter().zip(&again);
+    match both.find(|(first, second)| first != second) {
+        None if lines.len() == again.len() => Ok(()),
         differ => Err(format!("another run of it is another one: {differ:#?}")),
     }
 }
 
 /// Which worlds. What cargo says to all tests alike (`--skip`, `--nocapture`, names) changes nothing.
-fn wished(arguments: &[String]) -> Result<Range<u64>, String> {
+fn wished(arguments: &[String]) -> Result<Vec<u64>, String> {
     let number = |name: &str, radix: u32| {
         let place = arguments.iter().position(|it| it == name);
         place.map(|place| {
@@ -126,9 +236,16 @@ fn wished(arguments: &[String]) -> Result<Range<u64>, String> {
         })
     };
     if let Some(seed) = number("--seed", 16).transpose()? {
-        return Ok(seed..seed + 1);
+        return Ok(vec![seed]);
     }
-    let first = number("--from", 16).transpose()?.unwrap_or(0);
-    let count = number("--seeds", 10).transpose()?.unwrap_or(SEEDS);
-    Ok(first..first + count)
+    let first = number("--from", 16).transpose()?;
+    let count = number("--seeds", 10).transpose()?;
+    let fixed = first.unwrap_or(0);
+    let mut seeds: Vec<u64> = (fixed..fixed + count.unwrap_or(SEEDS)).collect();
+    if first.is_none() && count.is_none() {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let fresh = now.map_or(0, |since| since.as_secs()) << 16;
+        seeds.extend(fresh..fresh + FRESH);
+    }
+    Ok(seeds)
 }

@@ -13,6 +13,10 @@ pub(crate) const PROXY: &str = "headwater:3306";
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) weather: Weather,
+    /// Steps of apps.
+    pub(crate) steps: usize,
+    /// So many write without Headwater.
+    pub(crate) writers: usize,
     /// Those who write without Headwater rest for up to so many milliseconds.
     pub(crate) rest: u64,
     /// Apps write through Headwater.
@@ -46,6 +50,8 @@ impl Plan {
     pub(crate) fn drawn(random: &mut Random) -> Plan {
         Plan {
             weather: Weather::drawn(random),
+            steps: 0,
+            writers: 2,
             rest: *random.pick(&[20, 100, 400]),
             app_writes: random.one_in(2),
             transactions: random.one_in(2),

@@ -1,6 +1,7 @@
 //! An app that reads, and writes, through Headwater: each page that it is told has to be one of a moment while it waited.
 
 use std::fmt::Write;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -91,7 +92,9 @@ impl Reader {
     pub(crate) async fn connect(&mut self) -> Result<Client, String> {
         let mut begun = Instant::now();
         loop {
-            match Client::connect(PROXY, &self.plan.weather, &mut self.random).await {
+            let connecting = Client::connect(PROXY, &self.plan.weather, &mut self.random);
+            let connected = tokio::time::timeout(RECOVERY, connecting).await;
+            match connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
                 Ok(client) => return Ok(client),
                 Err(_) if self.server.is_down() => begun = Instant::now(),
                 Err(error) if begun.elapsed() > self.plan.recovery() => {
@@ -278,7 +281,7 @@ impl Reader {
         // Who waits for longer than that takes the connection for lost.
         let answer = match tokio::time::timeout(RECOVERY, client.query(text)).await {
             Ok(answer) => answer,
-            Err(_) => Err(std::io::ErrorKind::TimedOut.into()),
+            Err(_) => Err(io::ErrorKind::TimedOut.into()),
         };
         let told = match &answer {
             Ok(Answer::Ok) => "is told: OK".to_owned(),

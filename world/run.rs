@@ -14,21 +14,22 @@ use crate::plan::{PRIMARY, Plan, Restarts};
 use crate::random::Random;
 use crate::reader::{Outcome, Reader};
 use crate::server::{Ending, Server};
+use crate::shrink::Reduction;
+use crate::trace::Line;
 use crate::writes::{self, AUTHORS, READERS};
 
-const STEPS: usize = 200;
 const APPS: u64 = 3;
 /// Of each of those who write without Headwater.
 const TRANSACTIONS: usize = 300;
 /// A run ends by itself long before this.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
+/// What became of a world.
 pub(crate) struct Done {
-    pub(crate) pages: u64,
-    /// What Headwater counted.
-    pub(crate) counts: String,
-    /// What happened: milliseconds, who, what.
-    pub(crate) trace: String,
+    /// How many pages were told and what Headwater counted, or what was wrong.
+    pub(crate) outcome: Result<(u64, String), String>,
+    /// What happened.
+    pub(crate) lines: Vec<Line>,
 }
 
 impl Random {
@@ -43,41 +44,40 @@ impl Random {
     }
 }
 
-/// Runs the world of this seed on a thread of its own. The error tells what was wrong.
-pub(crate) fn run(seed: u64, traced: bool) -> Result<Done, String> {
+/// Runs the world of this seed on a thread of its own.
+pub(crate) fn run(seed: u64, reduction: &Reduction) -> Done {
+    let reduction = reduction.clone();
     let thread = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .start_paused(true)
             .build()
             .expect("a runtime");
-        runtime.block_on(async {
-            match tokio::time::timeout(PATIENCE, world(seed, traced)).await {
-                Ok(done) => done,
-                Err(_) => Err("something waits for good".to_owned()),
-            }
-        })
+        runtime.block_on(world(seed, &reduction))
     });
-    thread.join().unwrap_or_else(|_| Err("a panic".to_owned()))
+    thread.join().unwrap_or_else(|_| Done {
+        outcome: Err("a panic".to_owned()),
+        lines: Vec::new(),
+    })
 }
 
-async fn world(seed: u64, traced: bool) -> Result<Done, String> {
+async fn world(seed: u64, reduction: &Reduction) -> Done {
     let mut random = Random(seed);
     headwater::binlog::random::seed(random.next());
-    let plan = Plan::drawn(&mut random);
-    let server = Arc::new(Server::new(beginning(plan.messages, &mut random)));
+    let mut plan = Plan::drawn(&mut random.fork());
+    reduction.apply(&mut plan);
+    let server = Arc::new(Server::new(beginning(plan.messages, &mut random.fork())));
     let _log = server.trace.follow_log();
     server.trace.note("world", &format!("{plan:?}"));
-    let lived = live(Arc::clone(&server), plan, random).await;
-    let trace = server.trace.table();
-    if traced {
-        print!("{trace}");
+    let lived = live(Arc::clone(&server), plan, random);
+    let outcome = match tokio::time::timeout(PATIENCE, lived).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err("something waits for good".to_owned()),
+    };
+    Done {
+        outcome,
+        lines: server.trace.lines(),
     }
-    lived.map(|(pages, counts)| Done {
-        pages,
-        counts,
-        trace,
-    })
 }
 
 async fn live(
@@ -96,7 +96,7 @@ async fn live(
     let running = tokio::spawn(headwater.run(async {
         let _ = stopped.await;
     }));
-    let mut others: Vec<_> = (0..2)
+    let mut others: Vec<_> = (0..plan.writers)
         .map(|_| tokio::spawn(write(Arc::clone(&server), plan.rest, random.fork())))
         .collect();
     others.push(tokio::spawn(operate(
@@ -113,7 +113,7 @@ async fn live(
         transaction: None,
     };
     let readers: Vec<_> = (1..=APPS)
-        .map(|number| tokio::spawn(reader(number).run(STEPS / APPS as usize)))
+        .map(|number| tokio::spawn(reader(number).run(plan.steps.div_ceil(APPS as usize))))
         .collect();
     let last = reader(0);
     let mut pages = 0;
@@ -154,7 +154,21 @@ async fn recover(mut reader: Reader) -> Result<(), String> {
     };
     let (calls, feeds) = answered(&reader.shared);
     let mut client = reader.connect().await?;
+    let thread = reader.server.model().connect();
     for turn in 0u64.. {
+        // A transaction that stays open where a client fell silent holds memory up until something else is written.
+        if turn % 50 == 49 {
+            let changes = [Table::Message, Table::Statuses].map(|table| {
+                let id = reader.server.model().newest().newest(table) + 1;
+                Change::Row {
+                    table,
+                    before: None,
+                    after: Some((id, 1, 0)),
+                }
+            });
+            let server = Arc::clone(&reader.server);
+            server.commit(thread, &changes, &mut reader.random).await;
+        }
         let outcome = match turn % 2 {
             0 => reader.call(&mut client, 1).await?,
             _ => reader.feed(&mut client, 1).await?,
@@ -180,8 +194,8 @@ async fn recover(mut reader: Reader) -> Result<(), String> {
     Ok(())
 }
 
-/// What memory takes beyond its bound: a window that is in use.
-const MARGIN: usize = 4_096;
+/// What memory takes beyond its bound: the least sizes of two timelines' tables.
+const MARGIN: usize = 8_192;
 
 fn bounded(shared: &Shared, plan: &Plan) -> Result<(), String> {
     let Some(bound) = plan.index_bytes else {

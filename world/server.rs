@@ -10,7 +10,7 @@ use headwater::link::memory::{MemoryListener, MemoryStream};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use crate::answers::{Answer, Recorded, Session};
+use crate::answers::{Answer, Connection, Recorded};
 use crate::log;
 use crate::model::{Change, Model, State};
 use crate::network::{Weather, between};
@@ -120,7 +120,7 @@ impl Server {
         let thread = self.model().connect();
         let mut peer = Peer::new(stream);
         peer.log_in(VERSION, thread).await?;
-        let mut session = Session::new(thread);
+        let mut session = Connection::new(thread);
         let served = self.converse(&mut peer, &mut session, &mut random).await;
         self.model().end(thread);
         served
@@ -129,7 +129,7 @@ impl Server {
     async fn converse(
         &self,
         peer: &mut Peer,
-        session: &mut Session,
+        session: &mut Connection,
         random: &mut Random,
     ) -> io::Result<()> {
         let who = format!("server {}", session.thread);
@@ -165,7 +165,12 @@ impl Server {
     }
 
     /// A session changes a row: at once, or with its transaction.
-    async fn change(&self, session: &mut Session, change: Change, random: &mut Random) -> Answer {
+    async fn change(
+        &self,
+        session: &mut Connection,
+        change: Change,
+        random: &mut Random,
+    ) -> Answer {
         let mut state = (*self.read(session)).clone();
         let Some(done) = state.apply(change) else {
             return match change {
@@ -186,7 +191,7 @@ impl Server {
         Answer::Ok(1)
     }
 
-    async fn end(&self, session: &mut Session, random: &mut Random) -> Answer {
+    async fn end(&self, session: &mut Connection, random: &mut Random) -> Answer {
         if let Some(transaction) = session.transaction.take() {
             self.commit(session.thread, &transaction.changes, random)
                 .await;
@@ -217,7 +222,7 @@ impl Server {
     }
 
     /// What a session reads: its snapshot, and what it changed itself.
-    pub(crate) fn read(&self, session: &mut Session) -> Arc<State> {
+    pub(crate) fn read(&self, session: &mut Connection) -> Arc<State> {
         let model = self.model();
         let Some(transaction) = &mut session.transaction else {
             return model.state(model.readable());
@@ -234,7 +239,7 @@ impl Server {
         Arc::new(state)
     }
 
-    async fn dump(&self, peer: &mut Peer, session: &Session, request: &[u8]) -> io::Result<()> {
+    async fn dump(&self, peer: &mut Peer, session: &Connection, request: &[u8]) -> io::Result<()> {
         let malformed = || io::Error::from(io::ErrorKind::InvalidData);
         let offset = request.first_chunk().ok_or_else(malformed)?;
         let mut at = u64::from(u32::from_le_bytes(*offset));

@@ -16,6 +16,7 @@ use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
 
 use crate::model::State;
+use crate::sieve::Sieve;
 
 /// A cell.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,7 +47,7 @@ pub(crate) struct Relation {
 #[derive(Debug)]
 pub(crate) struct Unknown(pub String);
 
-type Outcome<T> = Result<T, Unknown>;
+pub(crate) type Outcome<T> = Result<T, Unknown>;
 
 fn unknown<T>(what: impl fmt::Debug) -> Outcome<T> {
     Err(Unknown(format!("{what:?}")))
@@ -63,7 +64,7 @@ pub(crate) fn parse(text: &str) -> Outcome<Query> {
 }
 
 /// The rows of the tables, a row's columns, and those of the SELECT around.
-struct Scope<'a> {
+pub(crate) struct Scope<'a> {
     table: &'a Named,
     row: &'a [Value],
     outer: Option<&'a Scope<'a>>,
@@ -166,8 +167,14 @@ impl Evaluation<'_> {
             [one] if one.joins.is_empty() => self.table(&one.relation)?,
             more => return unknown(more),
         };
+        let sieve = select.selection.as_ref().map_or(Sieve::Open, |condition| {
+            Sieve::of(condition, &from.name, &from.relation.columns, outer)
+        });
         let mut kept = Vec::new();
         for row in &from.relation.rows {
+            if !sieve.lets_through(row) {
+                continue;
+            }
             let scope = Scope {
                 table: &from,
                 row,
@@ -462,7 +469,7 @@ impl Evaluation<'_> {
 }
 
 impl Scope<'_> {
-    fn find(&self, table: Option<&str>, column: &str) -> Outcome<Value> {
+    pub(crate) fn find(&self, table: Option<&str>, column: &str) -> Outcome<Value> {
         let here = table.is_none_or(|table| table == self.table.name);
         let columns = &self.table.relation.columns;
         let place = columns.iter().position(|name| name == column);

@@ -1,6 +1,6 @@
 //! What happened in a world: when, who, what; Headwater's own log among it.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,11 +17,12 @@ pub(crate) struct Trace {
     lines: Arc<Mutex<Vec<Line>>>,
 }
 
-#[derive(Clone, Debug)]
-struct Line {
-    at: Duration,
-    who: String,
-    what: String,
+/// What somebody did, or was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) at: Duration,
+    pub(crate) who: String,
+    pub(crate) what: String,
 }
 
 impl Trace {
@@ -60,13 +61,18 @@ impl Trace {
         self.lines.lock().expect("nobody panics with it").push(line);
     }
 
-    /// As a table: milliseconds, who, what.
-    pub(crate) fn table(&self) -> String {
+    pub(crate) fn lines(&self) -> Vec<Line> {
         let lines = self.lines.lock().expect("nobody panics with it");
-        let rows = lines.iter().map(|Line { at, who, what }| {
-            format!("{:>12.3}  {who:<12}  {what}\n", at.as_secs_f64() * 1000.0)
-        });
-        rows.collect()
+        lines.clone()
+    }
+}
+
+impl Display for Line {
+    /// Milliseconds, who, what.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Line { at, who, what } = self;
+        let ms = at.as_secs_f64() * 1000.0;
+        write!(f, "{ms:>12.3}  {who:<12}  {what}")
     }
 }
 

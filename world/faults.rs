@@ -1,0 +1,210 @@
+//! The test of the test: slips that somebody could make are planted in a copy of the sources, and the worlds have to find each.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Mutex;
+use std::time::Instant;
+
+use serde::Deserialize;
+
+/// Names the fault that is there, to a program with all of them.
+pub(crate) const CHOICE: &str = "HEADWATER_FAULT";
+/// Where a world stands that failed, in what it prints.
+const FAILED: &str = " ... FAILED";
+
+#[derive(Debug, Deserialize)]
+struct List {
+    fault: Vec<Fault>,
+}
+
+/// A slip of one line.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fault {
+    name: String,
+    file: PathBuf,
+    /// What stands there. It does so once.
+    line: String,
+    /// What stands there once it is planted, with `FAULT` for whether it is.
+    planted: String,
+    /// What becomes of it.
+    shows: String,
+}
+
+/// How a fault was found.
+struct Finding {
+    worlds: u64,
+    text: String,
+}
+
+fn faults() -> Vec<Fault> {
+    let list: List = toml::from_str(include_str!("faults.toml")).expect("a list of faults");
+    list.fault
+}
+
+/// Runs up to so many worlds with each fault, or with those whose names hold one of these, and prints a table.
+pub(crate) fn find_all(names: &[String], most: u64) -> ExitCode {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let target = root.join("target/planted");
+    let source = target.join("source");
+    let program = match plant(root, &source).and_then(|()| build(&source, &target)) {
+        Ok(program) => program,
+        Err(error) => {
+            eprintln!("the faults cannot be planted: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let mut faults = faults();
+    let is_named = |fault: &Fault| names.iter().any(|name| fault.name.contains(name));
+    faults.retain(|fault| names.is_empty() || is_named(fault));
+    let count = faults.len();
+    println!("| fault | what becomes of it | worlds until it is found | as |");
+    println!("|---|---|---|---|");
+    let left = Mutex::new(VecDeque::from(faults));
+    let found = Mutex::new(0);
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let next = left.lock().expect("nobody panics with it").pop_front();
+                    let Some(fault) = next else {
+                        return;
+                    };
+                    let (worlds, text) = match find(&program, &fault.name, most) {
+                        Some(finding) => {
+                            *found.lock().expect("nobody panics with it") += 1;
+                            (finding.worlds.to_string(), finding.text)
+                        }
+                        None => (format!("not in {most}"), String::new()),
+                    };
+                    println!("| {} | {} | {worlds} | {text} |", fault.name, fault.shows);
+                }
+            });
+        }
+    });
+    let found = found.into_inner().expect("nobody panics with it");
+    let seconds = begun.elapsed().as_secs();
+    println!("\n{found} of {count} faults found, in {seconds} s");
+    match found == count {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+/// Where `FAULT` is looked up in the copy: every package that has a fault imports this one.
+const SWITCH: &str = "crates/timeline/src/lib.rs";
+const SWITCH_TEXT: &str = "
+extern crate self as headwater_timeline;
+
+pub mod planted {
+    static CHOICE: std::sync::LazyLock<Option<String>> =
+        std::sync::LazyLock::new(|| std::env::var(\"HEADWATER_FAULT\").ok());
+
+    pub fn is(name: &str) -> bool {
+        CHOICE.as_deref() == Some(name)
+    }
+}
+";
+
+/// Copies the sources, with all faults in them.
+fn plant(root: &Path, source: &Path) -> io::Result<()> {
+    let faults = faults();
+    copy(root, source, &|path, text| {
+        let path = path.strip_prefix(root).unwrap_or(path);
+        let mut text = text;
+        for fault in faults.iter().filter(|fault| fault.file == path) {
+            if text.matches(&fault.line).count() != 1 {
+                let problem = format!(
+                    "the line of {} does not stand once in {}: see world/faults.toml",
+                    fault.name,
+                    path.display()
+                );
+                return Err(io::Error::other(problem));
+            }
+            let is = format!("headwater_timeline::planted::is({:?})", fault.name);
+            text = text.replacen(&fault.line, &fault.planted.replace("FAULT", &is), 1);
+        }
+        if path == Path::new(SWITCH) {
+            text.push_str(SWITCH_TEXT);
+        }
+        Ok(text)
+    })
+}
+
+/// Copies what is built of, made anew by this. What is the same stays as it is.
+fn copy(
+    from: &Path,
+    to: &Path,
+    made: &dyn Fn(&Path, String) -> io::Result<String>,
+) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (path, copy) = (entry.path(), to.join(entry.file_name()));
+        let name = entry.file_name();
+        if name == "target" || name.to_string_lossy().starts_with('.') {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            self::copy(&path, &copy, made)?;
+            continue;
+        }
+        let bytes = fs::read(&path)?;
+        let bytes = match String::from_utf8(bytes) {
+            Ok(text) => made(&path, text)?.into_bytes(),
+            Err(error) => error.into_bytes(),
+        };
+        if fs::read(&copy).ok().as_ref() != Some(&bytes) {
+            fs::write(&copy, &bytes)?;
+        }
+    }
+    Ok(())
+}
+
+/// The world's program with all faults.
+fn build(source: &Path, target: &Path) -> io::Result<PathBuf> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let built = Command::new(cargo)
+        .current_dir(source)
+        .env("CARGO_TARGET_DIR", target)
+        // Faults may leave something unused.
+        .env("RUSTFLAGS", "--cap-lints allow")
+        .args(["test", "--locked", "--no-run", "--test", "world"])
+        .args(["--message-format", "json-render-diagnostics"])
+        .stderr(Stdio::inherit())
+        .output()?;
+    let messages = String::from_utf8_lossy(&built.stdout);
+    let mut programs = messages.lines().filter_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        let is_world = message["target"]["name"] == "world";
+        let program = message["executable"].as_str()?;
+        is_world.then(|| PathBuf::from(program))
+    });
+    let program = programs.next_back().filter(|_| built.status.success());
+    program.ok_or_else(|| io::Error::other("they do not build"))
+}
+
+fn find(program: &Path, name: &str, most: u64) -> Option<Finding> {
+    let run = Command::new(program)
+        .env(CHOICE, name)
+        .env("RUST_BACKTRACE", "0")
+        .args(["--seeds", &most.to_string()])
+        .output()
+        .ok()?;
+    if run.status.success() {
+        return None;
+    }
+    let said = String::from_utf8_lossy(&run.stdout);
+    let mut lines = said.lines().skip_while(|line| !line.ends_with(FAILED));
+    let seed = lines.next()?.strip_prefix("world ")?.strip_suffix(FAILED)?;
+    let text = lines.next().unwrap_or_default();
+    let text = text.split(": ").next().unwrap_or_default();
+    Some(Finding {
+        worlds: u64::from_str_radix(seed, 16).ok()? + 1,
+        text: text.to_owned(),
+    })
+}

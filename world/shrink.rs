@@ -1,0 +1,116 @@
+//! A failing world made small: what can be left out of it, so that it fails still, is left out.
+
+use crate::plan::Plan;
+use crate::run;
+
+/// All steps of apps, unless fewer are asked for.
+pub(crate) const STEPS: usize = 200;
+
+/// What a world is without.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reduction {
+    /// Parts of its plan, by their names.
+    pub(crate) without: Vec<String>,
+    /// Steps of apps.
+    pub(crate) steps: Option<usize>,
+}
+
+type Part = (&'static str, fn(&mut Plan));
+
+/// What can be left out.
+const PARTS: &[Part] = &[
+    ("late", |plan| plan.weather.late = 0),
+    ("pieces", |plan| plan.weather.pieces = None),
+    ("breaks", |plan| plan.weather.breaks = None),
+    ("silences", |plan| plan.weather.silences = None),
+    ("deaf", |plan| plan.weather.deaf = None),
+    ("app-writes", |plan| plan.app_writes = false),
+    ("transactions", |plan| plan.transactions = false),
+    ("truncations", |plan| plan.truncations = false),
+    ("flushes", |plan| plan.flushes = false),
+    ("restarts", |plan| plan.restarts = None),
+    ("bound", |plan| plan.index_bytes = None),
+    ("messages", |plan| plan.messages = 1),
+    ("others", |plan| plan.writers = 0),
+];
+
+impl Reduction {
+    /// Reads `--without A,B --steps N`.
+    pub(crate) fn wished(arguments: &[String]) -> Result<Reduction, String> {
+        let behind = |name: &str| {
+            let place = arguments.iter().position(|it| it == name)?;
+            Some(arguments.get(place + 1).map_or("", String::as_str))
+        };
+        let without = behind("--without").unwrap_or_default().split(',');
+        let without: Vec<String> = without
+            .filter(|it| !it.is_empty())
+            .map(str::to_owned)
+            .collect();
+        let is_part = |name: &String| PARTS.iter().any(|(part, _)| part == name);
+        if let Some(name) = without.iter().find(|name| !is_part(name)) {
+            let all: Vec<&str> = PARTS.iter().map(|(part, _)| *part).collect();
+            return Err(format!(
+                "--without takes some of {}, not {name}",
+                all.join(",")
+            ));
+        }
+        let steps = behind("--steps").map(|text| {
+            text.parse()
+                .map_err(|_| format!("--steps takes a number, not {text:?}"))
+        });
+        Ok(Reduction {
+            without,
+            steps: steps.transpose()?,
+        })
+    }
+
+    pub(crate) fn apply(&self, plan: &mut Plan) {
+        for (name, leave_out) in PARTS {
+            if self.without.iter().any(|it| it == name) {
+                leave_out(plan);
+            }
+        }
+        plan.steps = self.steps.unwrap_or(STEPS);
+    }
+
+    /// As one says it to the program.
+    pub(crate) fn shown(&self) -> String {
+        let mut text = String::new();
+        if !self.without.is_empty() {
+            text.push_str(&format!(" --without {}", self.without.join(",")));
+        }
+        if let Some(steps) = self.steps {
+            text.push_str(&format!(" --steps {steps}"));
+        }
+        text
+    }
+}
+
+/// The smallest world that still fails as far as leaving out one thing after the other finds it, and how it fails.
+pub(crate) fn shrink(seed: u64, fault: String) -> (Reduction, String) {
+    let mut best = (Reduction::default(), fault);
+    let fails = |reduction: &Reduction| run::run(seed, reduction).outcome.err();
+    for (name, _) in PARTS {
+        let mut reduction = best.0.clone();
+        reduction.without.push((*name).to_owned());
+        if let Some(fault) = fails(&reduction) {
+            best = (reduction, fault);
+        }
+    }
+    let (mut most, mut least) = (STEPS, 1);
+    while least < most {
+        let steps = least.midpoint(most);
+        let reduction = Reduction {
+            steps: Some(steps),
+            ..best.0.clone()
+        };
+        match fails(&reduction) {
+            Some(fault) => {
+                best = (reduction, fault);
+                most = steps;
+            }
+            None => least = steps + 1,
+        }
+    }
+    best
+}

@@ -1,0 +1,118 @@
+//! What a condition says of a row's numbers alone: most rows are passed over by it, without a look at the whole condition.
+
+use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value as Literal};
+
+use crate::sql::{Scope, Value};
+
+/// A part of a condition.
+pub(crate) enum Sieve {
+    /// Nothing is known.
+    Open,
+    All(Vec<Sieve>),
+    Any(Vec<Sieve>),
+    /// The cell in this place is one of these numbers.
+    Among(usize, Vec<i128>),
+    /// It is less than this one, or as great.
+    Upto(usize, i128),
+    /// It is greater than this one, or as great.
+    From(usize, i128),
+}
+
+impl Sieve {
+    /// Reads a condition on rows of a table. What stands in the SELECT around it is a number.
+    pub(crate) fn of(
+        condition: &Expr,
+        name: &str,
+        columns: &[String],
+        outer: Option<&Scope<'_>>,
+    ) -> Sieve {
+        let read = |part: &Expr| Sieve::of(part, name, columns, outer);
+        let place = |expr: &Expr| {
+            let (table, column) = named(expr)?;
+            let is_here = table.is_none_or(|table| table == name);
+            let place = columns.iter().position(|it| it == column);
+            place.filter(|_| is_here)
+        };
+        let number = |expr: &Expr| match literal(expr) {
+            None if place(expr).is_none() => {
+                let (table, column) = named(expr)?;
+                match outer?.find(table, column).ok()? {
+                    Value::Number(number) => Some(number),
+                    _ => None,
+                }
+            }
+            number => number,
+        };
+        let sieve = match condition {
+            Expr::Nested(inner) => Some(read(inner)),
+            Expr::InList {
+                expr,
+                list,
+                negated: false,
+            } => place(expr).and_then(|place| {
+                let numbers: Option<Vec<i128>> = list.iter().map(number).collect();
+                Some(Sieve::Among(place, numbers?))
+            }),
+            Expr::BinaryOp { left, op, right } => match op {
+                BinaryOperator::And => Some(Sieve::All(vec![read(left), read(right)])),
+                BinaryOperator::Or => Some(Sieve::Any(vec![read(left), read(right)])),
+                _ => place(left)
+                    .zip(number(right))
+                    .and_then(|(place, number)| match op {
+                        BinaryOperator::Eq => Some(Sieve::Among(place, vec![number])),
+                        BinaryOperator::Lt | BinaryOperator::LtEq => {
+                            Some(Sieve::Upto(place, number))
+                        }
+                        BinaryOperator::Gt | BinaryOperator::GtEq => {
+                            Some(Sieve::From(place, number))
+                        }
+                        _ => None,
+                    }),
+            },
+            _ => None,
+        };
+        sieve.unwrap_or(Sieve::Open)
+    }
+
+    /// False where the condition is not met by this row.
+    pub(crate) fn lets_through(&self, row: &[Value]) -> bool {
+        let number = |place: &usize| match row[*place] {
+            Value::Number(number) => Some(number),
+            _ => None,
+        };
+        match self {
+            Sieve::Open => true,
+            Sieve::All(parts) => parts.iter().all(|part| part.lets_through(row)),
+            Sieve::Any(parts) => parts.iter().any(|part| part.lets_through(row)),
+            Sieve::Among(place, numbers) => number(place).is_none_or(|it| numbers.contains(&it)),
+            Sieve::Upto(place, most) => number(place).is_none_or(|it| it <= *most),
+            Sieve::From(place, least) => number(place).is_none_or(|it| it >= *least),
+        }
+    }
+}
+
+/// A column's table, where it is named, and its name.
+fn named(expr: &Expr) -> Option<(Option<&str>, &str)> {
+    match expr {
+        Expr::Identifier(name) => Some((None, &name.value)),
+        Expr::CompoundIdentifier(parts) => match &parts[..] {
+            [.., table, name] => Some((Some(&table.value), &name.value)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn literal(expr: &Expr) -> Option<i128> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Literal::Number(text, _) => text.to_string().parse().ok(),
+            _ => None,
+        },
+        Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        } => literal(expr).map(|number| -number),
+        _ => None,
+    }
+}
