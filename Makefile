@@ -2,11 +2,13 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo test soak fuzz bench-relay bench-clusters bench-strategies check advisories package settings book setup servers balancer redis relays drivers operators packager
+.PHONY: help demo test test-drivers test-package test-page faults soak fuzz bench-relay bench-clusters bench-strategies check advisories package settings book setup
 
 help:
 	@echo "make demo        a private MariaDB with a million messages, and Headwater in front"
-	@echo "make test        every story, against real servers"
+	@echo "make test        every story, against real servers, but for three parts whose set-up is long:"
+	@echo "make test-drivers, make test-package, make test-page: drivers of eight languages, the .deb, the admin port's page in a browser"
+	@echo "make faults      the test of the tests: planted faults, which the simulated worlds have to find"
 	@echo "make soak        200,000 answers from memory, and as many of feeds, checked on each server while others write, then make fuzz"
 	@echo "make fuzz        ten minutes of each fuzz target, or FUZZ_SECONDS=60, as many at a time as processors"
 	@echo "make bench-relay relaying alone, beside HAProxy and MySQL Router on the same servers (about 10 minutes)"
@@ -17,28 +19,59 @@ help:
 	@echo "make package     a .deb of the program, its unit, manual and documentation: target/debian/"
 	@echo "make settings    docs/settings.md, anew from headwater.example.toml and the flags"
 	@echo "make book        docs/ as a site: target/book/index.html"
-	@echo "make drivers     the drivers of other languages, whose programs the stories run through Headwater"
 	@echo "make setup       what the others need and this machine lacks (they run it themselves)"
 
-demo: servers
-	$(CARGO) run --locked --release -- demo
+demo:
+	@setup/servers.sh --mariadb
+	$(CARGO) run --locked --profile demo -- demo
+
+# What the stories need, and what few people need and takes long to get: stories of drivers, of the package and of the admin port's page.
+# `make test` leaves the latter out unless it is CI's.
+NEEDED = servers haproxy redis operators
+PARTS = drivers package browser
+DRIVERS = drivers::
+PACKAGE = process::package::
+PAGE = admin::page:: clusters::operators::which_server_is_in_use
+ifeq ($(CI),true)
+NEEDED += $(PARTS)
+else
+SKIPPED = $(DRIVERS) $(PACKAGE) $(PAGE)
+endif
 
 # Not nextest: the stories share their servers, so they run in one process. Those of clusters take turns and mostly wait, so they are told
 # beside all others, one after the other, in a process of their own. What failed is said once more at the end, where it is looked for.
-test: servers balancer redis drivers operators packager
+test:
+	@CARGO="$(CARGO)" setup/all.sh $(NEEDED)
 	$(CARGO) test --locked --no-run
 	@said="$${CARGO_TARGET_DIR:-target}"; \
-	$(CARGO) test --locked --test integration -- --test-threads 1 clusters:: >"$$said/clusters.log" 2>&1 & beside=$$!; \
-	{ $(CARGO) test --locked -- --skip clusters:: 2>&1; echo $$? >"$$said/others.rc"; } | tee "$$said/others.log"; \
+	$(CARGO) test --locked --test integration -- --test-threads 1 clusters:: $(SKIPPED:%=--skip %) >"$$said/clusters.log" 2>&1 & beside=$$!; \
+	{ $(CARGO) test --locked -- --skip clusters:: $(SKIPPED:%=--skip %) 2>&1; echo $$? >"$$said/others.rc"; } | tee "$$said/others.log"; \
 	wait $$beside; clusters=$$?; \
 	cat "$$said/clusters.log"; \
 	grep -hE -A 4 "^thread '.* panicked at" "$$said/others.log" "$$said/clusters.log" | cut -c 1-400; \
 	test "$$(cat "$$said/others.rc")" -eq 0 && test $$clusters -eq 0
 	@setup/servers.sh --list | sed 's/^/every story passed on: /'
-	@echo "drivers of the stories:" $$(setup/drivers.sh --list)
+	@echo $(if $(SKIPPED),"left out: make test-drivers test-package test-page","drivers of the stories: $$(setup/drivers.sh --list | tr '\n' ' ')")
+
+test-drivers:
+	@CARGO="$(CARGO)" setup/all.sh servers drivers
+	$(CARGO) test --locked --test integration -- $(DRIVERS)
+
+test-package:
+	@setup/all.sh servers package
+	$(CARGO) test --locked --test integration -- $(PACKAGE)
+
+test-page:
+	@setup/all.sh servers browser
+	$(CARGO) test --locked --test integration -- $(PAGE)
+
+# Slips that somebody could make are planted in a copy of the sources: the simulated worlds have to find each.
+faults:
+	$(CARGO) test --locked --test world -- --faults
 
 # The stories of memory and feeds beside writers, as `make test` tells them but for the number of checks.
-soak: servers balancer
+soak:
+	@setup/all.sh servers haproxy
 	HEADWATER_CHECKS=200000 $(CARGO) test --locked --test integration -- --nocapture memory::linear memory::snapshot memory::kept_linear memory::failover::nothing memory::drift memory::crash many::balanced::what feeds::linear feeds::moved feeds::transactions feeds::kept_joined::no_name feeds::kept_lists::no_edge clusters::group::no clusters::galera::no
 	HEADWATER_FEEDS=20000 HEADWATER_TEXTS=50000 HEADWATER_CALLS=50000 $(CARGO) test --locked --test integration -- --nocapture differential::calls_leave feeds::differential feeds::keys feeds::alike feeds::described
 	HEADWATER_DRAWS=1000000 $(CARGO) test --locked --test integration -- --nocapture feeds::drawn
@@ -49,15 +82,18 @@ fuzz:
 	@CARGO="$(CARGO)" fuzz/run.sh $(FUZZ_SECONDS)
 
 # FLAGS="--server mysql --figures p99,cpu", for instance; FLAGS=--help lists them.
-bench-relay: servers relays
+bench-relay:
+	@setup/all.sh servers relays
 	$(CARGO) bench --locked --bench relay -- $(FLAGS)
 
 # HEADWATER_ROUNDS=3, for instance.
-bench-clusters: servers
+bench-clusters:
+	@setup/servers.sh
 	$(CARGO) bench --locked --bench clusters
 
 # FLAGS="--quick --report FOLDER", for instance; FLAGS=--help lists them.
-bench-strategies: servers redis
+bench-strategies:
+	@setup/all.sh servers redis
 	$(CARGO) run --locked --release -- bench strategies $(FLAGS)
 
 check:
@@ -76,7 +112,8 @@ advisories:
 	$(CARGO) deny --locked check advisories
 
 # What the laboratory writes, and the program without it.
-package: packager
+package:
+	@setup/package.sh
 	$(CARGO) run --locked -- manual "$${CARGO_TARGET_DIR:-target}/release/manual"
 	gzip -9nf "$${CARGO_TARGET_DIR:-target}"/release/manual/man/*.8
 	$(CARGO) build --locked --release --no-default-features
@@ -90,27 +127,7 @@ settings:
 book:
 	@setup/book.sh
 
-setup: servers balancer redis drivers operators packager
-	@setup/check.sh
-
-servers:
-	@setup/servers.sh
-
-balancer:
-	@setup/haproxy.sh
-
-redis:
-	@setup/redis.sh
-
-relays:
-	@setup/relays.sh
-
-operators:
-	@setup/operators.sh
-
-packager:
-	@setup/package.sh
-
 # After the servers: some of their packages bring a driver.
-drivers: servers
-	@CARGO="$(CARGO)" setup/drivers.sh
+setup:
+	@CARGO="$(CARGO)" setup/all.sh servers haproxy redis operators drivers package browser
+	@setup/check.sh

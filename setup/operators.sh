@@ -1,7 +1,6 @@
 #!/bin/sh
 # Gets what the stories check operators' files with: promtool (metrics, alerts, the board), from the distribution's package of
-# Prometheus, unpacked into a private folder; systemd-analyze (the unit), of the distribution's systemd; and a browser with a font
-# (the page of the admin port), Chromium's shell without a window, or Chromium itself where that is there.
+# Prometheus, unpacked into a private folder; and systemd-analyze (the unit), of the distribution's systemd.
 #
 # Says what it does, and nothing when there is nothing to do. Prometheus is not installed: its package would start a service.
 # Usage: setup/operators.sh
@@ -14,7 +13,6 @@ here=$(dirname "$0")
 prefix=${HEADWATER_PROMETHEUS_PREFIX:-$HOME/.cache/headwater/prometheus-2.42}
 
 have systemd-analyze || install_packages systemd
-have chromium-headless-shell || have chromium || install_packages chromium-headless-shell fonts-dejavu-core
 
 # The program needs the C library alone, and takes this machine's.
 alone=yes

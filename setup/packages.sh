@@ -1,6 +1,6 @@
 # What the scripts of this folder share: sourced by them, never run.
 
-say() { echo "setup: $*" >&2; }
+say() { echo "setup${HEADWATER_SETUP_STEP:+ ($HEADWATER_SETUP_STEP)}: $*" >&2; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
 as_root() {

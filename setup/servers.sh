@@ -4,7 +4,8 @@
 #
 # Says what it does, and nothing when there is nothing to do. No service is installed or
 # started: only the programs are wanted, each run gets servers of its own.
-# Usage: setup/servers.sh [--list]      --list names what is there, and installs nothing.
+# Usage: setup/servers.sh [--list | --mariadb]
+#        --list names what is there, and installs nothing; --mariadb gets MariaDB alone, which the demo needs.
 # Environment: HEADWATER_MYSQL_PREFIX   the folder of MySQL (default: ~/.cache/headwater/mysql-9.7)
 #              HEADWATER_GALERA_PREFIX  the folder of Galera (default: ~/.cache/headwater/galera-4)
 #              HEADWATER_SPIDER_PREFIX  the folder of Spider (default: ~/.cache/headwater/spider)
@@ -43,6 +44,8 @@ if ! have_mariadb; then
     # which would take port 3306 and start with the machine.
     install_packages mariadb-server-core mariadb-client-core
 fi
+
+[ "${1:-}" != --mariadb ] || exit 0
 
 if ! have_mysql && ! "$here/mysql.sh" "$mysql_prefix"; then
     if [ "${CI:-}" = true ]; then

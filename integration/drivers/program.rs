@@ -27,7 +27,7 @@ pub(super) fn orms() -> Vec<String> {
     words(Command::new(RUN).arg("--orms"))
 }
 
-/// Whether `make drivers` has it. On CI (`CI=true`) a driver that is not here is a failure.
+/// Whether `make test-drivers` has it. On CI (`CI=true`) a driver that is not here is a failure.
 #[track_caller]
 pub(super) fn is_here(driver: &str) -> bool {
     static HERE: OnceLock<Vec<String>> = OnceLock::new();
@@ -36,7 +36,7 @@ pub(super) fn is_here(driver: &str) -> bool {
     let on_ci = std::env::var("CI").is_ok_and(|value| value == "true");
     assert!(
         is_here || !on_ci,
-        "no driver {driver} on this machine: run `make drivers`"
+        "no driver {driver} on this machine: run `make test-drivers`"
     );
     is_here
 }

@@ -35,7 +35,7 @@ impl Browser {
             let version = Command::new(program).arg("--version").output();
             version.is_ok_and(|it| it.status.success())
         });
-        let program = program.expect("no browser: run setup/operators.sh");
+        let program = program.expect("no browser: run setup/browser.sh");
         // It reads commands at descriptor 3 and answers at 4.
         let mut child = Command::new("sh")
             .args(["-c", "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null", "sh"])

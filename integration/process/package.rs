@@ -52,7 +52,7 @@ fn packed(folder: &Path) -> PathBuf {
     let said = deb.output().unwrap();
     assert!(
         said.status.success(),
-        "cargo-deb is there (make setup gets it), and packs: {}",
+        "cargo-deb is there (make test-package gets it), and packs: {}",
         String::from_utf8_lossy(&said.stderr)
     );
     package
