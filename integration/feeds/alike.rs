@@ -15,7 +15,7 @@ use crate::kit::wire_client::{Answer, WireClient};
 
 /// How many pairs of texts are drawn on each server: `HEADWATER_TEXTS`, or enough for a test.
 fn texts() -> u64 {
-    how_many("HEADWATER_TEXTS", 2_000)
+    how_many("HEADWATER_TEXTS", 1_000)
 }
 
 /// What texts are drawn from: something of all that the grammar reads.

@@ -11,7 +11,7 @@ use crate::kit::servers::{Server, on_each_server};
 
 /// How many statements are compared on each server: `HEADWATER_FEEDS`, or enough for a test.
 fn statements() -> u64 {
-    how_many("HEADWATER_FEEDS", 4_000)
+    how_many("HEADWATER_FEEDS", 1_500)
 }
 
 /// So many ways to write one.

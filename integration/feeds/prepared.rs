@@ -25,7 +25,7 @@ use crate::kit::wire_client::{
 
 /// How many executions are compared on each server: `HEADWATER_FEEDS`, or enough for a test.
 fn executions() -> u64 {
-    how_many("HEADWATER_FEEDS", 2_400)
+    how_many("HEADWATER_FEEDS", 1_000)
 }
 
 /// So many ways to write one.

@@ -16,7 +16,7 @@ use crate::kit::wire_client::{Answer, Login, WireClient, capability};
 
 /// How many commands are compared on each server: `HEADWATER_FEEDS`, or enough for a test.
 fn commands() -> u64 {
-    how_many("HEADWATER_FEEDS", 1_500)
+    how_many("HEADWATER_FEEDS", 600)
 }
 
 /// So many ways to write a feed's statement.

@@ -105,7 +105,7 @@ fn page(newest: u64) -> Vec<u64> {
 fn a_page_is_of_its_transactions_snapshot() {
     on_each_quiet_server(|server| {
         let stage = Stage::new(server, "feedsnapshot");
-        let wanted = how_many("HEADWATER_CHECKS", 3_000);
+        let wanted = how_many("HEADWATER_CHECKS", 1_000);
         let world = World::new(1);
         let checked = AtomicU64::new(0);
         thread::scope(|scope| {

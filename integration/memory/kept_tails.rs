@@ -251,9 +251,12 @@ fn a_table_that_is_altered_renamed_or_emptied_has_other_rows() {
             "TRUNCATE TABLE message",
         ] {
             let before = proxy.counts().of("tails_kept");
-            let deadline = patience();
-            while proxy.counts().of("tails_kept") == before && Instant::now() < deadline {
+            // Of some tables no row is kept.
+            for _ in 0..500 {
                 same_rows(&mut twin, &tail);
+                if proxy.counts().of("tails_kept") > before {
+                    break;
+                }
             }
             other.ok("SET SESSION sql_mode = ''");
             other.query(statement);
