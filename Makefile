@@ -9,7 +9,7 @@ help:
 	@echo "make test        every story, against real servers, but for three parts whose set-up is long:"
 	@echo "make test-drivers, make test-package, make test-page: drivers of eight languages, the .deb, the admin port's page in a browser"
 	@echo "make faults      the test of the tests: planted faults, which the simulated worlds have to find"
-	@echo "make soak        200,000 answers from memory, and as many of feeds, checked on each server while others write, then make fuzz"
+	@echo "make soak        200,000 answers from memory, and as many of feeds, checked on each server while others write, simulated worlds, then make faults and make fuzz"
 	@echo "make fuzz        ten minutes of each fuzz target, or FUZZ_SECONDS=60, as many at a time as processors"
 	@echo "make bench-relay relaying alone, beside HAProxy and MySQL Router on the same servers (about 10 minutes)"
 	@echo "make bench-clusters several servers: what they cost, and how long clients wait when the primary changes (about 6 minutes)"
@@ -69,14 +69,16 @@ test-page:
 faults:
 	$(CARGO) test --locked --test world -- --faults
 
-# The stories of memory and feeds beside writers, as `make test` tells them but for the number of checks.
+# The stories of memory and feeds beside writers, as `make test` tells them but for the number of checks; WORLDS=500000 for a night of worlds.
+WORLDS = 20000
 soak:
 	@setup/all.sh servers haproxy
 	HEADWATER_CHECKS=200000 $(CARGO) test --locked --test integration -- --nocapture memory::linear memory::snapshot memory::kept_linear memory::failover::nothing memory::drift memory::crash many::balanced::what feeds::linear feeds::moved feeds::transactions feeds::kept_joined::no_name feeds::kept_lists::no_edge clusters::group::no clusters::galera::no
 	HEADWATER_FEEDS=20000 HEADWATER_TEXTS=50000 HEADWATER_CALLS=50000 $(CARGO) test --locked --test integration -- --nocapture differential::calls_leave feeds::differential feeds::keys feeds::alike feeds::described
 	HEADWATER_DRAWS=1000000 $(CARGO) test --locked --test integration -- --nocapture feeds::drawn
 	HEADWATER_AWAY_SECONDS=30 $(CARGO) test --locked --test integration -- --nocapture clusters::failover::all
-	@$(MAKE) --no-print-directory fuzz
+	$(CARGO) test --locked --release --test world -- --seeds $(WORLDS)
+	@$(MAKE) --no-print-directory faults fuzz
 
 fuzz:
 	@CARGO="$(CARGO)" fuzz/run.sh $(FUZZ_SECONDS)

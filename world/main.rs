@@ -16,6 +16,7 @@
 //! | `packets` | what both sides read and write |
 //! | `trace`, `lanes` | what happened, as a table and as a page |
 //! | `shrink` | a world that fails, made smaller |
+//! | `second_opinion` | the model's log, read by another parser |
 //! | `faults` | slips that the worlds have to find |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -36,6 +37,7 @@ mod plan;
 mod random;
 mod reader;
 mod run;
+mod second_opinion;
 mod server;
 mod shrink;
 mod sieve;
@@ -77,6 +79,8 @@ const SEEDS: u64 = 300;
 const FRESH: u64 = 200;
 /// With each planted fault.
 const FAULT_SEEDS: u64 = 2_000;
+/// Of so many worlds one is told of.
+const PROGRESS: usize = 1_000;
 /// Of so many worlds one is run twice.
 const REPEATED: u64 = 10;
 
@@ -105,6 +109,10 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    if let Err(problem) = second_opinion::check() {
+        eprintln!("the model's log is none that a server writes: {problem}");
+        return ExitCode::FAILURE;
+    }
     let (begun, count) = (Instant::now(), seeds.len());
     println!("\nrunning {count} worlds");
     match run_all(seeds, &reduction, &arguments) {
@@ -174,6 +182,9 @@ fn run_all(
                     match told {
                         Ok((pages, counts)) => {
                             state.0 += pages;
+                            if (place + 1).is_multiple_of(PROGRESS) {
+                                println!("{} worlds, {} pages", place + 1, state.0);
+                            }
                             if is_alone {
                                 println!("{counts}");
                             }

@@ -17,7 +17,7 @@ use crate::memory::prepare;
 
 /// How many statements are compared on each server: `HEADWATER_FEEDS`, or enough for a test.
 fn statements() -> u64 {
-    how_many("HEADWATER_FEEDS", 1_000)
+    how_many("HEADWATER_FEEDS", 3_000)
 }
 
 /// So many ways to write one.

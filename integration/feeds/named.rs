@@ -16,7 +16,7 @@ use crate::kit::wire_client::{Login, Param, WireClient};
 
 /// How many executions are compared on each server: `HEADWATER_FEEDS`, or enough for a test.
 fn executions() -> u64 {
-    how_many("HEADWATER_FEEDS", 600)
+    how_many("HEADWATER_FEEDS", 1_200)
 }
 
 /// So many ways to write one.
