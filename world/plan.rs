@@ -85,7 +85,7 @@ impl Plan {
         let text = format!(
             "listen = \"{PROXY}\"\nupstream = \"{PRIMARY}\"\nthreads = 1\n\
              [service]\nuser = \"headwater\"\npassword = \"pw\"\n\
-             [shadow]\nrate = 0.0\n{}[feeds]\nnarrow = \"{}\"\n\
+             [shadow]\nrate = 0.0\n[limits]\nsessions = 500\n{}[feeds]\nnarrow = \"{}\"\n\
              [[definition]]\nname = \"classic\"\ndatabase = \"world\"\n\
              [[feed]]\nname = \"home\"\ndatabase = \"world\"\n\
              [feed.message]\ntable = \"statuses\"\nid = \"id\"\nauthor = \"profile_id\"\norder = [\"id\"]\n\

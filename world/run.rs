@@ -67,7 +67,7 @@ async fn world(seed: u64, reduction: &Reduction) -> Done {
     let mut plan = Plan::drawn(&mut random.fork());
     reduction.apply(&mut plan);
     let server = Arc::new(Server::new(beginning(plan.messages, &mut random.fork())));
-    let _log = server.trace.follow_log();
+    server.trace.follow_log();
     server.trace.note("world", &format!("{plan:?}"));
     let lived = live(Arc::clone(&server), plan, random);
     let outcome = match tokio::time::timeout(PATIENCE, lived).await {
@@ -194,8 +194,8 @@ async fn recover(mut reader: Reader) -> Result<(), String> {
     Ok(())
 }
 
-/// What memory takes beyond its bound: the least sizes of two timelines' tables.
-const MARGIN: usize = 8_192;
+/// What memory takes beyond its bound at most: the least sizes of two timelines' tables, and windows of which none may go yet.
+const MARGIN: usize = 16_384;
 
 fn bounded(shared: &Shared, plan: &Plan) -> Result<(), String> {
     let Some(bound) = plan.index_bytes else {

@@ -1,5 +1,6 @@
 //! What happened in a world: when, who, what; Headwater's own log among it.
 
+use std::cell::RefCell;
 use std::fmt::{self, Display};
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -34,17 +35,9 @@ impl Trace {
         }
     }
 
-    /// Has this thread's log go into it, for as long as the guard lives.
-    pub(crate) fn follow_log(&self) -> tracing::subscriber::DefaultGuard {
-        let trace = self.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(tracing::Level::INFO)
-            .with_ansi(false)
-            .without_time()
-            .with_target(false)
-            .with_writer(move || LogLine(trace.clone()))
-            .finish();
-        tracing::subscriber::set_default(subscriber)
+    /// Has this thread's log go into it from now on.
+    pub(crate) fn follow_log(&self) {
+        FOLLOWED.set(Some(self.clone()));
     }
 
     pub(crate) fn note(&self, who: impl Display, what: &str) {
@@ -76,13 +69,34 @@ impl Display for Line {
     }
 }
 
+thread_local! {
+    /// Of the world that this thread runs.
+    static FOLLOWED: RefCell<Option<Trace>> = const { RefCell::new(None) };
+}
+
+/// Has the log of each world's thread go into its trace. One subscriber for all: those of single threads lose lines where others come and go.
+pub(crate) fn install() {
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::INFO)
+        .with_ansi(false)
+        .without_time()
+        .with_target(false)
+        .with_writer(|| LogLine)
+        .finish();
+    tracing::subscriber::set_global_default(subscriber).expect("nobody else installs one");
+}
+
 /// Takes whole lines, as the log writes them.
-struct LogLine(Trace);
+struct LogLine;
 
 impl io::Write for LogLine {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0
-            .note("headwater", String::from_utf8_lossy(line).trim());
+        let line_text = String::from_utf8_lossy(line);
+        FOLLOWED.with_borrow(|trace| {
+            if let Some(trace) = trace {
+                trace.note("headwater", line_text.trim());
+            }
+        });
         Ok(line.len())
     }
 

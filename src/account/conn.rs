@@ -41,6 +41,8 @@ pub struct Conn {
     load_bytes: usize,
     /// A question was not answered to its end.
     asked: bool,
+    /// And will not be: whoever goes on without its answer needs another connection.
+    lost: bool,
     /// The server is not followed any more.
     moved: Moved,
 }
@@ -102,6 +104,7 @@ impl Conn {
             load_bytes: account.load_bytes,
             seat: Some(seat),
             asked: true,
+            lost: false,
             moved,
         };
         let introduced = introduce(conn.backend()?, account, &server).await;
@@ -172,11 +175,16 @@ impl Conn {
         if questions.is_empty() {
             return Ok(Vec::new());
         }
+        if self.lost {
+            return Err(std::io::Error::from(std::io::ErrorKind::NotConnected).into());
+        }
         let capabilities = self.capabilities;
         self.asked = true;
         let moved = self.moved.clone();
         let answers = self.backend()?.ask(&batch, capabilities, limits);
-        let answers = while_followed(&moved, answers).await??;
+        let answers = while_followed(&moved, answers).await?;
+        self.lost = answers.is_err();
+        let answers = answers?;
         self.asked = false;
         Ok(answers)
     }
