@@ -39,10 +39,8 @@ pub struct Conn {
     capabilities: Capabilities,
     seat: Option<Seat>,
     load_bytes: usize,
-    /// A question was not answered to its end.
+    /// A question was not answered to its end: whoever goes on without its answer needs another connection.
     asked: bool,
-    /// And will not be: whoever goes on without its answer needs another connection.
-    lost: bool,
     /// The server is not followed any more.
     moved: Moved,
 }
@@ -104,7 +102,6 @@ impl Conn {
             load_bytes: account.load_bytes,
             seat: Some(seat),
             asked: true,
-            lost: false,
             moved,
         };
         let introduced = introduce(conn.backend()?, account, &server).await;
@@ -113,10 +110,10 @@ impl Conn {
             conn.backend = None;
         }
         conn.capabilities = introduced?;
+        conn.asked = false;
         for answer in conn.ask(&account.session).await? {
             done(answer)?;
         }
-        conn.asked = false;
         Ok(conn)
     }
 
@@ -175,16 +172,14 @@ impl Conn {
         if questions.is_empty() {
             return Ok(Vec::new());
         }
-        if self.lost {
+        if self.asked {
             return Err(std::io::Error::from(std::io::ErrorKind::NotConnected).into());
         }
         let capabilities = self.capabilities;
         self.asked = true;
         let moved = self.moved.clone();
         let answers = self.backend()?.ask(&batch, capabilities, limits);
-        let answers = while_followed(&moved, answers).await?;
-        self.lost = answers.is_err();
-        let answers = answers?;
+        let answers = while_followed(&moved, answers).await??;
         self.asked = false;
         Ok(answers)
     }

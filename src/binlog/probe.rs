@@ -149,7 +149,7 @@ async fn work(binlog: Arc<Binlog>, asks: Arc<tokio::sync::Mutex<Asks>>, turn: Ar
         let begun = clock::now();
         let generation = binlog.state().following.generation();
         let limit = Duration::from_millis(binlog.freshness.wait_ms);
-        let mut proof = std::pin::pin!(prove(&binlog, generation, &mut control));
+        let mut proof = std::pin::pin!(prove(&binlog, generation, begun, &mut control));
         late.as_mut().reset((begun + limit).into());
         let in_time = tokio::select! {
             biased;
@@ -205,10 +205,10 @@ fn tell(
 async fn prove(
     binlog: &Arc<Binlog>,
     generation: Generation,
+    begun: Instant,
     control: &mut Control,
 ) -> Result<bool, BinlogError> {
     let untold = UNTOLD.min(Duration::from_millis(binlog.freshness.wait_ms / 2));
-    let begun = clock::now();
     let mut proof = Proof::new(generation, begun + untold);
     let Some(server) = binlog.state().server.clone() else {
         return Ok(false);
