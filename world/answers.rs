@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::model::Change;
+use crate::model::Edit;
 use crate::pages::{self, Rows};
 use crate::server::Server;
 use crate::sql::{self, Relation, Value};
@@ -27,7 +27,7 @@ pub(crate) const TAIL: &str = "SELECT m.id, m.body FROM fetch_timeline_tt t JOIN
 
 /// What a statement comes to.
 #[derive(Clone, Debug)]
-pub(crate) enum Answer {
+pub(crate) enum Reply {
     /// So many rows were changed.
     Ok(u8),
     Rows(Vec<Column>, Rows),
@@ -70,7 +70,7 @@ pub(crate) struct Transaction {
     /// Taken with the first read.
     pub(crate) snapshot: Option<usize>,
     /// What it changed.
-    pub(crate) changes: Vec<Change>,
+    pub(crate) edits: Vec<Edit>,
 }
 
 impl Connection {
@@ -94,7 +94,7 @@ impl Connection {
 
 impl Server {
     /// Answers whatever changes no rows.
-    pub(crate) fn answer(&self, session: &mut Connection, text: &str) -> Answer {
+    pub(crate) fn answer(&self, session: &mut Connection, text: &str) -> Reply {
         let words: Vec<&str> = text.split_whitespace().collect();
         self.recorded(text)
             .or_else(|| self.session(session, text, &words))
@@ -104,7 +104,7 @@ impl Server {
             .unwrap_or_else(|| self.select(session, text))
     }
 
-    fn recorded(&self, text: &str) -> Option<Answer> {
+    fn recorded(&self, text: &str) -> Option<Reply> {
         // The session's database is the only one.
         let whole = match text.strip_prefix("SHOW CREATE TABLE `") {
             Some(table) if !table.starts_with("world`") => {
@@ -114,17 +114,17 @@ impl Server {
         };
         Some(match self.recorded.get(whole)? {
             Recorded::Rows { columns, rows } => {
-                Answer::Rows(columns.iter().map(recorded_column).collect(), rows.clone())
+                Reply::Rows(columns.iter().map(recorded_column).collect(), rows.clone())
             }
             Recorded::Error { error } => {
                 let state = if error.0 == 1318 { "42000" } else { "HY000" };
-                Answer::Error(error.0, state, error.1.clone())
+                Reply::Error(error.0, state, error.1.clone())
             }
         })
     }
 
     /// What sets something of a session.
-    fn session(&self, session: &mut Connection, text: &str, words: &[&str]) -> Option<Answer> {
+    fn session(&self, session: &mut Connection, text: &str, words: &[&str]) -> Option<Reply> {
         match *words {
             ["SET", ..] => {
                 if let Some(period) = text.strip_prefix("SET @master_heartbeat_period=") {
@@ -137,7 +137,7 @@ impl Server {
                 self.model().end(session.thread);
                 session.transaction = Some(Transaction {
                     snapshot: now.then(|| self.model().readable()),
-                    changes: Vec::new(),
+                    edits: Vec::new(),
                 });
             }
             ["ROLLBACK"] => {
@@ -146,10 +146,10 @@ impl Server {
             }
             _ => return None,
         }
-        Some(Answer::Ok(0))
+        Some(Reply::Ok(0))
     }
 
-    fn status_of(&self, session: &Connection, words: &[&str]) -> Option<Answer> {
+    fn status_of(&self, session: &Connection, words: &[&str]) -> Option<Reply> {
         Some(match *words {
             ["SELECT", "CONNECTION_ID()"] => one("CONNECTION_ID()", session.thread.to_string()),
             ["SELECT", "SUBSTRING(UUID(),", "20)"] => {
@@ -177,18 +177,18 @@ impl Server {
                     .iter()
                     .map(|(id, thread)| cells([&id.to_string(), &thread.to_string()]));
                 let columns = ["trx_id", "trx_mysql_thread_id"].map(|name| column("", name, 8));
-                Answer::Rows(columns.to_vec(), rows.collect())
+                Reply::Rows(columns.to_vec(), rows.collect())
             }
             _ => return None,
         })
     }
 
     /// What is asked of the binary log.
-    fn log_of(&self, words: &[&str]) -> Option<Answer> {
+    fn log_of(&self, words: &[&str]) -> Option<Reply> {
         Some(match *words {
             ["SHOW", "BINARY", "LOG", "STATUS"] => {
                 let message = "You have an error in your SQL syntax".to_owned();
-                Answer::Error(1064, "42000", message)
+                Reply::Error(1064, "42000", message)
             }
             ["SHOW", "MASTER", "STATUS"] => {
                 let names = ["File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB"];
@@ -215,7 +215,7 @@ impl Server {
                 let before = self.model().log.before(name);
                 let Some((list, at, end)) = before else {
                     let message = "Could not find target log".to_owned();
-                    return Some(Answer::Error(1220, "HY000", message));
+                    return Some(Reply::Error(1220, "HY000", message));
                 };
                 let (at, end) = (at.to_string(), end.to_string());
                 texts(
@@ -228,7 +228,7 @@ impl Server {
     }
 
     /// Calls, and what is asked of their result.
-    fn result(&self, session: &mut Connection, text: &str, words: &[&str]) -> Option<Answer> {
+    fn result(&self, session: &mut Connection, text: &str, words: &[&str]) -> Option<Reply> {
         Some(match *words {
             ["CALL", ..] => return self.call(session, text),
             ["SHOW", "CREATE", "TABLE", name] => {
@@ -264,11 +264,11 @@ impl Server {
                     return Some(missing(table));
                 };
                 let columns = vec![column("", "COUNT(*)", 8)];
-                Answer::Rows(columns, vec![cells([&count.to_string()])])
+                Reply::Rows(columns, vec![cells([&count.to_string()])])
             }
             ["CREATE", "TEMPORARY", "TABLE", ..] => {
                 session.result.get_or_insert_default();
-                Answer::Ok(0)
+                Reply::Ok(0)
             }
             [
                 "INSERT",
@@ -280,7 +280,7 @@ impl Server {
                 let ids: Vec<u64> = numbers.filter_map(|it| it.parse().ok()).collect();
                 let count = ids.len();
                 session.result.get_or_insert_default().extend(ids);
-                Answer::Ok(count as u8)
+                Reply::Ok(count as u8)
             }
             [
                 "DELETE",
@@ -288,7 +288,7 @@ impl Server {
                 "`world`.`fetch_timeline_tt`" | "`fetch_timeline_tt`",
             ] => {
                 session.result = Some(Vec::new());
-                Answer::Ok(0)
+                Reply::Ok(0)
             }
             [
                 "DELETE",
@@ -296,7 +296,7 @@ impl Server {
                 "`world`.`max_ids_of_followers`" | "`max_ids_of_followers`",
             ] => {
                 session.heads = Some(0);
-                Answer::Ok(0)
+                Reply::Ok(0)
             }
             [
                 "INSERT",
@@ -306,7 +306,7 @@ impl Server {
             ] => {
                 let count = text.matches('(').count();
                 *session.heads.get_or_insert_default() += count;
-                Answer::Ok(count as u8)
+                Reply::Ok(count as u8)
             }
             _ if text == TAIL => {
                 let Some(ids) = session.result.clone() else {
@@ -314,13 +314,13 @@ impl Server {
                 };
                 let rows = pages::tail(&self.read(session), &ids);
                 let columns = [column("message", "id", 3), column("message", "body", 253)];
-                Answer::Rows(columns.to_vec(), rows)
+                Reply::Rows(columns.to_vec(), rows)
             }
             _ => return None,
         })
     }
 
-    fn call(&self, session: &mut Connection, text: &str) -> Option<Answer> {
+    fn call(&self, session: &mut Connection, text: &str) -> Option<Reply> {
         let (name, rest) = text.split_once('(')?;
         let numbers = rest.trim_end().strip_suffix(')')?.split(',');
         let numbers: Result<Vec<u64>, _> = numbers.map(|it| it.trim().parse()).collect();
@@ -334,34 +334,34 @@ impl Server {
             session.heads = Some(pages::heads(&state, reader, bound).len());
         }
         session.result = Some(pages::page(&state, reader, bound));
-        Some(Answer::Ok(0))
+        Some(Reply::Ok(0))
     }
 
-    fn select(&self, session: &mut Connection, text: &str) -> Answer {
+    fn select(&self, session: &mut Connection, text: &str) -> Reply {
         let answer = sql::parse(text).and_then(|query| {
             let relation = sql::evaluate(&query, &self.read(session))?;
             Ok(typed(relation, text))
         });
-        answer.unwrap_or_else(|unknown| Answer::Unknown(format!("{text}: {}", unknown.0)))
+        answer.unwrap_or_else(|unknown| Reply::Unknown(format!("{text}: {}", unknown.0)))
     }
 }
 
-fn missing(table: &str) -> Answer {
+fn missing(table: &str) -> Reply {
     let message = format!("Table 'world.{table}' doesn't exist");
-    Answer::Error(1146, "42S02", message)
+    Reply::Error(1146, "42S02", message)
 }
 
 fn cells<const N: usize>(cells: [&str; N]) -> Vec<Option<String>> {
     cells.iter().map(|&it| Some(it.to_owned())).collect()
 }
 
-fn one(name: &str, value: String) -> Answer {
+fn one(name: &str, value: String) -> Reply {
     texts(&[name], vec![cells([&value])])
 }
 
-fn texts(names: &[&str], rows: Rows) -> Answer {
+fn texts(names: &[&str], rows: Rows) -> Reply {
     let columns = names.iter().map(|name| column("", name, 253));
-    Answer::Rows(columns.collect(), rows)
+    Reply::Rows(columns.collect(), rows)
 }
 
 fn column(table: &str, name: &str, kind: u8) -> Column {
@@ -395,7 +395,7 @@ fn recorded_column(
 }
 
 /// Columns and cells as they are sent. A column of a table is one by its name.
-fn typed(relation: Relation, text: &str) -> Answer {
+fn typed(relation: Relation, text: &str) -> Reply {
     let columns = relation.columns.iter();
     let columns = columns.map(|name| match &name[..] {
         "body" => column("message", name, 253),
@@ -414,7 +414,7 @@ fn typed(relation: Relation, text: &str) -> Answer {
         })
         .collect()
     };
-    Answer::Rows(
+    Reply::Rows(
         columns.collect(),
         relation.rows.into_iter().map(cells).collect(),
     )

@@ -1,14 +1,15 @@
 //! The test of the test: slips that somebody could make are planted in a copy of the sources, and the worlds have to find each.
 
-use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use serde::Deserialize;
+
+use crate::workers;
 
 /// Names the fault that is there, to a program with all of them.
 pub(crate) const CHOICE: &str = "HEADWATER_FAULT";
@@ -63,30 +64,21 @@ pub(crate) fn find_all(names: &[String], most: u64) -> ExitCode {
     let count = faults.len();
     println!("| fault | what becomes of it | worlds until it is found | as |");
     println!("|---|---|---|---|");
-    let left = Mutex::new(VecDeque::from(faults));
-    let found = Mutex::new(0);
+    let found = AtomicUsize::new(0);
     let begun = Instant::now();
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                loop {
-                    let next = left.lock().expect("nobody panics with it").pop_front();
-                    let Some(fault) = next else {
-                        return;
-                    };
-                    let (worlds, text) = match find(&program, &fault.name, most) {
-                        Some(finding) => {
-                            *found.lock().expect("nobody panics with it") += 1;
-                            (finding.worlds.to_string(), finding.text)
-                        }
-                        None => (format!("not in {most}"), String::new()),
-                    };
-                    println!("| {} | {} | {worlds} | {text} |", fault.name, fault.shows);
-                }
-            });
-        }
+    workers::share_out(count as u64, workers::processors(), |number| {
+        let fault = &faults[number as usize];
+        let (worlds, text) = match find(&program, &fault.name, most) {
+            Some(finding) => {
+                found.fetch_add(1, Ordering::Relaxed);
+                (finding.worlds.to_string(), finding.text)
+            }
+            None => (format!("not in {most}"), String::new()),
+        };
+        println!("| {} | {} | {worlds} | {text} |", fault.name, fault.shows);
+        true
     });
-    let found = found.into_inner().expect("nobody panics with it");
+    let found = found.into_inner();
     let seconds = begun.elapsed().as_secs();
     println!("\n{found} of {count} faults found, in {seconds} s");
     match found == count {

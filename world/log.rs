@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flate2::Crc;
 use tokio::sync::Notify;
 
-use crate::model::{Change, Row, Table};
+use crate::model::{Change, Edit, Row, Table};
 use crate::sql::Value;
 
 const BASE: &str = "binlog.";
@@ -139,25 +139,19 @@ impl Log {
                 self.write(state, events);
             }
         }
-        let rows: Vec<&Change> = changes
-            .iter()
-            .filter(|it| matches!(it, Change::Row { .. }))
-            .collect();
+        let rows = changes.iter().filter_map(|change| match change {
+            Change::Row(edit) => Some(edit),
+            Change::Empty(_) => None,
+        });
+        let rows: Vec<&Edit> = rows.collect();
         if rows.is_empty() {
             return;
         }
         self.number += 1;
         let mut events = vec![(GTID, gtid(self.number, 0b1000))];
-        for change in rows {
-            if let Change::Row {
-                table,
-                before,
-                after,
-            } = *change
-            {
-                events.push((TABLE_MAP, described(table)));
-                events.push(rows_event(table, before, after));
-            }
+        for edit in rows {
+            events.push((TABLE_MAP, described(edit.table)));
+            events.push(rows_event(edit));
         }
         events.push((XID, self.number.to_le_bytes().to_vec()));
         self.write(state, events);
@@ -329,7 +323,12 @@ fn described(table: Table) -> Vec<u8> {
     body
 }
 
-fn rows_event(table: Table, before: Option<Row>, after: Option<Row>) -> (u8, Vec<u8>) {
+fn rows_event(edit: &Edit) -> (u8, Vec<u8>) {
+    let Edit {
+        table,
+        before,
+        after,
+    } = *edit;
     let kind = match (before, after) {
         (None, _) => WRITE_ROWS,
         (_, None) => DELETE_ROWS,

@@ -18,11 +18,13 @@
 //! | `shrink` | a world that fails, made smaller |
 //! | `second_opinion` | the model's log, read by another parser |
 //! | `faults` | slips that the worlds have to find |
+//! | `arguments`, `workers` | what the program is told, and how many worlds run at a time |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 mod answers;
+mod arguments;
 mod client;
 mod faults;
 mod lanes;
@@ -44,13 +46,15 @@ mod sieve;
 mod sql;
 mod trace;
 mod wire;
+mod workers;
 mod writes;
 
+use std::ops::Range;
 use std::process::ExitCode;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use arguments::{behind, number};
 use shrink::Reduction;
 use trace::Line;
 
@@ -79,7 +83,7 @@ const SEEDS: u64 = 100;
 /// With each planted fault.
 const FAULT_SEEDS: u64 = 2_000;
 /// Of so many worlds one is told of.
-const PROGRESS: usize = 1_000;
+const PROGRESS: u64 = 1_000;
 /// Of so many worlds one is run twice.
 const REPEATED: u64 = 10;
 
@@ -89,31 +93,29 @@ fn main() -> ExitCode {
         println!("{HELP}");
         return ExitCode::SUCCESS;
     }
+    let seeds = match number(&arguments, "--seeds", 10) {
+        Ok(seeds) => seeds,
+        Err(problem) => return refused(&problem),
+    };
     if let Some(place) = arguments.iter().position(|it| it == "--faults") {
         let names = arguments[place + 1..].iter();
         let names = names.take_while(|it| !it.starts_with("--")).cloned();
-        let is_told = arguments.iter().any(|it| it == "--seeds");
-        let most = wished(&arguments).map_or(0, |seeds| seeds.len() as u64);
-        let most = if is_told { most } else { FAULT_SEEDS };
-        return faults::find_all(&names.collect::<Vec<_>>(), most);
+        return faults::find_all(&names.collect::<Vec<_>>(), seeds.unwrap_or(FAULT_SEEDS));
     }
-    let wishes = wished(&arguments).and_then(|seeds| {
+    let wishes = wished(&arguments, seeds.unwrap_or(SEEDS)).and_then(|seeds| {
         let reduction = Reduction::wished(&arguments)?;
         Ok((seeds, reduction))
     });
     let (seeds, reduction) = match wishes {
         Ok(wishes) => wishes,
-        Err(problem) => {
-            eprintln!("{problem}\n\n{HELP}");
-            return ExitCode::FAILURE;
-        }
+        Err(problem) => return refused(&problem),
     };
     trace::install();
     if let Err(problem) = second_opinion::check() {
         eprintln!("the model's log is none that a server writes: {problem}");
         return ExitCode::FAILURE;
     }
-    let (begun, count) = (Instant::now(), seeds.len());
+    let (begun, count) = (Instant::now(), seeds.end - seeds.start);
     println!("\nrunning {count} worlds");
     match run_all(seeds, &reduction, &arguments) {
         Ok(pages) => {
@@ -143,68 +145,67 @@ fn is_planted() -> bool {
     std::env::var_os(faults::CHOICE).is_some()
 }
 
+fn refused(problem: &str) -> ExitCode {
+    eprintln!("{problem}\n\n{HELP}");
+    ExitCode::FAILURE
+}
+
+/// What worlds came to so far: their pages, and the first that failed.
+#[derive(Default)]
+struct Sum {
+    pages: u64,
+    failed: Option<(u64, String)>,
+}
+
 /// Runs these worlds, as many at a time as there are processors. How many pages were told, or the first world that failed.
 fn run_all(
-    seeds: Vec<u64>,
+    seeds: Range<u64>,
     reduction: &Reduction,
     arguments: &[String],
 ) -> Result<u64, (u64, String)> {
-    let is_alone = seeds.len() == 1;
-    // Whoever looks for a planted fault runs several of these.
-    let workers = match is_planted() {
+    let count = seeds.end - seeds.start;
+    // Whoever looks for planted faults runs several of these.
+    let at_a_time = match is_planted() {
         true => 1,
-        false => std::thread::available_parallelism().map_or(1, usize::from),
+        false => workers::processors(),
     };
-    let next = AtomicUsize::new(0);
-    let state: Mutex<(u64, Option<(usize, String)>)> = Mutex::new((0, None));
-    let state_of = || state.lock().expect("nobody panics with it");
-    std::thread::scope(|scope| {
-        for _ in 0..workers.min(seeds.len()) {
-            scope.spawn(|| {
-                loop {
-                    let place = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(&seed) = seeds.get(place) else {
-                        return;
-                    };
-                    if state_of().1.is_some() {
-                        return;
-                    }
-                    let done = run::run(seed, reduction);
-                    show(arguments, &done);
-                    let is_repeated = seed % REPEATED == 0 && !is_planted();
-                    let told = match done.outcome {
-                        Ok(told) if is_repeated => {
-                            same_again(seed, reduction, &done.lines).map(|()| told)
-                        }
-                        outcome => outcome,
-                    };
-                    let mut state = state_of();
-                    match told {
-                        Ok((pages, counts)) => {
-                            state.0 += pages;
-                            if (place + 1).is_multiple_of(PROGRESS) {
-                                println!("{} worlds, {} pages", place + 1, state.0);
-                            }
-                            if is_alone {
-                                println!("{counts}");
-                            }
-                        }
-                        Err(fault) => {
-                            let is_first = state.1.as_ref().is_none_or(|(first, _)| place < *first);
-                            if is_first {
-                                state.1 = Some((place, fault));
-                            }
-                        }
-                    }
+    let sum = Mutex::new(Sum::default());
+    workers::share_out(count, at_a_time, |number| {
+        let seed = seeds.start + number;
+        let judged = judge(seed, reduction, arguments);
+        let mut sum = sum.lock().expect("nobody panics with it");
+        match judged {
+            Ok((pages, counts)) => {
+                sum.pages += pages;
+                if (number + 1).is_multiple_of(PROGRESS) {
+                    println!("{} worlds, {} pages", number + 1, sum.pages);
                 }
-            });
+                if count == 1 {
+                    println!("{counts}");
+                }
+            }
+            Err(fault) => {
+                let is_first = sum.failed.as_ref().is_none_or(|(first, _)| seed < *first);
+                if is_first {
+                    sum.failed = Some((seed, fault));
+                }
+            }
         }
+        sum.failed.is_none()
     });
-    let (pages, fault) = state.into_inner().expect("nobody panics with it");
-    match fault {
-        Some((place, fault)) => Err((seeds[place], fault)),
-        None => Ok(pages),
+    let sum = sum.into_inner().expect("nobody panics with it");
+    sum.failed.map_or(Ok(sum.pages), Err)
+}
+
+/// Runs one world, some of them twice. How many pages were told and what Headwater counted, or what was wrong.
+fn judge(seed: u64, reduction: &Reduction, arguments: &[String]) -> Result<(u64, String), String> {
+    let done = run::run(seed, reduction);
+    show(arguments, &done);
+    let told = done.outcome?;
+    if seed.is_multiple_of(REPEATED) && !is_planted() {
+        same_again(seed, reduction, &done.lines)?;
     }
+    Ok(told)
 }
 
 /// What happened, as far as it is wanted.
@@ -214,11 +215,8 @@ fn show(arguments: &[String], done: &run::Done) {
             println!("{line}");
         }
     }
-    if let Some(place) = arguments.iter().position(|it| it == "--html") {
+    if let Some(file) = behind(arguments, "--html") {
         let page = lanes::page(&done.lines, done.outcome.as_ref().err().map(String::as_str));
-        let file = arguments
-            .get(place + 1)
-            .map_or("world.html", String::as_str);
         match std::fs::write(file, page) {
             Ok(()) => println!("{file} shows what happened"),
             Err(error) => eprintln!("{file} cannot be written: {error}"),
@@ -236,21 +234,11 @@ fn same_again(seed: u64, reduction: &Reduction, lines: &[Line]) -> Result<(), St
     }
 }
 
-/// Which worlds. What cargo says to all tests alike (`--skip`, `--nocapture`, names) changes nothing.
-fn wished(arguments: &[String]) -> Result<Vec<u64>, String> {
-    let number = |name: &str, radix: u32| {
-        let place = arguments.iter().position(|it| it == name);
-        place.map(|place| {
-            let text = arguments.get(place + 1).map_or("", String::as_str);
-            u64::from_str_radix(text, radix)
-                .map_err(|_| format!("{name} takes a number, not {text:?}"))
-        })
-    };
-    if let Some(seed) = number("--seed", 16).transpose()? {
-        return Ok(vec![seed]);
+/// Which worlds.
+fn wished(arguments: &[String], count: u64) -> Result<Range<u64>, String> {
+    if let Some(seed) = number(arguments, "--seed", 16)? {
+        return Ok(seed..seed + 1);
     }
-    let first = number("--from", 16).transpose()?;
-    let count = number("--seeds", 10).transpose()?;
-    let fixed = first.unwrap_or(0);
-    Ok((fixed..fixed + count.unwrap_or(SEEDS)).collect())
+    let first = number(arguments, "--from", 16)?.unwrap_or(0);
+    Ok(first..first + count)
 }

@@ -19,17 +19,31 @@ pub(crate) enum Table {
 
 pub(crate) type Row = (u64, u64, u64);
 
+/// A row comes, goes, or becomes another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Edit {
+    pub(crate) table: Table,
+    pub(crate) before: Option<Row>,
+    pub(crate) after: Option<Row>,
+}
+
 /// What a transaction does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// A row comes, goes, or becomes another one.
-    Row {
-        table: Table,
-        before: Option<Row>,
-        after: Option<Row>,
-    },
+    Row(Edit),
     /// TRUNCATE.
     Empty(Table),
+}
+
+impl Edit {
+    /// A row comes.
+    pub(crate) fn insert(table: Table, row: Row) -> Edit {
+        Edit {
+            table,
+            before: None,
+            after: Some(row),
+        }
+    }
 }
 
 impl Table {
@@ -132,19 +146,33 @@ impl State {
         self.rows(table).next_back().map_or(0, |(id, _, _)| id)
     }
 
+    /// The rows with these edits, as far as they can be done.
+    pub(crate) fn with(&self, edits: &[Edit]) -> State {
+        let mut state = self.clone();
+        for edit in edits {
+            state.apply(*edit);
+        }
+        state
+    }
+
     /// Applies what still can be done, and tells what it was: others may have been first.
-    pub(crate) fn apply(&mut self, change: Change) -> Option<Change> {
-        let (table, before, after) = match change {
-            Change::Row {
-                table,
-                before,
-                after,
-            } => (table, before, after),
+    fn change(&mut self, change: Change) -> Option<Change> {
+        match change {
+            Change::Row(edit) => self.apply(edit).map(Change::Row),
             Change::Empty(table) => {
                 self.tables[table as usize] = Arc::default();
-                return Some(change);
+                Some(change)
             }
-        };
+        }
+    }
+
+    /// The same of an edit.
+    pub(crate) fn apply(&mut self, edit: Edit) -> Option<Edit> {
+        let Edit {
+            table,
+            before,
+            after,
+        } = edit;
         let before = match before {
             Some(row) => Some(self.like(table, row)?),
             None => None,
@@ -167,11 +195,7 @@ impl State {
             rows,
             relation: OnceLock::new(),
         });
-        Some(Change::Row {
-            table,
-            before,
-            after,
-        })
+        Some(Edit { before, ..edit })
     }
 }
 
@@ -248,7 +272,7 @@ impl Model {
         changes: &[Change],
     ) -> Option<(usize, Vec<Change>)> {
         let mut state = self.newest().clone();
-        let changes: Vec<Change> = changes.iter().filter_map(|it| state.apply(*it)).collect();
+        let changes: Vec<Change> = changes.iter().filter_map(|it| state.change(*it)).collect();
         if changes.is_empty() {
             return None;
         }

@@ -9,6 +9,9 @@ use crate::random::Random;
 pub(crate) const PRIMARY: &str = "primary:3306";
 pub(crate) const PROXY: &str = "headwater:3306";
 
+/// All of apps.
+pub(crate) const STEPS: usize = 200;
+
 /// What is on.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -50,7 +53,7 @@ impl Plan {
     pub(crate) fn drawn(random: &mut Random) -> Plan {
         Plan {
             weather: Weather::drawn(random),
-            steps: 0,
+            steps: STEPS,
             writers: 2,
             rest: *random.pick(&[20, 100, 400]),
             app_writes: random.one_in(2),
@@ -77,25 +80,21 @@ impl Plan {
     pub(crate) fn settings(&self) -> Settings {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("headwater.toml");
-        let memory = |section: &str, bytes: Option<u64>| {
-            bytes.map_or(String::new(), |bytes| {
-                format!("[{section}]\nmemory_bytes = {bytes}\n")
-            })
+        let index = self.index_bytes.map_or(String::new(), |bytes| {
+            format!("[index]\nmemory_bytes = {bytes}\n")
+        });
+        let narrow = match self.always_narrow {
+            true => "always",
+            false => "cheaper",
         };
         let text = format!(
             "listen = \"{PROXY}\"\nupstream = \"{PRIMARY}\"\nthreads = 1\n\
              [service]\nuser = \"headwater\"\npassword = \"pw\"\n\
-             [shadow]\nrate = 0.0\n[limits]\nsessions = 500\n{}[feeds]\nnarrow = \"{}\"\n\
+             [shadow]\nrate = 0.0\n[limits]\nsessions = 500\n{index}[feeds]\nnarrow = \"{narrow}\"\n\
              [[definition]]\nname = \"classic\"\ndatabase = \"world\"\n\
              [[feed]]\nname = \"home\"\ndatabase = \"world\"\n\
              [feed.message]\ntable = \"statuses\"\nid = \"id\"\nauthor = \"profile_id\"\norder = [\"id\"]\n\
              [feed.follow]\ntable = \"followers\"\nreader = \"profile_id\"\nauthor = \"following_id\"\n",
-            memory("index", self.index_bytes),
-            if self.always_narrow {
-                "always"
-            } else {
-                "cheaper"
-            },
         );
         std::fs::write(&path, text).expect("a settings file");
         Settings::load(&ServeFlags {

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::answers::TAIL;
 use crate::client::{Answer, Client};
-use crate::model::{Change, State};
+use crate::model::{Edit, State, Table};
 use crate::pages::{self, FEED, Rows, ids};
 use crate::plan::{PROXY, Plan};
 use crate::random::Random;
@@ -39,7 +39,7 @@ pub(crate) struct Transaction {
     /// Its snapshot is one of these, once it has been taken.
     snapshots: Option<Vec<usize>>,
     /// What was changed in it.
-    changes: Vec<Change>,
+    edits: Vec<Edit>,
 }
 
 impl Plan {
@@ -123,16 +123,16 @@ impl Reader {
         let snapshot = known.and_then(|it| it.snapshots.as_ref()?.first().copied());
         let state = model.state(snapshot.unwrap_or(model.readable()));
         match known {
-            Some(transaction) => Arc::new(transaction.seen(&state)),
+            Some(transaction) => Arc::new(state.with(&transaction.edits)),
             None => state,
         }
     }
 
     async fn write(&mut self, client: &mut Client) -> Result<Outcome, String> {
         let state = self.state();
-        let change = writes::drawn(&state, &mut self.random);
+        let edit = writes::drawn(&state, &mut self.random);
         let from = self.readable();
-        let answer = self.ask(client, &writes::statement(change)).await?;
+        let answer = self.ask(client, &writes::statement(edit)).await?;
         let upto = self.readable();
         let Some(answer) = answer else {
             return Ok(Outcome::CutOff);
@@ -141,7 +141,7 @@ impl Reader {
             // The model looks at its snapshot for which rows a statement meets.
             transaction.snapshots.get_or_insert((from..=upto).collect());
             if answer == Answer::Ok {
-                transaction.changes.push(change);
+                transaction.edits.push(edit);
             }
         }
         Ok(Outcome::Told)
@@ -162,9 +162,16 @@ impl Reader {
         let snapshots = text.ends_with("SNAPSHOT");
         self.transaction = (!is_open).then(|| Transaction {
             snapshots: snapshots.then(|| (from..=self.readable()).collect()),
-            changes: Vec::new(),
+            edits: Vec::new(),
         });
         Ok(Outcome::Told)
+    }
+
+    /// Every third page is bounded, by one of so many of the newest ids.
+    fn bound(&mut self, messages: Table, newest: u64) -> Option<u64> {
+        let last = self.state().newest(messages);
+        let is_bounded = self.random.one_in(3);
+        is_bounded.then(|| last.saturating_sub(self.random.below(newest)))
     }
 
     pub(crate) async fn feed(
@@ -172,11 +179,7 @@ impl Reader {
         client: &mut Client,
         reader: u64,
     ) -> Result<Outcome, String> {
-        let newest = self.state().newest(crate::model::Table::Statuses);
-        let bound = self
-            .random
-            .one_in(3)
-            .then(|| newest.saturating_sub(self.random.below(20)));
+        let bound = self.bound(Table::Statuses, 20);
         let offset = match self.random.below(4) {
             0 => self.random.below(4) as usize,
             _ => 0,
@@ -210,12 +213,12 @@ impl Reader {
         let (first, last) = (possible.first().copied(), possible.last().copied());
         possible.retain(|number| {
             let state = server.model().state(*number);
-            Answer::Rows(page(&transaction.seen(&state))) == told
+            Answer::Rows(page(&state.with(&transaction.edits))) == told
         });
         if possible.is_empty() {
             let between = (first.unwrap_or(from), last.unwrap_or(upto));
             let text = wrong(server, reader, between, &told, |state| {
-                page(&transaction.seen(state))
+                page(&state.with(&transaction.edits))
             });
             return Err(format!("in a transaction, {text}"));
         }
@@ -229,11 +232,7 @@ impl Reader {
         client: &mut Client,
         reader: u64,
     ) -> Result<Outcome, String> {
-        let newest = self.state().newest(crate::model::Table::Message);
-        let bound = self
-            .random
-            .one_in(3)
-            .then(|| newest.saturating_sub(self.random.below(30)));
+        let bound = self.bound(Table::Message, 30);
         let (called, looked_up) = (self.readable(), self.lookups());
         let text = match bound {
             Some(bound) => format!("CALL fetch_timeline_ids2({reader}, {bound})"),
@@ -298,17 +297,6 @@ impl Reader {
             Err(error) if !self.plan.breaks() => Err(format!("{error}: {text}")),
             Err(_) => Ok(None),
         }
-    }
-}
-
-impl Transaction {
-    /// What it sees where this is its snapshot.
-    fn seen(&self, state: &State) -> State {
-        let mut state = state.clone();
-        for change in &self.changes {
-            state.apply(*change);
-        }
-        state
     }
 }
 

@@ -9,7 +9,7 @@ use headwater::session::counts::Event;
 use headwater::session::shared::Shared;
 use tokio::time::{Instant, sleep};
 
-use crate::model::{Change, State, Table};
+use crate::model::{Change, Edit, State, Table};
 use crate::plan::{PRIMARY, Plan, Restarts};
 use crate::random::Random;
 use crate::reader::{Outcome, Reader};
@@ -160,11 +160,7 @@ async fn recover(mut reader: Reader) -> Result<(), String> {
         if turn % 50 == 49 {
             let changes = [Table::Message, Table::Statuses].map(|table| {
                 let id = reader.server.model().newest().newest(table) + 1;
-                Change::Row {
-                    table,
-                    before: None,
-                    after: Some((id, 1, 0)),
-                }
+                Change::Row(Edit::insert(table, (id, 1, 0)))
             });
             let server = Arc::clone(&reader.server);
             server.commit(thread, &changes, &mut reader.random).await;
@@ -211,11 +207,7 @@ fn bounded(shared: &Shared, plan: &Plan) -> Result<(), String> {
 fn beginning(messages: u64, random: &mut Random) -> State {
     let mut state = State::default();
     let mut comes = |table, row| {
-        state.apply(Change::Row {
-            table,
-            before: None,
-            after: Some(row),
-        });
+        state.apply(Edit::insert(table, row));
     };
     for id in 1..=messages {
         comes(Table::Message, (id, 1 + random.below(AUTHORS), 0));
@@ -244,7 +236,8 @@ async fn write(server: Arc<Server>, rest: u64, mut random: Random) {
         let mut state = server.model().newest().clone();
         let mut changes = Vec::new();
         for _ in 0..1 + random.below(3) / 2 * random.below(4) {
-            changes.extend(state.apply(writes::drawn(&state, &mut random)));
+            let edit = state.apply(writes::drawn(&state, &mut random));
+            changes.extend(edit.map(Change::Row));
         }
         server.commit(thread, &changes, &mut random).await;
     }

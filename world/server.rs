@@ -10,9 +10,9 @@ use headwater::link::memory::{MemoryListener, MemoryStream};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use crate::answers::{Answer, Connection, Recorded};
+use crate::answers::{Connection, Recorded, Reply};
 use crate::log;
-use crate::model::{Change, Model, State};
+use crate::model::{Change, Edit, Model, State};
 use crate::network::{Weather, between};
 use crate::random::Random;
 use crate::trace::Trace;
@@ -139,12 +139,12 @@ impl Server {
                 // COM_QUIT.
                 Some((1, _)) | None => return Ok(()),
                 // COM_INIT_DB, COM_PING, COM_REGISTER_SLAVE.
-                Some((2 | 14 | 21, _)) => Answer::Ok(0),
+                Some((2 | 14 | 21, _)) => Reply::Ok(0),
                 Some((3, text)) => {
                     let text = String::from_utf8_lossy(text);
                     self.trace.note(&who, &text);
                     match writes::read(&text) {
-                        Some(change) => self.change(session, change, random).await,
+                        Some(edit) => self.edit(session, edit, random).await,
                         None if text == "COMMIT" => self.end(session, random).await,
                         None => self.answer(session, &text),
                     }
@@ -153,9 +153,9 @@ impl Server {
                     self.trace.note(&who, "sends its log");
                     return self.dump(peer, session, request).await;
                 }
-                Some((kind, _)) => Answer::Unknown(format!("command {kind}")),
+                Some((kind, _)) => Reply::Unknown(format!("command {kind}")),
             };
-            if let Answer::Unknown(what) = &answer {
+            if let Reply::Unknown(what) = &answer {
                 let mut unknown = self.unknown.lock().expect("nobody panics with it");
                 unknown.push(what.clone());
             }
@@ -164,40 +164,38 @@ impl Server {
         }
     }
 
-    /// A session changes a row: at once, or with its transaction.
-    async fn change(
-        &self,
-        session: &mut Connection,
-        change: Change,
-        random: &mut Random,
-    ) -> Answer {
+    /// A session edits a row: at once, or with its transaction.
+    async fn edit(&self, session: &mut Connection, edit: Edit, random: &mut Random) -> Reply {
         let mut state = (*self.read(session)).clone();
-        let Some(done) = state.apply(change) else {
-            return match change {
-                Change::Row { before: None, .. } => {
+        let Some(done) = state.apply(edit) else {
+            return match edit.before {
+                None => {
                     let message = "Duplicate entry for key 'PRIMARY'".to_owned();
-                    Answer::Error(1062, "23000", message)
+                    Reply::Error(1062, "23000", message)
                 }
-                _ => Answer::Ok(0),
+                Some(_) => Reply::Ok(0),
             };
         };
         match &mut session.transaction {
             Some(transaction) => {
-                transaction.changes.push(done);
+                transaction.edits.push(done);
                 self.model().begin(session.thread);
             }
-            None => self.commit(session.thread, &[done], random).await,
+            None => {
+                self.commit(session.thread, &[Change::Row(done)], random)
+                    .await;
+            }
         }
-        Answer::Ok(1)
+        Reply::Ok(1)
     }
 
-    async fn end(&self, session: &mut Connection, random: &mut Random) -> Answer {
+    async fn end(&self, session: &mut Connection, random: &mut Random) -> Reply {
         if let Some(transaction) = session.transaction.take() {
-            self.commit(session.thread, &transaction.changes, random)
-                .await;
+            let changes: Vec<Change> = transaction.edits.into_iter().map(Change::Row).collect();
+            self.commit(session.thread, &changes, random).await;
         }
         self.model().end(session.thread);
-        Answer::Ok(0)
+        Reply::Ok(0)
     }
 
     /// Commits: the log has it first, then others can read it, then it is acknowledged.
@@ -229,14 +227,10 @@ impl Server {
         };
         let snapshot = *transaction.snapshot.get_or_insert(model.readable());
         let state = model.state(snapshot);
-        if transaction.changes.is_empty() {
-            return state;
+        match transaction.edits.is_empty() {
+            true => state,
+            false => Arc::new(state.with(&transaction.edits)),
         }
-        let mut state = (*state).clone();
-        for change in &transaction.changes {
-            state.apply(*change);
-        }
-        Arc::new(state)
     }
 
     async fn dump(&self, peer: &mut Peer, session: &Connection, request: &[u8]) -> io::Result<()> {

@@ -1,10 +1,8 @@
 //! A failing world made small: what can be left out of it, so that it fails still, is left out.
 
-use crate::plan::Plan;
+use crate::arguments::{behind, number};
+use crate::plan::{Plan, STEPS};
 use crate::run;
-
-/// All steps of apps, unless fewer are asked for.
-pub(crate) const STEPS: usize = 200;
 
 /// What a world is without.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,11 +35,9 @@ const PARTS: &[Part] = &[
 impl Reduction {
     /// Reads `--without A,B --steps N`.
     pub(crate) fn wished(arguments: &[String]) -> Result<Reduction, String> {
-        let behind = |name: &str| {
-            let place = arguments.iter().position(|it| it == name)?;
-            Some(arguments.get(place + 1).map_or("", String::as_str))
-        };
-        let without = behind("--without").unwrap_or_default().split(',');
+        let without = behind(arguments, "--without")
+            .unwrap_or_default()
+            .split(',');
         let without: Vec<String> = without
             .filter(|it| !it.is_empty())
             .map(str::to_owned)
@@ -54,13 +50,10 @@ impl Reduction {
                 all.join(",")
             ));
         }
-        let steps = behind("--steps").map(|text| {
-            text.parse()
-                .map_err(|_| format!("--steps takes a number, not {text:?}"))
-        });
+        let steps = number(arguments, "--steps", 10)?;
         Ok(Reduction {
             without,
-            steps: steps.transpose()?,
+            steps: steps.map(|steps| steps as usize),
         })
     }
 
@@ -70,7 +63,9 @@ impl Reduction {
                 leave_out(plan);
             }
         }
-        plan.steps = self.steps.unwrap_or(STEPS);
+        if let Some(steps) = self.steps {
+            plan.steps = steps;
+        }
     }
 
     /// As one says it to the program.

@@ -1,8 +1,8 @@
 //! What a condition says of a row's numbers alone: most rows are passed over by it, without a look at the whole condition.
 
-use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value as Literal};
+use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 
-use crate::sql::{Scope, Value};
+use crate::sql::{self, Scope, Value};
 
 /// A part of a condition.
 pub(crate) enum Sieve {
@@ -105,10 +105,7 @@ fn named(expr: &Expr) -> Option<(Option<&str>, &str)> {
 
 fn literal(expr: &Expr) -> Option<i128> {
     match expr {
-        Expr::Value(value) => match &value.value {
-            Literal::Number(text, _) => text.to_string().parse().ok(),
-            _ => None,
-        },
+        Expr::Value(value) => sql::number(&value.value).ok(),
         Expr::UnaryOp {
             op: UnaryOperator::Minus,
             expr,

@@ -481,7 +481,7 @@ impl Scope<'_> {
     }
 }
 
-fn number(literal: &Literal) -> Outcome<i128> {
+pub(crate) fn number(literal: &Literal) -> Outcome<i128> {
     match literal {
         Literal::Number(text, _) => text.to_string().parse().or_else(|_| unknown(literal)),
         Literal::Boolean(is) => Ok(i128::from(*is)),

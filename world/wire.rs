@@ -4,7 +4,7 @@ use std::io;
 
 use headwater::link::memory::MemoryStream;
 
-use crate::answers::Answer;
+use crate::answers::Reply;
 use crate::packets::Packets;
 
 const DEPRECATE_EOF: u32 = 1 << 24;
@@ -89,12 +89,12 @@ impl Peer {
         }
     }
 
-    pub(crate) fn tell(&mut self, answer: Answer, status: u16) {
-        match answer {
-            Answer::Ok(affected) => self.ok(affected, status),
-            Answer::Rows(columns, rows) => self.rows(&columns, &rows, status),
-            Answer::Error(code, state, message) => self.error(code, state, &message),
-            Answer::Unknown(what) => {
+    pub(crate) fn tell(&mut self, reply: Reply, status: u16) {
+        match reply {
+            Reply::Ok(affected) => self.ok(affected, status),
+            Reply::Rows(columns, rows) => self.rows(&columns, &rows, status),
+            Reply::Error(code, state, message) => self.error(code, state, &message),
+            Reply::Unknown(what) => {
                 self.error(1105, "HY000", &format!("the model does not know: {what}"));
             }
         }

@@ -1,20 +1,21 @@
 //! What an app writes: drawn, as a statement, and read again by the model server.
 
-use crate::model::{Change, Row, State, Table, key, text};
+use crate::model::{Edit, Row, State, Table, key, text};
 use crate::random::Random;
+use crate::sql::Value;
 
 /// Readers, and authors, are so many.
 pub(crate) const READERS: u64 = 6;
 pub(crate) const AUTHORS: u64 = 8;
 
-/// A change that makes sense in this state: mostly, a message is written.
-pub(crate) fn drawn(state: &State, random: &mut Random) -> Change {
+/// An edit that makes sense in this state: mostly, a message is written.
+pub(crate) fn drawn(state: &State, random: &mut Random) -> Edit {
     let (messages, follows) = match random.below(2) {
         0 => (Table::Message, Table::Follower),
         _ => (Table::Statuses, Table::Followers),
     };
     let all: Vec<Row> = state.rows(messages).collect();
-    let row = |table, before, after| Change::Row {
+    let row = |table, before, after| Edit {
         table,
         before,
         after,
@@ -48,26 +49,19 @@ pub(crate) fn drawn(state: &State, random: &mut Random) -> Change {
     }
 }
 
-/// The statement that makes a change.
-pub(crate) fn statement(change: Change) -> String {
-    let (table, before, after) = match change {
-        Change::Row {
-            table,
-            before,
-            after,
-        } => (table, before, after),
-        Change::Empty(table) => return format!("TRUNCATE TABLE {}", table.name()),
-    };
+/// The statement that makes an edit.
+pub(crate) fn statement(edit: Edit) -> String {
+    let table = edit.table;
     let (name, columns) = (table.name(), table.columns());
     let condition = |row: Row| match table {
         Table::Message | Table::Statuses => format!("id = {}", row.0),
         Table::Follower => format!("user_id = {} AND follower_id = {}", row.0, row.1),
         Table::Followers => format!("profile_id = {} AND following_id = {}", row.0, row.1),
     };
-    match (before, after) {
+    match (edit.before, edit.after) {
         (None, Some(row)) => {
             let cells = table.cells(row).into_iter().map(|cell| match cell {
-                crate::sql::Value::Text(text) => format!("'{text}'"),
+                Value::Text(text) => format!("'{text}'"),
                 other => other.to_string(),
             });
             let cells = cells.collect::<Vec<_>>().join(", ");
@@ -96,7 +90,7 @@ pub(crate) fn statement(change: Change) -> String {
 }
 
 /// A statement that `statement` made. Before images have no version: it is that of the row that is there.
-pub(crate) fn read(statement: &str) -> Option<Change> {
+pub(crate) fn read(statement: &str) -> Option<Edit> {
     let words: Vec<&str> = statement.split_whitespace().collect();
     let name = match words[..] {
         ["INSERT", "INTO", name, ..] | ["DELETE", "FROM", name, ..] | ["UPDATE", name, ..] => name,
@@ -120,7 +114,7 @@ pub(crate) fn read(statement: &str) -> Option<Change> {
         }
         _ => return None,
     };
-    Some(Change::Row {
+    Some(Edit {
         table,
         before,
         after,
