@@ -9,7 +9,7 @@ help:
 	@echo "make test        every story, against real servers, but for three parts whose set-up is long:"
 	@echo "make test-drivers, make test-package, make test-page: drivers of eight languages, the .deb, the admin port's page in a browser"
 	@echo "make faults      the test of the tests: planted faults, which the simulated worlds have to find"
-	@echo "make soak        200,000 answers from memory, and as many of feeds, checked on each server while others write, simulated worlds, then make faults and make fuzz"
+	@echo "make soak        200,000 answers from memory, and as many of feeds, checked on each server while others write, simulated worlds, then make fuzz and make faults"
 	@echo "make fuzz        ten minutes of each fuzz target, or FUZZ_SECONDS=60, as many at a time as processors"
 	@echo "make bench-relay relaying alone, beside HAProxy and MySQL Router on the same servers (about 10 minutes)"
 	@echo "make bench-clusters several servers: what they cost, and how long clients wait when the primary changes (about 6 minutes)"
@@ -32,16 +32,14 @@ PARTS = drivers package browser
 DRIVERS = drivers::
 PACKAGE = process::package::
 PAGE = admin::page:: clusters::operators::which_server_is_in_use
-ifeq ($(CI),true)
-NEEDED += $(PARTS)
-else
+ifneq ($(CI),true)
 SKIPPED = $(DRIVERS) $(PACKAGE) $(PAGE)
 endif
 
 # Not nextest: the stories share their servers, so they run in one process. Those of clusters take turns and mostly wait, so they are told
 # beside all others, one after the other, in a process of their own. What failed is said once more at the end, where it is looked for.
 test:
-	@CARGO="$(CARGO)" setup/all.sh $(NEEDED)
+	@CARGO="$(CARGO)" setup/all.sh $(NEEDED) $(if $(SKIPPED),,$(PARTS))
 	$(CARGO) test --locked --no-run
 	@said="$${CARGO_TARGET_DIR:-target}"; \
 	$(CARGO) test --locked --test integration -- --test-threads 1 clusters:: $(SKIPPED:%=--skip %) >"$$said/clusters.log" 2>&1 & beside=$$!; \
@@ -78,7 +76,7 @@ soak:
 	HEADWATER_DRAWS=1000000 $(CARGO) test --locked --test integration -- --nocapture feeds::drawn
 	HEADWATER_AWAY_SECONDS=30 $(CARGO) test --locked --test integration -- --nocapture clusters::failover::all
 	$(CARGO) test --locked --release --test world -- --seeds $(WORLDS)
-	@$(MAKE) --no-print-directory faults fuzz
+	@$(MAKE) --no-print-directory fuzz faults
 
 fuzz:
 	@CARGO="$(CARGO)" fuzz/run.sh $(FUZZ_SECONDS)
@@ -131,5 +129,5 @@ book:
 
 # After the servers: some of their packages bring a driver.
 setup:
-	@CARGO="$(CARGO)" setup/all.sh servers haproxy redis operators drivers package browser
+	@CARGO="$(CARGO)" setup/all.sh $(NEEDED) $(PARTS)
 	@setup/check.sh

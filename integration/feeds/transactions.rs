@@ -74,8 +74,8 @@ impl Stage {
                 "log_not_followed",
                 "not_in_memory",
             ]
-            .map(|reason| rose(&format!("feeds_relayed[{reason}]")))
             .iter()
+            .map(|reason| rose(&format!("feeds_relayed[{reason}]")))
             .sum();
             assert!(
                 looked == 1 && Instant::now() < deadline,
