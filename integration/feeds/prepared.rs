@@ -126,10 +126,17 @@ fn compare(
     let counts = proxy.counts();
     let narrowed = counts.feeds_answered();
     println!("{counts:?}");
-    // Where a proof comes late on a busy machine, those behind it are relayed.
-    let late = ["log_not_followed", "feed_unchecked"]
-        .map(|why| counts.of(&format!("feeds_relayed[{why}]")));
-    let others = executions.saturating_sub(late.iter().sum());
+    // Where a proof or the load comes late on a busy machine, those behind it are relayed, and each template is relayed until it is learned:
+    // that many are so however few follow.
+    let unready = [
+        "log_not_followed",
+        "feed_unchecked",
+        "not_in_memory",
+        "new_template",
+        "columns_unsure",
+    ]
+    .map(|why| counts.of(&format!("feeds_relayed[{why}]")));
+    let others = executions.saturating_sub(unready.iter().sum());
     assert!(narrowed * 4 > others, "{counts:?}\n{}", proxy.log());
 }
 
