@@ -179,6 +179,23 @@ impl Server {
                 let columns = ["trx_id", "trx_mysql_thread_id"].map(|name| column("", name, 8));
                 Reply::Rows(columns.to_vec(), rows.collect())
             }
+            [
+                "SELECT",
+                "ID",
+                "FROM",
+                "information_schema.PROCESSLIST",
+                ..,
+                asked,
+            ] => {
+                let asked = asked.split(|it: char| !it.is_ascii_digit());
+                let asked: Vec<u64> = asked.filter_map(|it| it.parse().ok()).collect();
+                let model = self.model();
+                let idle = asked
+                    .iter()
+                    .filter(|thread| !model.committing.contains(thread));
+                let rows = idle.map(|thread| cells([&thread.to_string()]));
+                Reply::Rows(vec![column("", "ID", 8)], rows.collect())
+            }
             _ => return None,
         })
     }

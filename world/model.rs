@@ -209,6 +209,8 @@ pub(crate) struct Model {
     pub(crate) log: Log,
     /// Transactions that are open: their numbers, and whose they are.
     pub(crate) open: BTreeMap<u64, u64>,
+    /// Sessions whose transactions are in the log and cannot be read yet: the others wait for their clients.
+    pub(crate) committing: BTreeSet<u64>,
     connections: u64,
     transactions: u64,
     started: Instant,
@@ -223,6 +225,7 @@ impl Model {
             readable: 0,
             log: Log::new(),
             open: BTreeMap::new(),
+            committing: BTreeSet::new(),
             connections: 10,
             transactions: 1000,
             started: Instant::now(),
@@ -280,12 +283,14 @@ impl Model {
         let number = self.states.len() - 1;
         self.log.transaction(number, &changes);
         self.begin(thread);
+        self.committing.insert(thread);
         Some((number, changes))
     }
 
     /// A transaction in the log becomes readable, unless a restart has done so.
     pub(crate) fn commit(&mut self, thread: u64, number: usize) {
         self.end(thread);
+        self.committing.remove(&thread);
         self.readable = self.readable.max(number);
     }
 
@@ -318,6 +323,7 @@ impl Model {
 
     fn start(&mut self) {
         self.open.clear();
+        self.committing.clear();
         self.connections = 10;
         self.started = Instant::now();
         self.run += 1;

@@ -156,7 +156,7 @@ async fn recover(mut reader: Reader) -> Result<(), String> {
     let mut client = reader.connect().await?;
     let thread = reader.server.model().connect();
     for turn in 0u64.. {
-        // A transaction that stays open where a client fell silent holds memory up until something else is written.
+        // Where no row tells whether the last transactions can be read, something else is written.
         if turn % 50 == 49 {
             let changes = [Table::Message, Table::Statuses].map(|table| {
                 let id = reader.server.model().newest().newest(table) + 1;

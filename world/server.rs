@@ -23,7 +23,7 @@ const VERSION: &str = "10.11.19-MariaDB-log";
 /// Between being written to the log and being readable, and from there to the client's OK, a transaction takes up to so many milliseconds.
 const COMMIT: u64 = 10;
 /// One in so many commits takes up to so many milliseconds.
-const SLOW: (u64, u64) = (30, 1_000);
+const SLOW: (u64, u64) = (30, 3_000);
 const ACKNOWLEDGEMENT: u64 = 3;
 
 /// One server, and what it is made of.

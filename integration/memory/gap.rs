@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use headwater::lab::private_server::PrivateServer;
 
 use super::linear::numbers;
-use super::stage::{CALL, Stage, page};
-use super::{prepare, warm};
+use super::stage::{CALL, Stage, page, post};
+use super::{CLASSIC, prepare, warm};
 use crate::kit::database::{classic_on, one_message};
 use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
@@ -100,6 +100,29 @@ fn a_timeline_first_called_while_a_commit_waits_has_it_afterwards() {
                 assert!(Instant::now() < deadline, "{}", proxy.log());
                 assert_eq!(page(&mut client), [10, 30].into(), "{}", proxy.log());
             }
+        },
+    );
+}
+
+/// Nothing of a transaction that its client leaves open is in the log: memory does not wait for its end.
+#[test]
+fn a_transaction_that_is_left_open_holds_no_memory_up() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let login = prepare(server.addr());
+            let mut open = WireClient::login(server.addr(), &login);
+            open.ok("INSERT INTO follower VALUES (1, 2)");
+            post(&mut open, 10);
+            open.ok("BEGIN");
+            post(&mut open, 20);
+            let proxy = Proxy::start(server.addr(), ROOT_SERVICE);
+            proxy.wait_for_log(&format!("in database {CLASSIC}: accelerated"));
+            let mut client = proxy.login(&login);
+            warm(&proxy, &mut client, CALL);
+            assert_eq!(page(&mut client), [10].into(), "{}", proxy.log());
+            open.ok("COMMIT");
+            assert_eq!(page(&mut client), [10, 20].into(), "{}", proxy.log());
         },
     );
 }

@@ -5,8 +5,11 @@
 //! `information_schema.INNODB_TRX`. So once each transaction that was listed after the position was taken has left the
 //! list, everything up to the position can be read. The list may come from a cache: one in which this connection's own
 //! transaction stands was made after it had begun.
+//!
+//! A transaction whose session waits for its client's next statement is not between the two: it has been committed, or its entry is
+//! still to be written. So nobody waits for one that is left open.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +34,10 @@ pub(super) const OPEN_TRANSACTIONS: &str =
     "SELECT trx_id, trx_mysql_thread_id FROM information_schema.INNODB_TRX";
 /// Numbers from here on are given to transactions that have written nothing.
 const UNNUMBERED: u64 = 1 << 48;
+/// Whose sessions are asked for, from this pause between two looks on: most transactions end sooner.
+const BEFORE_SESSIONS: Duration = Duration::from_millis(250);
+/// Sessions that are asked for at a time.
+const SESSIONS: usize = 1_000;
 
 /// Works until there is proof; that may also come by another way.
 pub(super) async fn run(binlog: Arc<Binlog>, generation: Generation, start: Position) {
@@ -113,8 +120,8 @@ pub(super) async fn read_edits(binlog: Arc<Binlog>) {
     }
 }
 
-/// What is left of the transactions that were on the list at first: `None`, nobody has looked yet.
-pub(super) type Waiting = Option<HashSet<u64>>;
+/// What is left of the transactions that were on the list at first, and the sessions whose they are: `None`, nobody has looked yet.
+pub(super) type Waiting = Option<BTreeMap<u64, u64>>;
 
 /// Who waits for all of them lets others look in between.
 const TURN: Duration = Duration::from_secs(1);
@@ -126,7 +133,7 @@ pub(super) async fn wait_for_all(
 ) -> Result<bool, BinlogError> {
     let begun = clock::now();
     wait_for_those(binlog, |_| clock::since(begun) < TURN, waiting).await?;
-    Ok(waiting.as_ref().is_some_and(HashSet::is_empty))
+    Ok(waiting.as_ref().is_some_and(BTreeMap::is_empty))
 }
 
 /// Ends early when the question is not `open` any more.
@@ -152,7 +159,7 @@ async fn wait_for_those(
     list.map_err(BinlogError::while_doing("they cannot be listed"))
 }
 
-/// Looks at the list until nothing is left on it that was there at first.
+/// Looks at the list until nothing is left on it that was there at first, but for what is left open.
 async fn watch_list(
     binlog: &Binlog,
     conn: &mut Conn,
@@ -169,15 +176,17 @@ async fn watch_list(
         // A list that cannot be read proves nothing.
         let listed: Vec<[u64; 2]> = all(&rows).unwrap_or_default();
         if listed.iter().any(|[_, thread]| *thread == own) {
-            let now: HashSet<u64> = listed
+            let now: BTreeMap<u64, u64> = listed
                 .iter()
                 .filter(|[id, thread]| *thread != own && (1..UNNUMBERED).contains(id))
-                .map(|[id, _]| *id)
+                .map(|[id, thread]| (*id, *thread))
                 .collect();
-            let left = match waiting.take() {
-                None => now,
-                Some(waiting) => waiting.intersection(&now).copied().collect(),
-            };
+            let mut left = waiting.take().unwrap_or_else(|| now.clone());
+            left.retain(|id, _| now.contains_key(id));
+            if pause >= BEFORE_SESSIONS && !left.is_empty() {
+                let idle = idle_of(conn, left.values()).await?;
+                left.retain(|_, thread| !idle.contains(thread));
+            }
             let is_done = left.is_empty();
             *waiting = Some(left);
             if is_done {
@@ -189,4 +198,27 @@ async fn watch_list(
         pause = MOST_BETWEEN_LOOKS.min(pause * 3 / 2);
     }
     conn.run("COMMIT").await
+}
+
+/// Which of these sessions wait for their clients' next statement. A server that does not tell names none.
+///
+/// Threads that apply another server's transactions may be listed as asleep while they commit: they are `system user`'s.
+async fn idle_of(
+    conn: &mut Conn,
+    threads: impl Iterator<Item = &u64>,
+) -> Result<BTreeSet<u64>, AccountError> {
+    let threads: Vec<String> = threads.take(SESSIONS).map(u64::to_string).collect();
+    let question = format!(
+        "SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND = 'Sleep' AND USER <> 'system user' AND ID IN ({})",
+        threads.join(",")
+    );
+    match conn.rows(&question).await {
+        Ok(rows) => Ok(all(&rows)
+            .unwrap_or_default()
+            .into_iter()
+            .map(|[id]| id)
+            .collect()),
+        Err(AccountError::Server { .. }) => Ok(BTreeSet::new()),
+        Err(error) => Err(error),
+    }
 }
