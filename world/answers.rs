@@ -59,8 +59,8 @@ pub(crate) struct Connection {
     pub(crate) transaction: Option<Transaction>,
     /// The procedures' result.
     result: Option<Vec<u64>>,
-    /// How many rows the helper's table has.
-    heads: Option<usize>,
+    /// The helper's: authors, and where their lists begin.
+    heads: Option<Vec<(u64, u64)>>,
     pub(crate) heartbeat: Option<Duration>,
 }
 
@@ -187,8 +187,7 @@ impl Server {
                 ..,
                 asked,
             ] => {
-                let asked = asked.split(|it: char| !it.is_ascii_digit());
-                let asked: Vec<u64> = asked.filter_map(|it| it.parse().ok()).collect();
+                let asked = numbers(asked);
                 let model = self.model();
                 let idle = asked
                     .iter()
@@ -274,7 +273,9 @@ impl Server {
                     "`world`.`fetch_timeline_tt`" => {
                         (RESULT, session.result.as_ref().map(Vec::len))
                     }
-                    "`world`.`max_ids_of_followers`" => (HEADS, session.heads),
+                    "`world`.`max_ids_of_followers`" => {
+                        (HEADS, session.heads.as_ref().map(Vec::len))
+                    }
                     _ => return None,
                 };
                 let Some(count) = count else {
@@ -282,6 +283,29 @@ impl Server {
                 };
                 let columns = vec![column("", "COUNT(*)", 8)];
                 Reply::Rows(columns, vec![cells([&count.to_string()])])
+            }
+            ["SELECT", "`id`", "FROM", "`world`.`fetch_timeline_tt`", ..] => {
+                let Some(ids) = &session.result else {
+                    return Some(missing(RESULT));
+                };
+                let rows = ids.iter().map(|id| cells([&id.to_string()]));
+                Reply::Rows(vec![column(RESULT, "id", 3)], rows.collect())
+            }
+            [
+                "SELECT",
+                "`user_id`,`max_id`",
+                "FROM",
+                "`world`.`max_ids_of_followers`",
+                ..,
+            ] => {
+                let Some(heads) = &session.heads else {
+                    return Some(missing(HEADS));
+                };
+                let rows = heads
+                    .iter()
+                    .map(|(author, id)| cells([&author.to_string(), &id.to_string()]));
+                let columns = ["user_id", "max_id"].map(|name| column(HEADS, name, 3));
+                Reply::Rows(columns.to_vec(), rows.collect())
             }
             ["CREATE", "TEMPORARY", "TABLE", ..] => {
                 session.result.get_or_insert_default();
@@ -293,8 +317,7 @@ impl Server {
                 "`world`.`fetch_timeline_tt`" | "`fetch_timeline_tt`",
                 ..,
             ] => {
-                let numbers = text.split(|it: char| !it.is_ascii_digit());
-                let ids: Vec<u64> = numbers.filter_map(|it| it.parse().ok()).collect();
+                let ids = numbers(text);
                 let count = ids.len();
                 session.result.get_or_insert_default().extend(ids);
                 Reply::Ok(count as u8)
@@ -312,7 +335,7 @@ impl Server {
                 "FROM",
                 "`world`.`max_ids_of_followers`" | "`max_ids_of_followers`",
             ] => {
-                session.heads = Some(0);
+                session.heads = Some(Vec::new());
                 Reply::Ok(0)
             }
             [
@@ -321,8 +344,12 @@ impl Server {
                 "`world`.`max_ids_of_followers`" | "`max_ids_of_followers`",
                 ..,
             ] => {
-                let count = text.matches('(').count();
-                *session.heads.get_or_insert_default() += count;
+                let heads: Vec<(u64, u64)> = numbers(text)
+                    .chunks_exact(2)
+                    .map(|pair| (pair[0], pair[1]))
+                    .collect();
+                let count = heads.len();
+                session.heads.get_or_insert_default().extend(heads);
                 Reply::Ok(count as u8)
             }
             _ if text == TAIL => {
@@ -348,7 +375,7 @@ impl Server {
         };
         let state = self.read(session);
         if bound != u64::MAX {
-            session.heads = Some(pages::heads(&state, reader, bound).len());
+            session.heads = Some(pages::heads(&state, reader, bound));
         }
         session.result = Some(pages::page(&state, reader, bound));
         Some(Reply::Ok(0))
@@ -366,6 +393,12 @@ impl Server {
 fn missing(table: &str) -> Reply {
     let message = format!("Table 'world.{table}' doesn't exist");
     Reply::Error(1146, "42S02", message)
+}
+
+/// All that stand in a text.
+fn numbers(text: &str) -> Vec<u64> {
+    let runs = text.split(|it: char| !it.is_ascii_digit());
+    runs.filter_map(|it| it.parse().ok()).collect()
 }
 
 fn cells<const N: usize>(cells: [&str; N]) -> Vec<Option<String>> {

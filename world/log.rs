@@ -36,6 +36,8 @@ const STANDALONE: u8 = 1 | 32;
 #[derive(Debug)]
 pub(crate) struct Log {
     files: Vec<File>,
+    /// So many of them were removed: streams that have begun go on in them.
+    purged: usize,
     /// The last transaction's number in its GTID.
     number: u64,
     changed: Arc<Notify>,
@@ -54,6 +56,7 @@ impl Log {
     pub(crate) fn new() -> Log {
         let mut log = Log {
             files: Vec::new(),
+            purged: 0,
             number: 0,
             changed: Arc::default(),
         };
@@ -82,7 +85,7 @@ impl Log {
     }
 
     pub(crate) fn files(&self) -> Vec<(String, u64)> {
-        let files = self.files.iter().enumerate();
+        let files = self.files.iter().enumerate().skip(self.purged);
         files
             .map(|(place, file)| (name(place + 1), file.end))
             .collect()
@@ -90,7 +93,11 @@ impl Log {
 
     /// What a file says that was before it, where that stands and where it ends.
     pub(crate) fn before(&self, name: &str) -> Option<(String, u64, u64)> {
-        let file = self.files.get(number(name)?.checked_sub(1)?)?;
+        let number = number(name)?;
+        let file = self.files.get(number.checked_sub(1)?)?;
+        if number <= self.purged {
+            return None;
+        }
         let list = match file.before {
             0 => "[]".to_owned(),
             number => format!("[0-{SERVER}-{number}]"),
@@ -171,6 +178,16 @@ impl Log {
         let event = self.sized(ROTATE, 0, &body);
         self.push(0, event);
         self.begin();
+    }
+
+    /// All files but the one that is written to are removed.
+    pub(crate) fn purge(&mut self) {
+        self.purged = self.files.len() - 1;
+    }
+
+    /// True where a stream may begin in this file.
+    pub(crate) fn begins_in(&self, file: usize) -> bool {
+        file > self.purged && self.has(file)
     }
 
     /// The server ended in order, and began again.

@@ -66,7 +66,7 @@ Usage: cargo test --test world -- [--seed SEED | --seeds COUNT [--from SEED]] [-
        cargo test --test world -- --faults [NAME...] [--seeds COUNT]
 
   --seed SEED    one world, and what Headwater counted in it
-  --seeds COUNT  so many worlds (100)
+  --seeds COUNT  so many worlds (300)
   --from SEED    of which this is the first (0)
   --trace        what happened in them: milliseconds, who, what
   --html FILE    the same as a page, a lane for each who
@@ -79,7 +79,7 @@ SEED is hexadecimal, COUNT decimal. A world that fails is made smaller: what can
 it is left out, and the command that runs what is left is printed.";
 
 /// Without arguments.
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 300;
 /// With each planted fault.
 const FAULT_SEEDS: u64 = 2_000;
 /// Of so many worlds one is told of.

@@ -30,6 +30,10 @@ pub(crate) struct Plan {
     pub(crate) truncations: bool,
     /// The log goes on in another file.
     pub(crate) flushes: bool,
+    /// The log's older files are removed.
+    pub(crate) purges: bool,
+    /// One of so many statements is refused, as those are whom somebody interrupts or who take too long.
+    pub(crate) refusals: Option<u64>,
     /// The server is shut down, or killed.
     pub(crate) restarts: Option<Restarts>,
     /// Memory has no room for all.
@@ -60,6 +64,8 @@ impl Plan {
             transactions: random.one_in(2),
             truncations: random.one_in(8),
             flushes: random.one_in(4),
+            purges: random.one_in(4),
+            refusals: random.one_in(6).then(|| *random.pick(&[20, 200])),
             restarts: match random.below(8) {
                 0 => Some(Restarts::Durable),
                 1 => Some(Restarts::Losing),

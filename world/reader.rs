@@ -15,7 +15,7 @@ use crate::model::{Edit, State, Table};
 use crate::pages::{self, FEED, Rows, ids};
 use crate::plan::{PROXY, Plan};
 use crate::random::Random;
-use crate::server::Server;
+use crate::server::{REFUSAL, Server};
 use crate::writes::{self, READERS};
 
 /// So long after the last trouble clients are let in, and memory answers.
@@ -54,6 +54,7 @@ impl Plan {
 /// What a statement came to.
 pub(crate) enum Outcome {
     Told,
+    Refused,
     CutOff,
 }
 
@@ -134,8 +135,9 @@ impl Reader {
         let from = self.readable();
         let answer = self.ask(client, &writes::statement(edit)).await?;
         let upto = self.readable();
-        let Some(answer) = answer else {
-            return Ok(Outcome::CutOff);
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(outcome) => return Ok(outcome),
         };
         if let Some(transaction) = &mut self.transaction {
             // The model looks at its snapshot for which rows a statement meets.
@@ -156,8 +158,8 @@ impl Reader {
             (false, _) => "START TRANSACTION",
         };
         let from = self.readable();
-        if self.ask(client, text).await?.is_none() {
-            return Ok(Outcome::CutOff);
+        if let Err(outcome) = self.ask(client, text).await? {
+            return Ok(outcome);
         }
         let snapshots = text.ends_with("SNAPSHOT");
         self.transaction = (!is_open).then(|| Transaction {
@@ -194,8 +196,9 @@ impl Reader {
              {below} ORDER BY id DESC LIMIT {FEED}{behind}"
         );
         let from = self.readable();
-        let Some(told) = self.ask(client, &text).await? else {
-            return Ok(Outcome::CutOff);
+        let told = match self.ask(client, &text).await? {
+            Ok(told) => told,
+            Err(outcome) => return Ok(outcome),
         };
         let upto = self.readable();
         let page = |state: &State| pages::feed(state, reader, bound, offset);
@@ -239,15 +242,16 @@ impl Reader {
             None => format!("CALL fetch_timeline_ids({reader})"),
         };
         let bound = bound.unwrap_or(u64::MAX);
-        let Some(_) = self.ask(client, &text).await? else {
-            return Ok(Outcome::CutOff);
-        };
+        if let Err(outcome) = self.ask(client, &text).await? {
+            return Ok(outcome);
+        }
         let between = self.readable();
         let may_be_looked_up = self.lookups() > looked_up;
         sleep(self.random.pause(5)).await;
         let from = self.readable();
-        let Some(told) = self.ask(client, TAIL).await? else {
-            return Ok(Outcome::CutOff);
+        let told = match self.ask(client, TAIL).await? {
+            Ok(told) => told,
+            Err(outcome) => return Ok(outcome),
         };
         let upto = self.readable();
         let server = &self.server;
@@ -273,8 +277,12 @@ impl Reader {
         }
     }
 
-    /// `None` where the connection failed, or the server, as they may.
-    async fn ask(&mut self, client: &mut Client, text: &str) -> Result<Option<Answer>, String> {
+    /// Without an answer where the connection failed, or the server, as they may.
+    async fn ask(
+        &mut self,
+        client: &mut Client,
+        text: &str,
+    ) -> Result<Result<Answer, Outcome>, String> {
         let trace = &self.server.trace;
         trace.note(format_args!("reader {}", self.number), text);
         // Who waits for longer than that takes the connection for lost.
@@ -290,12 +298,16 @@ impl Reader {
         };
         trace.note(format_args!("reader {}", self.number), &told);
         match answer {
-            // Another was first with this key.
-            Ok(Answer::Error(1062, _)) => Ok(answer.ok()),
-            Ok(Answer::Error(code, message)) => Err(format!("{code} {message}: {text}")),
-            Ok(answer) => Ok(Some(answer)),
+            Ok(Answer::Error(code, _)) if code == REFUSAL.0 && self.plan.refusals.is_some() => {
+                Ok(Err(Outcome::Refused))
+            }
+            // With 1062 another was first with this key.
+            Ok(Answer::Error(code, message)) if code != 1062 => {
+                Err(format!("{code} {message}: {text}"))
+            }
+            Ok(answer) => Ok(Ok(answer)),
             Err(error) if !self.plan.breaks() => Err(format!("{error}: {text}")),
-            Err(_) => Ok(None),
+            Err(_) => Ok(Err(Outcome::CutOff)),
         }
     }
 }

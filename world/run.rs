@@ -66,7 +66,10 @@ async fn world(seed: u64, reduction: &Reduction) -> Done {
     headwater::binlog::random::seed(random.next());
     let mut plan = Plan::drawn(&mut random.fork());
     reduction.apply(&mut plan);
-    let server = Arc::new(Server::new(beginning(plan.messages, &mut random.fork())));
+    let server = Arc::new(Server::new(
+        beginning(plan.messages, &mut random.fork()),
+        &plan,
+    ));
     server.trace.follow_log();
     server.trace.note("world", &format!("{plan:?}"));
     let lived = live(Arc::clone(&server), plan, random);
@@ -86,7 +89,7 @@ async fn live(
     mut random: Random,
 ) -> Result<(u64, String), String> {
     let listener = MemoryListener::bind(PRIMARY).expect("an address");
-    tokio::spawn(Arc::clone(&server).run(listener, plan.weather.clone(), random.fork()));
+    tokio::spawn(Arc::clone(&server).run(listener, random.fork()));
     let headwater = Headwater::bind(&plan.settings())
         .await
         .map_err(|it| it.to_string())?;
@@ -248,7 +251,11 @@ async fn operate(server: Arc<Server>, plan: Plan, mut random: Random) {
     let mut restarts = 0;
     while !plan.weather.is_calm() {
         sleep(random.pause(1000)).await;
-        match random.below(3) {
+        match random.below(4) {
+            3 if plan.purges => {
+                server.trace.note("operator", "PURGE BINARY LOGS");
+                server.model().log.purge();
+            }
             0 if plan.flushes => {
                 server.trace.note("operator", "FLUSH BINARY LOGS");
                 server.model().log.flush();

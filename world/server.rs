@@ -14,6 +14,7 @@ use crate::answers::{Connection, Recorded, Reply};
 use crate::log;
 use crate::model::{Change, Edit, Model, State};
 use crate::network::{Weather, between};
+use crate::plan::Plan;
 use crate::random::Random;
 use crate::trace::Trace;
 use crate::wire::Peer;
@@ -25,6 +26,8 @@ const COMMIT: u64 = 10;
 /// One in so many commits takes up to so many milliseconds.
 const SLOW: (u64, u64) = (30, 3_000);
 const ACKNOWLEDGEMENT: u64 = 3;
+/// What a statement comes to that somebody interrupts.
+pub(crate) const REFUSAL: (u16, &str, &str) = (1317, "70100", "Query execution was interrupted");
 
 /// One server, and what it is made of.
 #[derive(Debug)]
@@ -34,6 +37,9 @@ pub(crate) struct Server {
     /// Statements that it refused because it does not know them.
     unknown: Mutex<Vec<String>>,
     is_down: AtomicBool,
+    weather: Weather,
+    /// One of so many statements is refused.
+    refusals: Option<u64>,
     /// All connections end. (In their order: a `watch` would wake them in a random one.)
     ends: Notify,
     pub(crate) trace: Trace,
@@ -51,12 +57,14 @@ pub(crate) enum Ending {
 }
 
 impl Server {
-    pub(crate) fn new(state: State) -> Server {
+    pub(crate) fn new(state: State, plan: &Plan) -> Server {
         Server {
             model: Mutex::new(Model::new(state)),
             recorded: crate::answers::recorded(),
             unknown: Mutex::default(),
             is_down: AtomicBool::new(false),
+            weather: plan.weather.clone(),
+            refusals: plan.refusals,
             ends: Notify::new(),
             trace: Trace::new(),
         }
@@ -75,14 +83,9 @@ impl Server {
     }
 
     /// Serves who connects here.
-    pub(crate) async fn run(
-        self: Arc<Self>,
-        listener: MemoryListener,
-        weather: Weather,
-        mut random: Random,
-    ) {
+    pub(crate) async fn run(self: Arc<Self>, listener: MemoryListener, mut random: Random) {
         loop {
-            let stream = between(listener.accept().await, &weather, &mut random);
+            let stream = between(listener.accept().await, &self.weather, &mut random);
             if self.is_down() {
                 continue;
             }
@@ -144,6 +147,11 @@ impl Server {
                     let text = String::from_utf8_lossy(text);
                     self.trace.note(&who, &text);
                     match writes::read(&text) {
+                        _ if self.refuses(&text, random) => {
+                            self.trace.note(&who, "refuses it");
+                            let (code, state, message) = REFUSAL;
+                            Reply::Error(code, state, message.to_owned())
+                        }
                         Some(edit) => self.edit(session, edit, random).await,
                         None if text == "COMMIT" => self.end(session, random).await,
                         None => self.answer(session, &text),
@@ -162,6 +170,13 @@ impl Server {
             peer.tell(answer, session.status());
             peer.flush().await?;
         }
+    }
+
+    /// The end of a transaction is what it is told to be.
+    fn refuses(&self, text: &str, random: &mut Random) -> bool {
+        let is_end = ["COMMIT", "ROLLBACK"].contains(&text);
+        let of = self.refusals.filter(|_| !is_end && !self.weather.is_calm());
+        of.is_some_and(|of| random.one_in(of))
     }
 
     /// A session edits a row: at once, or with its transaction.
@@ -240,6 +255,11 @@ impl Server {
         let to_the_end = request.get(4) == Some(&1);
         let name = String::from_utf8_lossy(request.get(10..).unwrap_or_default());
         let mut file = log::number(&name).ok_or_else(malformed)?;
+        if !self.model().log.begins_in(file) {
+            let message = "Could not find first log file name in binary log index file".to_owned();
+            peer.tell(Reply::Error(1236, "HY000", message), session.status());
+            return peer.flush().await;
+        }
         let changes = self.model().log.changes();
         let send = |peer: &mut Peer, event: &[u8]| peer.packet(&[&[0][..], event].concat());
         send(peer, &log::rotation(file, at));
