@@ -38,6 +38,8 @@ pub(crate) struct Reader {
 pub(crate) struct Transaction {
     /// Its snapshot is one of these, once it has been taken.
     snapshots: Option<Vec<usize>>,
+    /// It may have been taken from this state on, by a statement that was refused.
+    since: Option<usize>,
     /// What was changed in it.
     edits: Vec<Edit>,
 }
@@ -137,16 +139,27 @@ impl Reader {
         let upto = self.readable();
         let answer = match answer {
             Ok(answer) => answer,
-            Err(outcome) => return Ok(outcome),
+            Err(outcome) => return Ok(self.refused(from, outcome)),
         };
         if let Some(transaction) = &mut self.transaction {
             // The model looks at its snapshot for which rows a statement meets.
-            transaction.snapshots.get_or_insert((from..=upto).collect());
+            let since = transaction.since.unwrap_or(from);
+            transaction
+                .snapshots
+                .get_or_insert((since..=upto).collect());
             if answer == Answer::Ok {
                 transaction.edits.push(edit);
             }
         }
         Ok(Outcome::Told)
+    }
+
+    /// What was refused behind this state, in whole or in part, may have been the first to read in its transaction.
+    fn refused(&mut self, from: usize, outcome: Outcome) -> Outcome {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.since.get_or_insert(from);
+        }
+        outcome
     }
 
     async fn begin_or_end(&mut self, client: &mut Client) -> Result<Outcome, String> {
@@ -164,6 +177,7 @@ impl Reader {
         let snapshots = text.ends_with("SNAPSHOT");
         self.transaction = (!is_open).then(|| Transaction {
             snapshots: snapshots.then(|| (from..=self.readable()).collect()),
+            since: None,
             edits: Vec::new(),
         });
         Ok(Outcome::Told)
@@ -198,7 +212,7 @@ impl Reader {
         let from = self.readable();
         let told = match self.ask(client, &text).await? {
             Ok(told) => told,
-            Err(outcome) => return Ok(outcome),
+            Err(outcome) => return Ok(self.refused(from, outcome)),
         };
         let upto = self.readable();
         let page = |state: &State| pages::feed(state, reader, bound, offset);
@@ -209,10 +223,11 @@ impl Reader {
                 false => Err(wrong(server, reader, (from, upto), &told, page)),
             };
         };
+        let since = transaction.since.unwrap_or(from);
         let mut possible = transaction
             .snapshots
             .take()
-            .unwrap_or((from..=upto).collect());
+            .unwrap_or((since..=upto).collect());
         let (first, last) = (possible.first().copied(), possible.last().copied());
         possible.retain(|number| {
             let state = server.model().state(*number);

@@ -125,7 +125,7 @@ async fn live(
     }
     plan.weather.calm();
     recover(last).await?;
-    bounded(&shared, &plan)?;
+    bounded(&shared)?;
     for other in others {
         other.abort();
     }
@@ -193,17 +193,17 @@ async fn recover(mut reader: Reader) -> Result<(), String> {
     Ok(())
 }
 
-/// What memory takes beyond its bound at most: the least sizes of two timelines' tables, and windows of which none may go yet.
-const MARGIN: usize = 16_384;
+/// What memory takes beyond its bound at most: lists that are being loaded, of which none may go yet.
+const MARGIN: usize = 8_192;
 
-fn bounded(shared: &Shared, plan: &Plan) -> Result<(), String> {
-    let Some(bound) = plan.index_bytes else {
+fn bounded(shared: &Shared) -> Result<(), String> {
+    let Some(held) = shared.held() else {
         return Ok(());
     };
-    let held = shared.held().map_or(0, |held| held.sizes[0]);
-    match held <= bound as usize + MARGIN {
+    let (bytes, most) = (held.sizes[0], held.most_bytes);
+    match bytes <= most.saturating_add(MARGIN) {
         true => Ok(()),
-        false => Err(format!("memory holds {held} bytes, and may hold {bound}")),
+        false => Err(format!("memory holds {bytes} bytes, and may hold {most}")),
     }
 }
 
