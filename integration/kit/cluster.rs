@@ -16,7 +16,8 @@ use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
 use super::servers::if_here;
-use super::wire_client::{Login, WireClient};
+use super::wire_client::answer::answers;
+use super::wire_client::{Answer, Login, WireClient};
 
 /// So many members a cluster has.
 pub(crate) const MEMBERS: usize = 3;
@@ -301,10 +302,11 @@ impl Cluster {
     fn ask(&self, index: usize, select: &str) -> Option<String> {
         let mut root = self.try_connect(index)?;
         let reply = root.query_reply(select).ok()?;
-        if reply.raw.get(4) == Some(&0xff) {
+        let answer = answers(&reply.packets, root.capabilities);
+        let Some(Answer::Rows(rows)) = answer.into_iter().next() else {
             return None;
-        }
-        root.rows(select).into_iter().next()?.into_iter().next()?
+        };
+        rows.rows.into_iter().next()?.into_iter().next()?
     }
 
     /// What a member says of itself: `ONLINE`, `RECOVERING`, `ERROR`, `OFFLINE`; `Synced`, `Donor/Desynced`, `Initialized`.
