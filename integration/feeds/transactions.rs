@@ -13,7 +13,7 @@ use crate::kit::database::Database;
 use crate::kit::how_many;
 use crate::kit::patience;
 use crate::kit::proxy::{Counts, Proxy};
-use crate::kit::servers::{Server, on_each_quiet_server, on_each_server};
+use crate::kit::servers::{Server, on_each_server, on_each_server_alone};
 use crate::kit::wire_client::WireClient;
 use crate::memory::world::World;
 
@@ -68,7 +68,7 @@ impl Stage {
         if counted(&after) - counted(&before) == 1 {
             return true;
         }
-        // Tables that other stories make on this server have this one's looked at again; on a busy machine the log may be a while behind.
+        // Tables that the story before it dropped have this one's looked at again; on a busy machine the log may be a while behind.
         let looked: u64 = [
             "feed_unchecked",
             "new_template",
@@ -82,12 +82,10 @@ impl Stage {
         false
     }
 
+    /// The page is answered so.
     #[track_caller]
     fn expect(&self, client: &mut WireClient, page: &[u64], how: &str) {
-        let deadline = patience();
-        while !self.is_answered(client, page, how) {
-            assert!(Instant::now() < deadline, "not {how} in time");
-        }
+        self.expect_first(client, page, how, &[]);
     }
 
     /// The same of the first page in a transaction. Where that came too early, another one is begun by these statements.
@@ -95,7 +93,12 @@ impl Stage {
     fn expect_first(&self, client: &mut WireClient, page: &[u64], how: &str, anew: &[&str]) {
         let deadline = patience();
         while !self.is_answered(client, page, how) {
-            assert!(Instant::now() < deadline, "not {how} in time");
+            let counts = self.proxy.counts();
+            let log = self.proxy.log();
+            assert!(
+                Instant::now() < deadline,
+                "not {how} in time: {counts:?}\n{log}"
+            );
             for statement in anew {
                 client.ok(statement);
             }
@@ -127,7 +130,7 @@ fn page(newest: u64) -> Vec<u64> {
 /// A writer puts a message in the place of another in each transaction. Readers have their snapshot tell its newest message first.
 #[test]
 fn a_page_is_of_its_transactions_snapshot() {
-    on_each_quiet_server(|server| {
+    on_each_server_alone(|server| {
         let stage = Stage::new(server, "feedsnapshot");
         let wanted = how_many("HEADWATER_CHECKS", 1_000);
         let world = World::new(1);
@@ -205,7 +208,7 @@ fn read(stage: &Stage, number: u64, checked: &AtomicU64, wanted: u64) {
 /// As drivers do that have autocommit off.
 #[test]
 fn without_autocommit_the_first_read_is_narrowed_and_a_later_one_shows_the_same() {
-    on_each_quiet_server(|server| {
+    on_each_server_alone(|server| {
         let stage = Stage::new(server, "feedautocommit");
         let mut other = stage.database.connect();
         let mut client = stage.login();
@@ -235,7 +238,7 @@ fn without_autocommit_the_first_read_is_narrowed_and_a_later_one_shows_the_same(
 /// Own writes, levels at which a read is of no snapshot, and what begins a transaction in other ways.
 #[test]
 fn a_transaction_that_does_more_than_read_is_the_servers() {
-    on_each_quiet_server(|server| {
+    on_each_server_alone(|server| {
         let stage = Stage::new(server, "feedacts");
         let mut client = stage.login();
         let mut other = stage.database.connect();
@@ -287,7 +290,7 @@ fn a_transaction_that_does_more_than_read_is_the_servers() {
 /// An error leaves a transaction open or not; what was read before it stays what is read behind it.
 #[test]
 fn behind_an_error_a_transaction_goes_on_with_its_snapshot() {
-    on_each_quiet_server(|server| {
+    on_each_server_alone(|server| {
         let stage = Stage::new(server, "feederror");
         let mut other = stage.database.connect();
         let mut client = stage.login();

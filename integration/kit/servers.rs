@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -142,6 +142,20 @@ pub(crate) fn leaves_nothing(pid: u32) {
 #[track_caller]
 pub(crate) fn on_each_quiet_server(story: impl Fn(&'static Server)) {
     on_each([Some(quiet_mariadb()), quiet_mysql()], story);
+}
+
+/// Tells a story on two more servers, one after the other, while no other story is told there: none makes tables or functions meanwhile,
+/// of which the log would tell this one's Headwater as well.
+#[track_caller]
+pub(crate) fn on_each_server_alone(story: impl Fn(&'static Server)) {
+    static TOLD: Mutex<()> = Mutex::new(());
+    static SERVERS: OnceLock<[Option<Server>; 2]> = OnceLock::new();
+    let _told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    let servers = SERVERS.get_or_init(|| {
+        [Kind::Mariadb, Kind::Mysql]
+            .map(|kind| if_here(PrivateServer::start(kind, OPTIONS)).map(Server))
+    });
+    on_each(servers.each_ref().map(Option::as_ref), story);
 }
 
 /// Tells a story on a server of each product that is the story's own, started with options that depend on whether it

@@ -103,6 +103,7 @@ fn memory_goes_on_with_the_same_server() {
         let scene = Scene::new(primary);
         let mut root = WireClient::connect(scene.primary.addr());
         for round in 0..3 {
+            scene.will_change();
             cut_streams(&mut root);
             scene.write(scene.primary, 3_000 + round * 50..3_050 + round * 50);
             assert_eq!(scene.authors(), AUTHORS, "{}", scene.proxy.log());
@@ -115,6 +116,7 @@ fn memory_goes_on_with_the_same_server() {
             .count();
         assert!(times >= 3, "{}", scene.proxy.log());
         // Killed, it has lost nothing of its log, and says so.
+        scene.will_change();
         scene.primary.restart().unwrap();
         scene.road.lead_to(scene.primary.addr());
         scene.write(scene.primary, 4_000..4_050);
@@ -146,6 +148,7 @@ fn numbers_that_were_given_again_empty_memory() {
         scene.write(scene.primary, 2_500..2_510);
         scene.check(scene.primary);
         let mut root = WireClient::login(scene.primary.addr(), &scene.login);
+        scene.will_change();
         scene.road.lead_to("127.0.0.1:1".parse().unwrap());
         cut_streams(&mut root);
         std::thread::sleep(Duration::from_millis(1_100));
@@ -268,6 +271,7 @@ fn nothing_is_answered_but_what_the_new_primary_has() {
                     std::thread::sleep(Duration::from_millis(1_000));
                     scene.wait_for_the_log();
                 }
+                scene.will_change();
                 scene.primary.kill();
             });
             scene.promote();

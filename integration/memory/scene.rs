@@ -1,5 +1,6 @@
 //! A primary with a replica of its own, and a Headwater that reaches whichever a road leads to.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -43,6 +44,8 @@ pub(super) struct Scene<'a> {
     pub(super) road: Relay,
     pub(super) proxy: Proxy,
     pub(super) login: Login,
+    /// How much it had logged when the server that it follows was about to change.
+    logged: Cell<usize>,
     /// Where the next process finds this one.
     _folder: tempfile::TempDir,
 }
@@ -105,6 +108,7 @@ impl<'a> Scene<'a> {
             road,
             proxy,
             login,
+            logged: Cell::new(0),
             _folder: folder,
         };
         scene.wait_for_replica();
@@ -172,8 +176,14 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// The server whose log is followed, or the way to it, is about to change: what was logged before is of what was before.
+    pub(super) fn will_change(&self) {
+        self.logged.set(self.proxy.log().len());
+    }
+
     /// The primary is gone at once, the replica is one, and the road leads there.
     pub(super) fn fail_over(&mut self) {
+        self.will_change();
         self.primary.kill();
         self.promote();
     }
@@ -190,13 +200,13 @@ impl<'a> Scene<'a> {
         self.road.lead_to(self.replica.addr());
     }
 
-    /// Authors in memory once the log is followed again, before anybody asks for a page.
+    /// Authors in memory once the log is followed again behind the last change, before anybody asks for a page.
     #[track_caller]
     pub(super) fn authors(&self) -> u64 {
         let deadline = patience();
         let is_followed = || {
             let log = self.proxy.log();
-            let says = |text: &str| log.rfind(text).unwrap_or(0);
+            let says = |text: &str| log[self.logged.get()..].rfind(text);
             says("the server's log is followed again") > says("nothing is answered from memory")
         };
         while !is_followed() {
