@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::model::Edit;
+use crate::model::{Edit, State};
 use crate::pages::{self, Rows};
 use crate::server::Server;
 use crate::sql::{self, Relation, Value};
@@ -31,6 +31,8 @@ pub(crate) enum Reply {
     /// So many rows were changed.
     Ok(u8),
     Rows(Vec<Column>, Rows),
+    /// A statement's number, the columns of its rows, and how many parameters it has.
+    Prepared(u32, Vec<Column>, u16),
     Error(u16, &'static str, String),
     /// The model does not know this.
     Unknown(String),
@@ -62,6 +64,8 @@ pub(crate) struct Connection {
     /// The helper's: authors, and where their lists begin.
     heads: Option<Vec<(u64, u64)>>,
     pub(crate) heartbeat: Option<Duration>,
+    /// The texts of statements that were prepared; `None`: closed again.
+    prepared: Vec<Option<String>>,
 }
 
 /// One that is open.
@@ -81,6 +85,7 @@ impl Connection {
             result: None,
             heads: None,
             heartbeat: None,
+            prepared: Vec::new(),
         }
     }
 
@@ -102,6 +107,20 @@ impl Server {
             .or_else(|| self.log_of(&words))
             .or_else(|| self.result(session, text, &words))
             .unwrap_or_else(|| self.select(session, text))
+    }
+
+    /// Prepares a SELECT of the model's tables.
+    pub(crate) fn prepare(&self, session: &mut Connection, text: &str) -> Reply {
+        let parameters = text.matches('?').count();
+        // What its columns are no row tells.
+        match relation(&text.replace('?', "0"), &State::default()) {
+            Reply::Rows(columns, _) => {
+                session.prepared.push(Some(text.to_owned()));
+                let number = session.prepared.len() as u32;
+                Reply::Prepared(number, columns, parameters as u16)
+            }
+            other => other,
+        }
     }
 
     fn recorded(&self, text: &str) -> Option<Reply> {
@@ -382,12 +401,51 @@ impl Server {
     }
 
     fn select(&self, session: &mut Connection, text: &str) -> Reply {
-        let answer = sql::parse(text).and_then(|query| {
-            let relation = sql::evaluate(&query, &self.read(session))?;
-            Ok(typed(relation, text))
-        });
-        answer.unwrap_or_else(|unknown| Reply::Unknown(format!("{text}: {}", unknown.0)))
+        relation(text, &self.read(session))
     }
+}
+
+impl Connection {
+    /// The text of an execution, with its numbers in it.
+    pub(crate) fn bound(&self, command: &[u8]) -> Option<String> {
+        let text = self.text(command)?.to_owned();
+        let count = text.matches('?').count();
+        let values = match count {
+            0 => &[][..],
+            // Behind flags, iterations and what is NULL; then types.
+            _ => command.get(9 + count.div_ceil(8) + 1 + 2 * count..)?,
+        };
+        let numbers = values.chunks_exact(8).map(|value| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(value);
+            u64::from_le_bytes(bytes)
+        });
+        let numbers: Vec<u64> = numbers.collect();
+        (numbers.len() == count).then(|| sql::bound(&text, &numbers))
+    }
+
+    /// What was prepared under the number in front.
+    fn text(&self, command: &[u8]) -> Option<&str> {
+        let number = u32::from_le_bytes(*command.first_chunk()?) as usize;
+        self.prepared.get(number.checked_sub(1)?)?.as_deref()
+    }
+
+    pub(crate) fn close(&mut self, command: &[u8]) {
+        let number = command.first_chunk().map(|it| u32::from_le_bytes(*it));
+        let place = number.map_or(0, |it| it as usize).checked_sub(1);
+        if let Some(text) = place.and_then(|place| self.prepared.get_mut(place)) {
+            *text = None;
+        }
+    }
+}
+
+/// What a SELECT says of this state.
+fn relation(text: &str, state: &State) -> Reply {
+    let answer = sql::parse(text).and_then(|query| {
+        let relation = sql::evaluate(&query, state)?;
+        Ok(typed(relation, text))
+    });
+    answer.unwrap_or_else(|unknown| Reply::Unknown(format!("{text}: {}", unknown.0)))
 }
 
 fn missing(table: &str) -> Reply {

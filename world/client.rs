@@ -1,5 +1,6 @@
 //! A client's side of the protocol: as much as the app of the world speaks.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use headwater::link::memory::MemoryStream;
@@ -12,9 +13,16 @@ use crate::random::Random;
 /// PROTOCOL_41, SECURE_CONNECTION, CONNECT_WITH_DB, PLUGIN_AUTH, PLUGIN_AUTH_LENENC_DATA, TRANSACTIONS.
 const CAPABILITIES: u32 = 0x200 | 0x8000 | 8 | 0x8_0000 | 0x20_0000 | 0x2000 | 4 | 2;
 
+/// Types of columns and of values, and the flag of a number that has no sign.
+const LONG: u8 = 3;
+const LONGLONG: u8 = 8;
+const UNSIGNED: u8 = 0x80;
+
 #[derive(Debug)]
 pub(crate) struct Client {
     packets: Packets,
+    /// The numbers of statements that it has prepared.
+    prepared: BTreeMap<String, u32>,
 }
 
 /// What a statement came to.
@@ -43,22 +51,81 @@ impl Client {
         packets.write(&login);
         packets.flush().await?;
         match packets.read().await?.first() {
-            Some(0) => Ok(Client { packets }),
+            Some(0) => Ok(Client {
+                packets,
+                prepared: BTreeMap::new(),
+            }),
             _ => Err(io::ErrorKind::PermissionDenied.into()),
         }
     }
 
     pub(crate) async fn query(&mut self, text: &str) -> io::Result<Answer> {
+        self.send(&[b"\x03", text.as_bytes()].concat()).await?;
+        self.answer(|_, row| text_cells(row)).await
+    }
+
+    /// Executes a statement with these numbers in the place of its question marks. It is prepared once.
+    pub(crate) async fn execute(&mut self, text: &str, values: &[u64]) -> io::Result<Answer> {
+        let number = match self.prepared.get(text) {
+            Some(number) => *number,
+            None => match self.prepare(text).await? {
+                Ok(number) => number,
+                Err(error) => return Ok(error),
+            },
+        };
+        // No cursor, once; no value is NULL; the types follow.
+        let mut command = [&[0x17][..], &number.to_le_bytes(), &[0, 1, 0, 0, 0]].concat();
+        if !values.is_empty() {
+            command.extend(vec![0; values.len().div_ceil(8)]);
+            command.push(1);
+            command.extend([LONGLONG, UNSIGNED].repeat(values.len()));
+            command.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        }
+        self.send(&command).await?;
+        self.answer(binary_cells).await
+    }
+
+    async fn prepare(&mut self, text: &str) -> io::Result<Result<u32, Answer>> {
+        self.send(&[b"\x16", text.as_bytes()].concat()).await?;
+        let first = self.packets.read().await?;
+        let (0, Some(head)) = (first[0], first.get(1..9)) else {
+            return Ok(Err(error(&first)));
+        };
+        let number = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
+        // Columns, and parameters.
+        for defined in [&head[4..6], &head[6..8]] {
+            while defined != [0, 0] && !is_end(&self.packets.read().await?) {}
+        }
+        self.prepared.insert(text.to_owned(), number);
+        Ok(Ok(number))
+    }
+
+    async fn send(&mut self, command: &[u8]) -> io::Result<()> {
         self.packets.restart();
-        self.packets.write(&[b"\x03", text.as_bytes()].concat());
-        self.packets.flush().await?;
+        self.packets.write(command);
+        self.packets.flush().await
+    }
+
+    /// The answer to what was sent, its rows read with the types of their columns.
+    async fn answer(
+        &mut self,
+        cells: impl Fn(&[u8], &[u8]) -> Vec<Option<String>>,
+    ) -> io::Result<Answer> {
         let first = self.packets.read().await?;
         match first.first() {
             Some(0) => return Ok(Answer::Ok),
             Some(0xff) => return Ok(error(&first)),
             _ => {}
         }
-        while !is_end(&self.packets.read().await?) {}
+        let mut types = Vec::new();
+        loop {
+            let packet = self.packets.read().await?;
+            if is_end(&packet) {
+                break;
+            }
+            // Flags, decimals and two zeros are behind it.
+            types.push(packet[packet.len() - 6]);
+        }
         let mut rows = Vec::new();
         loop {
             let packet = self.packets.read().await?;
@@ -68,7 +135,7 @@ impl Client {
             if packet.first() == Some(&0xff) {
                 return Ok(error(&packet));
             }
-            rows.push(cells(&packet));
+            rows.push(cells(&types, &packet));
         }
     }
 }
@@ -82,23 +149,46 @@ fn is_end(packet: &[u8]) -> bool {
     packet.first() == Some(&0xfe) && packet.len() < 9
 }
 
-fn cells(mut row: &[u8]) -> Vec<Option<String>> {
+fn text_cells(mut row: &[u8]) -> Vec<Option<String>> {
     let mut cells = Vec::new();
     while let Some((length, rest)) = row.split_first() {
-        let (length, rest) = match length {
+        cells.push(match length {
             0xfb => {
-                cells.push(None);
                 row = rest;
-                continue;
+                None
             }
-            0xfc => (
-                usize::from(u16::from_le_bytes([rest[0], rest[1]])),
-                &rest[2..],
-            ),
-            length => (usize::from(*length), rest),
-        };
-        cells.push(Some(String::from_utf8_lossy(&rest[..length]).into_owned()));
-        row = &rest[length..];
+            _ => Some(text_cell(&mut row)),
+        });
     }
     cells
+}
+
+/// The cells of an execution's row, none of which is NULL.
+fn binary_cells(types: &[u8], row: &[u8]) -> Vec<Option<String>> {
+    // Which cells are NULL stands behind a first byte.
+    let mut rest = &row[1 + (types.len() + 9) / 8..];
+    let cells = types.iter().map(|kind| {
+        let bytes = match *kind {
+            LONGLONG => 8,
+            LONG => 4,
+            _ => return Some(text_cell(&mut rest)),
+        };
+        let mut number = [0; 8];
+        number[..bytes].copy_from_slice(&rest[..bytes]);
+        rest = &rest[bytes..];
+        Some(u64::from_le_bytes(number).to_string())
+    });
+    cells.collect()
+}
+
+/// Takes a text off the front.
+fn text_cell(row: &mut &[u8]) -> String {
+    let (length, rest) = match **row {
+        [0xfc, low, high, ref rest @ ..] => (usize::from(u16::from_le_bytes([low, high])), rest),
+        [length, ref rest @ ..] => (usize::from(length), rest),
+        [] => (0, &[][..]),
+    };
+    let (text, behind) = rest.split_at(length);
+    *row = behind;
+    String::from_utf8_lossy(text).into_owned()
 }

@@ -1,8 +1,19 @@
 //! What a reader's pages are by a state: those of the procedure, of a lookup, and of a feed.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::model::{Row, State, Table};
+
+/// Whose messages a feed's page shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Authors {
+    /// Those of whom this reader follows.
+    Followed(u64),
+    /// Those of these, whom the app has written into its statement.
+    Listed(Vec<u64>),
+}
 
 /// Rows as they are told.
 pub(crate) type Rows = Vec<Vec<Option<String>>>;
@@ -31,11 +42,42 @@ pub(crate) fn heads(state: &State, reader: u64, bound: u64) -> Vec<(u64, u64)> {
     heads.collect()
 }
 
-/// The ids of a lookup whose heads are of one state and whose lists are of a later one.
-pub(crate) fn looked_up(at: &State, then: &State, reader: u64, bound: u64) -> Vec<u64> {
-    let heads = heads(at, reader, bound).into_iter();
-    let lists = heads.map(|(author, head)| newest(then, author, head));
-    sorted(lists.collect::<Vec<_>>().concat())
+/// What a lookup may have read whose heads are of the first of these states: of each author, each list that is of one of them.
+pub(crate) fn looked_up(states: &[Arc<State>], reader: u64, bound: u64) -> Vec<BTreeSet<Vec<u64>>> {
+    let heads = heads(&states[0], reader, bound).into_iter();
+    let lists = heads.map(|(author, head)| {
+        let each = states.iter();
+        each.map(|then| newest(then, author, head)).collect()
+    });
+    lists.collect()
+}
+
+/// Whether one list of each author makes up the page behind a lookup.
+pub(crate) fn is_mixed(state: &State, lists: &[BTreeSet<Vec<u64>>], told: &Rows) -> bool {
+    // What is there and not told lies below the page.
+    let ids: Vec<u64> = told
+        .iter()
+        .filter_map(|row| row[0].as_ref()?.parse().ok())
+        .collect();
+    let last = ids.last().filter(|_| ids.len() == N).copied().unwrap_or(0);
+    let is_told = |id: &u64| {
+        *id < last || ids.contains(id) || state.like(Table::Message, (*id, 0, 0)).is_none()
+    };
+    let mut mixed = BTreeSet::from([BTreeSet::new()]);
+    for author in lists {
+        let fitting = author.iter().filter(|list| list.iter().all(is_told));
+        let fitting: Vec<_> = fitting.collect();
+        let with = |mix: &BTreeSet<u64>| {
+            let mix = mix.clone();
+            fitting
+                .iter()
+                .map(move |list| mix.iter().chain(*list).copied().collect())
+        };
+        mixed = mixed.iter().flat_map(with).collect();
+    }
+    mixed
+        .iter()
+        .any(|mix| tail(state, &mix.iter().copied().collect::<Vec<_>>()) == *told)
 }
 
 /// The rows of the app's page behind a call.
@@ -46,8 +88,11 @@ pub(crate) fn tail(state: &State, ids: &[u64]) -> Rows {
 }
 
 /// A feed's page, of messages with lower ids than the bound, behind so many of them.
-pub(crate) fn feed(state: &State, reader: u64, bound: Option<u64>, offset: usize) -> Rows {
-    let authors: Vec<u64> = followed(state, Table::Followers, reader).collect();
+pub(crate) fn feed(state: &State, authors: &Authors, bound: Option<u64>, offset: usize) -> Rows {
+    let authors = match authors {
+        Authors::Followed(reader) => followed(state, Table::Followers, *reader).collect(),
+        Authors::Listed(authors) => authors.clone(),
+    };
     let rows = state.rows(Table::Statuses).rev();
     let shown = rows.filter(|(id, author, _)| {
         authors.contains(author) && bound.is_none_or(|bound| *id < bound)

@@ -26,6 +26,10 @@ pub(crate) struct Plan {
     pub(crate) app_writes: bool,
     /// Apps open transactions.
     pub(crate) transactions: bool,
+    /// Apps prepare some of their statements.
+    pub(crate) executions: bool,
+    /// Apps write authors into some of their statements.
+    pub(crate) lists: bool,
     /// Tables are truncated.
     pub(crate) truncations: bool,
     /// The log goes on in another file.
@@ -62,6 +66,8 @@ impl Plan {
             rest: *random.pick(&[20, 100, 400]),
             app_writes: random.one_in(2),
             transactions: random.one_in(2),
+            executions: random.one_in(3),
+            lists: random.one_in(3),
             truncations: random.one_in(8),
             flushes: random.one_in(4),
             purges: random.one_in(4),

@@ -12,10 +12,11 @@ use tokio::time::{Instant, sleep};
 use crate::answers::TAIL;
 use crate::client::{Answer, Client};
 use crate::model::{Edit, State, Table};
-use crate::pages::{self, FEED, Rows, ids};
+use crate::pages::{self, Authors, FEED, Rows, ids};
 use crate::plan::{PROXY, Plan};
 use crate::random::Random;
 use crate::server::{REFUSAL, Server};
+use crate::sql;
 use crate::writes::{self, READERS};
 
 /// So long after the last trouble clients are let in, and memory answers.
@@ -80,7 +81,8 @@ impl Reader {
                 }
                 _ => {
                     pages += 1;
-                    self.feed(&mut client, reader).await?
+                    let authors = self.authors(reader);
+                    self.feed(&mut client, &authors).await?
                 }
             };
             if let Outcome::CutOff = outcome {
@@ -190,37 +192,43 @@ impl Reader {
         is_bounded.then(|| last.saturating_sub(self.random.below(newest)))
     }
 
+    /// Those whom a reader follows; now and then a list of the app's own.
+    fn authors(&mut self, reader: u64) -> Authors {
+        if !self.plan.lists || !self.random.one_in(3) {
+            return Authors::Followed(reader);
+        }
+        let all = 1..=writes::AUTHORS;
+        Authors::Listed(
+            all.filter(|_| self.random.one_in(3))
+                .chain([reader])
+                .collect(),
+        )
+    }
+
     pub(crate) async fn feed(
         &mut self,
         client: &mut Client,
-        reader: u64,
+        authors: &Authors,
     ) -> Result<Outcome, String> {
         let bound = self.bound(Table::Statuses, 20);
         let offset = match self.random.below(4) {
             0 => self.random.below(4) as usize,
             _ => 0,
         };
-        let below = bound.map_or(String::new(), |bound| format!(" AND id < {bound}"));
-        let behind = match offset {
-            0 => String::new(),
-            offset => format!(" OFFSET {offset}"),
-        };
-        let text = format!(
-            "SELECT id, caption FROM statuses WHERE profile_id IN (SELECT following_id FROM followers WHERE profile_id = {reader})\
-             {below} ORDER BY id DESC LIMIT {FEED}{behind}"
-        );
+        let statement = statement(authors, bound, offset);
+        let executed = self.plan.executions && self.random.one_in(2);
         let from = self.readable();
-        let told = match self.ask(client, &text).await? {
+        let told = match self.ask_for(client, &statement, executed).await? {
             Ok(told) => told,
             Err(outcome) => return Ok(self.refused(from, outcome)),
         };
         let upto = self.readable();
-        let page = |state: &State| pages::feed(state, reader, bound, offset);
+        let page = |state: &State| pages::feed(state, authors, bound, offset);
         let server = &self.server;
         let Some(transaction) = &mut self.transaction else {
             return match is_told(server, from..=upto, &told, page) {
                 true => Ok(Outcome::Told),
-                false => Err(wrong(server, reader, (from, upto), &told, page)),
+                false => Err(wrong(server, authors, (from, upto), &told, page)),
             };
         };
         let since = transaction.since.unwrap_or(from);
@@ -235,7 +243,7 @@ impl Reader {
         });
         if possible.is_empty() {
             let between = (first.unwrap_or(from), last.unwrap_or(upto));
-            let text = wrong(server, reader, between, &told, |state| {
+            let text = wrong(server, authors, between, &told, |state| {
                 page(&state.with(&transaction.edits))
             });
             return Err(format!("in a transaction, {text}"));
@@ -274,19 +282,26 @@ impl Reader {
             let ids = pages::page(&server.model().state(number), reader, bound);
             is_told(server, from..=upto, &told, |state| pages::tail(state, &ids))
         });
-        // A lookup reads heads first, and the lists below them then.
-        let moments = (called..=between).flat_map(|at| (at..=between).map(move |then| (at, then)));
+        // A lookup reads heads first, and the lists below them then, in one statement or in several.
+        let states = |from: usize, upto: usize| -> Vec<_> {
+            let model = server.model();
+            (from..=upto).map(|number| model.state(number)).collect()
+        };
         let any = any
             || may_be_looked_up
-                && moments.into_iter().any(|(at, then)| {
-                    let model = server.model();
-                    let ids = pages::looked_up(&model.state(at), &model.state(then), reader, bound);
-                    drop(model);
-                    is_told(server, from..=upto, &told, |state| pages::tail(state, &ids))
+                && (called..=between).any(|at| {
+                    let lists = pages::looked_up(&states(at, between), reader, bound);
+                    let Answer::Rows(told) = &told else {
+                        return false;
+                    };
+                    let shown = states(from, upto);
+                    shown
+                        .iter()
+                        .any(|state| pages::is_mixed(state, &lists, told))
                 });
         match any {
             true => Ok(Outcome::Told),
-            false => Err(wrong(server, reader, (called, upto), &told, |state| {
+            false => Err(wrong(server, &reader, (called, upto), &told, |state| {
                 pages::tail(state, &pages::page(state, reader, bound))
             })),
         }
@@ -298,10 +313,30 @@ impl Reader {
         client: &mut Client,
         text: &str,
     ) -> Result<Result<Answer, Outcome>, String> {
+        let statement = (text.to_owned(), Vec::new());
+        self.ask_for(client, &statement, false).await
+    }
+
+    /// The same of a statement with question marks for numbers, by an execution or as text.
+    async fn ask_for(
+        &mut self,
+        client: &mut Client,
+        (text, values): &(String, Vec<u64>),
+        executed: bool,
+    ) -> Result<Result<Answer, Outcome>, String> {
         let trace = &self.server.trace;
-        trace.note(format_args!("reader {}", self.number), text);
+        let bound = sql::bound(text, values);
+        let who = format!("reader {}", self.number);
+        let how = if executed { "executes " } else { "" };
+        trace.note(&who, &format!("{how}{bound}"));
+        let asked = async {
+            match executed {
+                true => client.execute(text, values).await,
+                false => client.query(&bound).await,
+            }
+        };
         // Who waits for longer than that takes the connection for lost.
-        let answer = match tokio::time::timeout(RECOVERY, client.query(text)).await {
+        let answer = match tokio::time::timeout(RECOVERY, asked).await {
             Ok(answer) => answer,
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
         };
@@ -311,7 +346,7 @@ impl Reader {
             Ok(Answer::Error(code, message)) => format!("is told: error {code} {message}"),
             Err(error) => format!("is cut off: {error}"),
         };
-        trace.note(format_args!("reader {}", self.number), &told);
+        trace.note(&who, &told);
         match answer {
             Ok(Answer::Error(code, _)) if code == REFUSAL.0 && self.plan.refusals.is_some() => {
                 Ok(Err(Outcome::Refused))
@@ -327,6 +362,31 @@ impl Reader {
     }
 }
 
+/// A feed's statement, and the numbers for its question marks.
+fn statement(authors: &Authors, bound: Option<u64>, offset: usize) -> (String, Vec<u64>) {
+    let mut values = Vec::new();
+    let whose = match authors {
+        Authors::Followed(reader) => {
+            values.push(*reader);
+            "SELECT following_id FROM followers WHERE profile_id = ?".to_owned()
+        }
+        Authors::Listed(authors) => {
+            values.extend(authors);
+            vec!["?"; authors.len()].join(", ")
+        }
+    };
+    values.extend(bound);
+    let below = if bound.is_some() { " AND id < ?" } else { "" };
+    let behind = match offset {
+        0 => String::new(),
+        offset => format!(" OFFSET {offset}"),
+    };
+    let text = format!(
+        "SELECT id, caption FROM statuses WHERE profile_id IN ({whose}){below} ORDER BY id DESC LIMIT {FEED}{behind}"
+    );
+    (text, values)
+}
+
 fn is_told(
     server: &Server,
     mut between: std::ops::RangeInclusive<usize>,
@@ -338,7 +398,7 @@ fn is_told(
 
 fn wrong(
     server: &Server,
-    reader: u64,
+    reader: &dyn std::fmt::Debug,
     (from, upto): (usize, usize),
     told: &Answer,
     page: impl Fn(&State) -> Rows,
@@ -347,7 +407,7 @@ fn wrong(
         Answer::Rows(rows) => ids(rows),
         other => format!("{other:?}"),
     };
-    let mut text = format!("reader {reader} was told\n      {told}\n");
+    let mut text = format!("{reader:?} was told\n      {told}\n");
     let mut last = String::new();
     for number in from.saturating_sub(3)..=upto {
         let page = ids(&page(&server.model().state(number)));

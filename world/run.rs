@@ -10,6 +10,7 @@ use headwater::session::shared::Shared;
 use tokio::time::{Instant, sleep};
 
 use crate::model::{Change, Edit, State, Table};
+use crate::pages::Authors;
 use crate::plan::{PRIMARY, Plan, Restarts};
 use crate::random::Random;
 use crate::reader::{Outcome, Reader};
@@ -170,7 +171,7 @@ async fn recover(mut reader: Reader) -> Result<(), String> {
         }
         let outcome = match turn % 2 {
             0 => reader.call(&mut client, 1).await?,
-            _ => reader.feed(&mut client, 1).await?,
+            _ => reader.feed(&mut client, &Authors::Followed(1)).await?,
         };
         if let Outcome::CutOff = outcome {
             client = reader.connect().await?;

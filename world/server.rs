@@ -17,7 +17,7 @@ use crate::network::{Weather, between};
 use crate::plan::Plan;
 use crate::random::Random;
 use crate::trace::Trace;
-use crate::wire::Peer;
+use crate::wire::{Peer, binary_row, text_row};
 use crate::writes;
 
 const VERSION: &str = "10.11.19-MariaDB-log";
@@ -138,6 +138,7 @@ impl Server {
         let who = format!("server {}", session.thread);
         loop {
             let command = peer.command().await?;
+            let mut encode: fn(&[_], &[_]) -> _ = text_row;
             let answer = match command.split_first() {
                 // COM_QUIT.
                 Some((1, _)) | None => return Ok(()),
@@ -145,17 +146,23 @@ impl Server {
                 Some((2 | 14 | 21, _)) => Reply::Ok(0),
                 Some((3, text)) => {
                     let text = String::from_utf8_lossy(text);
-                    self.trace.note(&who, &text);
-                    match writes::read(&text) {
-                        _ if self.refuses(&text, random) => {
-                            self.trace.note(&who, "refuses it");
-                            let (code, state, message) = REFUSAL;
-                            Reply::Error(code, state, message.to_owned())
-                        }
-                        Some(edit) => self.edit(session, edit, random).await,
-                        None if text == "COMMIT" => self.end(session, random).await,
-                        None => self.answer(session, &text),
+                    self.statement(session, &text, &who, random).await
+                }
+                Some((22, text)) => {
+                    let text = String::from_utf8_lossy(text);
+                    self.trace.note(&who, &format!("prepares {text}"));
+                    self.prepare(session, &text)
+                }
+                Some((23, execution)) => {
+                    encode = binary_row;
+                    match session.bound(execution) {
+                        Some(text) => self.statement(session, &text, &who, random).await,
+                        None => Reply::Unknown(format!("execution {execution:?}")),
                     }
+                }
+                Some((25, statement)) => {
+                    session.close(statement);
+                    continue;
                 }
                 Some((18, request)) => {
                     self.trace.note(&who, "sends its log");
@@ -167,8 +174,29 @@ impl Server {
                 let mut unknown = self.unknown.lock().expect("nobody panics with it");
                 unknown.push(what.clone());
             }
-            peer.tell(answer, session.status());
+            peer.tell(answer, encode, session.status());
             peer.flush().await?;
+        }
+    }
+
+    /// Answers a statement that came as text, or with what an execution has bound.
+    async fn statement(
+        &self,
+        session: &mut Connection,
+        text: &str,
+        who: &str,
+        random: &mut Random,
+    ) -> Reply {
+        self.trace.note(who, text);
+        match writes::read(text) {
+            _ if self.refuses(text, random) => {
+                self.trace.note(who, "refuses it");
+                let (code, state, message) = REFUSAL;
+                Reply::Error(code, state, message.to_owned())
+            }
+            Some(edit) => self.edit(session, edit, random).await,
+            None if text == "COMMIT" => self.end(session, random).await,
+            None => self.answer(session, text),
         }
     }
 
@@ -257,7 +285,8 @@ impl Server {
         let mut file = log::number(&name).ok_or_else(malformed)?;
         if !self.model().log.begins_in(file) {
             let message = "Could not find first log file name in binary log index file".to_owned();
-            peer.tell(Reply::Error(1236, "HY000", message), session.status());
+            let error = Reply::Error(1236, "HY000", message);
+            peer.tell(error, text_row, session.status());
             return peer.flush().await;
         }
         let changes = self.model().log.changes();

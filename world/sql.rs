@@ -53,6 +53,16 @@ fn unknown<T>(what: impl fmt::Debug) -> Outcome<T> {
     Err(Unknown(format!("{what:?}")))
 }
 
+/// A statement with its numbers in it.
+pub(crate) fn bound(text: &str, values: &[u64]) -> String {
+    let mut values = values.iter();
+    let parts = text.split('?').map(|part| match values.next() {
+        Some(value) => format!("{part}{value}"),
+        None => part.to_owned(),
+    });
+    parts.collect()
+}
+
 /// Reads one SELECT.
 pub(crate) fn parse(text: &str) -> Outcome<Query> {
     let parsed = Parser::parse_sql(&MySqlDialect {}, text);

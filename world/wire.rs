@@ -30,6 +30,24 @@ pub(crate) struct Column {
     pub(crate) decimals: u8,
 }
 
+type Cells = Vec<Option<String>>;
+type Encoding = fn(&[Column], &[Option<String>]) -> Vec<u8>;
+
+impl Column {
+    /// What stands for a question mark.
+    fn parameter() -> Column {
+        Column {
+            table: String::new(),
+            name: "?".to_owned(),
+            kind: 6,
+            charset: 63,
+            length: 0,
+            flags: 0x80,
+            decimals: 0,
+        }
+    }
+}
+
 impl Peer {
     pub(crate) fn new(stream: MemoryStream) -> Peer {
         Peer {
@@ -89,10 +107,14 @@ impl Peer {
         }
     }
 
-    pub(crate) fn tell(&mut self, reply: Reply, status: u16) {
+    /// Rows are told so, as text or as an execution's.
+    pub(crate) fn tell(&mut self, reply: Reply, encode: Encoding, status: u16) {
         match reply {
             Reply::Ok(affected) => self.ok(affected, status),
-            Reply::Rows(columns, rows) => self.rows(&columns, &rows, status),
+            Reply::Rows(columns, rows) => self.rows(&columns, &rows, encode, status),
+            Reply::Prepared(number, columns, parameters) => {
+                self.prepared(number, &columns, parameters, status);
+            }
             Reply::Error(code, state, message) => self.error(code, state, &message),
             Reply::Unknown(what) => {
                 self.error(1105, "HY000", &format!("the model does not know: {what}"));
@@ -105,8 +127,21 @@ impl Peer {
         self.packet(&[0xfe, 0, 0, 2, 0]);
     }
 
-    fn rows(&mut self, columns: &[Column], rows: &[Vec<Option<String>>], status: u16) {
-        self.packet(&[columns.len() as u8]);
+    fn prepared(&mut self, number: u32, columns: &[Column], parameters: u16, status: u16) {
+        let [a, b] = (columns.len() as u16).to_le_bytes();
+        let [c, d] = parameters.to_le_bytes();
+        self.packet(&[&[0][..], &number.to_le_bytes(), &[a, b, c, d, 0, 0, 0]].concat());
+        let parameter = Column::parameter();
+        let parameters = vec![parameter; parameters.into()];
+        for defined in [&parameters[..], columns] {
+            self.columns(defined);
+            if !defined.is_empty() && self.capabilities & DEPRECATE_EOF == 0 {
+                self.end(status);
+            }
+        }
+    }
+
+    fn columns(&mut self, columns: &[Column]) {
         for column in columns {
             let mut bytes = Vec::new();
             let schema = if column.table.is_empty() { "" } else { "world" };
@@ -128,21 +163,50 @@ impl Peer {
             bytes.extend([column.decimals, 0, 0]);
             self.packet(&bytes);
         }
+    }
+
+    fn rows(&mut self, columns: &[Column], rows: &[Cells], encode: Encoding, status: u16) {
+        self.packet(&[columns.len() as u8]);
+        self.columns(columns);
         if self.capabilities & DEPRECATE_EOF == 0 {
             self.end(status);
         }
         for row in rows {
-            let mut bytes = Vec::new();
-            for cell in row {
-                match cell {
-                    None => bytes.push(0xfb),
-                    Some(text) => text_cell(text.as_bytes(), &mut bytes),
-                }
-            }
-            self.packet(&bytes);
+            self.packet(&encode(columns, row));
         }
         self.end(status);
     }
+}
+
+/// A row as text.
+pub(crate) fn text_row(_: &[Column], row: &[Option<String>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for cell in row {
+        match cell {
+            None => bytes.push(0xfb),
+            Some(text) => text_cell(text.as_bytes(), &mut bytes),
+        }
+    }
+    bytes
+}
+
+/// A row as an execution's.
+pub(crate) fn binary_row(columns: &[Column], row: &[Option<String>]) -> Vec<u8> {
+    // Two bits are left out in front of those that say which cells are NULL.
+    let mut bytes = vec![0; 1 + (row.len() + 9) / 8];
+    for (place, (column, cell)) in columns.iter().zip(row).enumerate() {
+        let Some(text) = cell else {
+            bytes[1 + (place + 2) / 8] |= 1 << ((place + 2) % 8);
+            continue;
+        };
+        let number = || text.parse::<u64>().expect("a number").to_le_bytes();
+        match column.kind {
+            8 => bytes.extend(number()),
+            3 => bytes.extend(&number()[..4]),
+            _ => text_cell(text.as_bytes(), &mut bytes),
+        }
+    }
+    bytes
 }
 
 fn text_cell(text: &[u8], out: &mut Vec<u8>) {
