@@ -19,7 +19,7 @@ fn texts() -> u64 {
 }
 
 /// What texts are drawn from: something of all that the grammar reads.
-const TEXTS: [&str; 26] = [
+const TEXTS: [&str; 28] = [
     "SELECT id, IFNULL(caption, 'none') FROM statuses WHERE profile_id IN (1, 2, 3) ORDER BY id DESC LIMIT 5",
     "SELECT id, COALESCE(caption,'x'), -5, - 5, 1.5 FROM statuses WHERE profile_id IN (1, 2) ORDER BY id DESC LIMIT 5;",
     "select id, likes as LIKES, `kind` k from statuses where profile_id in (1,2,3) and likes <= 30 order by id desc limit 5",
@@ -45,6 +45,8 @@ const TEXTS: [&str; 26] = [
     "SELECT id FROM statuses WHERE profile_id IN (1, 2) AND likes > -1 AND likes < 1.5 ORDER BY id DESC LIMIT 5",
     "SELECT s.id, s.kind FROM statuses s JOIN followers f ON f.following_id = s.profile_id AND f.profile_id = 1 WHERE f.accepted = 1 ORDER BY s.id DESC LIMIT 5",
     "SELECT id FROM statuses WHERE profile_id IN (1, 2) AND profile_id NOT IN (SELECT blocked_id FROM blocks WHERE profile_id = 1) GROUP BY id ORDER BY id DESC LIMIT 5",
+    "SELECT 'id', caption, likes FROM statuses WHERE profile_id IN (1, 2, 3) ORDER BY id DESC LIMIT 5",
+    "SELECT 'likes', id, caption FROM statuses WHERE profile_id IN (1, 2, 3) ORDER BY statuses.id DESC LIMIT 5",
     "SELECT COALESCE(deleted_at, created_at, '2026-01-01'), id FROM statuses WHERE profile_id IN (1, 2) ORDER BY id DESC LIMIT 5",
 ];
 

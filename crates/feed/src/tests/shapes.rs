@@ -386,6 +386,28 @@ fn the_order_is_the_feeds_own() {
     assert_eq!(order("none DESC", true), Err(Refused::Names));
 }
 
+/// A string is called by what stands in it: the server sorts by that, which orders nothing.
+#[test]
+fn a_string_of_the_answer_may_have_the_orders_name() {
+    let order = |columns: &str, order: &str| {
+        let text = format!(
+            "SELECT {columns} FROM message m WHERE user_id = 1 ORDER BY {order} DESC LIMIT 9"
+        );
+        shaped(&text, false).err()
+    };
+    for string in ["'id'", "'x'", "'x', m.id"] {
+        assert_eq!(order(string, "id"), Some(Refused::Order), "{string}");
+        assert_eq!(order(string, "m.id"), None, "{string}");
+    }
+    // A number's name is its digits, a function's its text: no column of the tables is called so.
+    for other in ["'id' AS x", "7, id", "NULL", "COALESCE(body, 'id')"] {
+        assert_eq!(order(other, "id"), None, "{other}");
+    }
+    // The servers fold such letters to those of the column. No such alias is read.
+    let folded = order("body AS `\u{130}d`", "id");
+    assert_eq!(folded, Some(Refused::NotUnderstood));
+}
+
 #[test]
 fn a_name_that_two_columns_of_the_answer_are_given_orders_nothing() {
     let order = |columns: &str, order: &str| {
