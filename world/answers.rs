@@ -19,6 +19,9 @@ const IN_TRANSACTION: u16 = 1;
 /// Transactions that only read are listed by numbers from here on.
 const READ_ONLY: u64 = 0x7f00_0000_0000;
 
+/// The server that was recorded: its number, host, port and folder. One that takes its place has another number.
+const IDENTITY: &str = "1/primary/3306//var/lib/mysql/";
+
 /// The procedures' result, and their helper's.
 const RESULT: &str = "fetch_timeline_tt";
 const HEADS: &str = "max_ids_of_followers";
@@ -133,7 +136,14 @@ impl Server {
         };
         Some(match self.recorded.get(whole)? {
             Recorded::Rows { columns, rows } => {
-                Reply::Rows(columns.iter().map(recorded_column).collect(), rows.clone())
+                let mut rows = rows.clone();
+                let identity = format!("{}{}", self.model().log.server(), &IDENTITY[1..]);
+                for cell in rows.iter_mut().flatten().flatten() {
+                    if cell == IDENTITY {
+                        cell.clone_from(&identity);
+                    }
+                }
+                Reply::Rows(columns.iter().map(recorded_column).collect(), rows)
             }
             Recorded::Error { error } => {
                 let state = if error.0 == 1318 { "42000" } else { "HY000" };

@@ -14,7 +14,10 @@ const MAGIC: usize = 4;
 const WRITTEN: &str = include_str!("../fixtures/log/mariadb-10.11.19/full.txt");
 /// When the world begins.
 const BEGINNING: u32 = 1_795_000_000;
-const SERVER: u32 = 1;
+/// The first server; those that take its place have the next numbers.
+const FIRST_SERVER: u32 = 1;
+/// A server that takes another's place has so many transactions in a file of its log.
+const IN_A_FILE: u64 = 30;
 
 const QUERY: u8 = 2;
 const STOP: u8 = 3;
@@ -38,18 +41,23 @@ pub(crate) struct Log {
     files: Vec<File>,
     /// So many of them were removed: streams that have begun go on in them.
     purged: usize,
-    /// The last transaction's number in its GTID.
-    number: u64,
+    /// The numbers of the last transactions of each server, as GTIDs have them, the very last one behind the others.
+    last: Gtids,
+    /// Whose log it is.
+    server: u32,
     changed: Arc<Notify>,
 }
+
+/// Servers, and the numbers of transactions.
+type Gtids = Vec<(u32, u64)>;
 
 #[derive(Debug, Default)]
 struct File {
     /// Each with the offset where it begins, and the state that is reached with its transaction; 0: it is of none.
     events: Vec<(u64, usize, Vec<u8>)>,
     end: u64,
-    /// The last transaction before it.
-    before: u64,
+    /// The last transactions before it.
+    before: Gtids,
 }
 
 impl Log {
@@ -57,21 +65,70 @@ impl Log {
         let mut log = Log {
             files: Vec::new(),
             purged: 0,
-            number: 0,
+            last: Vec::new(),
+            server: FIRST_SERVER,
             changed: Arc::default(),
         };
         log.begin();
         log
     }
 
+    /// The log of a replica that has applied all up to this state, in files of its own, and takes the server's place.
+    pub(crate) fn replicated(&self, left: usize) -> Log {
+        let mut log = Log {
+            files: Vec::new(),
+            purged: 0,
+            last: Vec::new(),
+            server: self.server + 1,
+            changed: Arc::clone(&self.changed),
+        };
+        log.begin();
+        let mut logged = 0;
+        for (_, state, event) in self.files.iter().flat_map(|file| &file.events) {
+            if *state == 0 || *state > left {
+                continue;
+            }
+            if event[4] == GTID {
+                logged += 1;
+                if logged % IN_A_FILE == 0 {
+                    log.flush();
+                }
+                log.reaches(gtid_of(event));
+            }
+            let mut event = event.clone();
+            let end = log.last().end as u32 + event.len() as u32;
+            event[13..17].copy_from_slice(&end.to_le_bytes());
+            sealed(&mut event);
+            log.push(*state, event);
+        }
+        log
+    }
+
+    /// The transaction with this GTID is the last one.
+    fn reaches(&mut self, gtid: (u32, u64)) {
+        self.last.retain(|(server, _)| *server != gtid.0);
+        self.last.push(gtid);
+    }
+
+    /// Gives the next transaction its number.
+    fn next(&mut self) -> u64 {
+        let number = self.last.last().map_or(0, |(_, number)| *number) + 1;
+        self.reaches((self.server, number));
+        number
+    }
+
+    pub(crate) fn server(&self) -> u32 {
+        self.server
+    }
+
     fn begin(&mut self) {
         self.files.push(File {
             end: MAGIC as u64,
-            before: self.number,
+            before: self.last.clone(),
             ..File::default()
         });
         self.push(0, written_description());
-        let event = self.sized(GTID_LIST, 0, &gtids(self.number));
+        let event = self.sized(GTID_LIST, 0, &gtids(&self.last));
         self.push(0, event);
     }
 
@@ -98,10 +155,11 @@ impl Log {
         if number <= self.purged {
             return None;
         }
-        let list = match file.before {
-            0 => "[]".to_owned(),
-            number => format!("[0-{SERVER}-{number}]"),
-        };
+        let gtids = file.before.iter();
+        let list: Vec<String> = gtids
+            .map(|(server, number)| format!("0-{server}-{number}"))
+            .collect();
+        let list = format!("[{}]", list.join(","));
         let (at, _, event) = &file.events[1];
         Some((list, *at, at + event.len() as u64))
     }
@@ -123,7 +181,9 @@ impl Log {
     }
 
     fn sized(&self, kind: u8, flags: u16, body: &[u8]) -> Vec<u8> {
-        event(kind, flags, body, |length| self.last().end + length)
+        event(kind, flags, self.server, body, |length| {
+            self.last().end + length
+        })
     }
 
     fn push(&mut self, state: usize, event: Vec<u8>) {
@@ -138,9 +198,9 @@ impl Log {
     pub(crate) fn transaction(&mut self, state: usize, changes: &[Change]) {
         for change in changes {
             if let Change::Empty(table) = change {
-                self.number += 1;
+                let number = self.next();
                 let events = [
-                    (GTID, gtid(self.number, STANDALONE)),
+                    (GTID, gtid(number, STANDALONE)),
                     (QUERY, truncation(*table)),
                 ];
                 self.write(state, events);
@@ -154,13 +214,13 @@ impl Log {
         if rows.is_empty() {
             return;
         }
-        self.number += 1;
-        let mut events = vec![(GTID, gtid(self.number, 0b1000))];
+        let number = self.next();
+        let mut events = vec![(GTID, gtid(number, 0b1000))];
         for edit in rows {
             events.push((TABLE_MAP, described(edit.table)));
             events.push(rows_event(edit));
         }
-        events.push((XID, self.number.to_le_bytes().to_vec()));
+        events.push((XID, number.to_le_bytes().to_vec()));
         self.write(state, events);
     }
 
@@ -203,11 +263,36 @@ impl Log {
         let behind = file.events.iter().position(|(_, state, _)| *state > left);
         if let Some(place) = behind {
             file.end = file.events[place].0;
-            let lost = file.events.drain(place..);
-            let lost = lost.filter(|(_, _, event)| event[4] == GTID);
-            self.number -= lost.count() as u64;
+            file.events.truncate(place);
+            let left = file.events.iter().filter(|(_, _, event)| event[4] == GTID);
+            let left: Vec<_> = left.map(|(_, _, event)| gtid_of(event)).collect();
+            self.last = file.before.clone();
+            for gtid in left {
+                self.reaches(gtid);
+            }
         }
         self.begin();
+    }
+
+    /// What a stream begins with, and what comes between two files: which file comes.
+    pub(crate) fn rotation(&self, file: usize, offset: u64) -> Vec<u8> {
+        let body = [&offset.to_le_bytes()[..], name(file).as_bytes()].concat();
+        event(ROTATE, ARTIFICIAL, self.server, &body, |_| 0)
+    }
+
+    /// A stream in which nothing happens.
+    pub(crate) fn heartbeat(&self, file: usize, end: u64) -> Vec<u8> {
+        event(HEARTBEAT, 0, self.server, name(file).as_bytes(), |_| end)
+    }
+
+    /// The format's description where a stream does not begin at the file's beginning.
+    pub(crate) fn description(&self) -> Vec<u8> {
+        let written = written_description();
+        let body = &written[19..written.len() - 4];
+        let mut made = event(15, 0, self.server, body, |_| 0);
+        made[..4].copy_from_slice(&[0; 4]);
+        sealed(&mut made);
+        made
     }
 }
 
@@ -220,33 +305,12 @@ pub(crate) fn number(name: &str) -> Option<usize> {
     name.strip_prefix(BASE)?.parse().ok()
 }
 
-/// What a stream begins with, and what comes between two files: which file comes.
-pub(crate) fn rotation(file: usize, offset: u64) -> Vec<u8> {
-    let body = [&offset.to_le_bytes()[..], name(file).as_bytes()].concat();
-    event(ROTATE, ARTIFICIAL, &body, |_| 0)
-}
-
-/// A stream in which nothing happens.
-pub(crate) fn heartbeat(file: usize, end: u64) -> Vec<u8> {
-    event(HEARTBEAT, 0, name(file).as_bytes(), |_| end)
-}
-
-/// The format's description where a stream does not begin at the file's beginning.
-pub(crate) fn description() -> Vec<u8> {
-    let written = written_description();
-    let body = &written[19..written.len() - 4];
-    let mut made = event(15, 0, body, |_| 0);
-    made[..4].copy_from_slice(&[0; 4]);
-    sealed(&mut made);
-    made
-}
-
-fn event(kind: u8, flags: u16, body: &[u8], end: impl FnOnce(u64) -> u64) -> Vec<u8> {
+fn event(kind: u8, flags: u16, server: u32, body: &[u8], end: impl FnOnce(u64) -> u64) -> Vec<u8> {
     let length = 19 + body.len() + 4;
     let seconds = if flags & ARTIFICIAL != 0 { 0 } else { time() };
     let mut bytes = seconds.to_le_bytes().to_vec();
     bytes.push(kind);
-    bytes.extend(SERVER.to_le_bytes());
+    bytes.extend(server.to_le_bytes());
     bytes.extend((length as u32).to_le_bytes());
     bytes.extend((end(length as u64) as u32).to_le_bytes());
     bytes.extend(flags.to_le_bytes());
@@ -279,16 +343,24 @@ fn gtid(number: u64, flags: u8) -> Vec<u8> {
     body
 }
 
-fn gtids(last: u64) -> Vec<u8> {
-    let mut body = u32::from(last > 0).to_le_bytes().to_vec();
-    match last {
-        // An empty list is filled up.
-        0 => body.extend([0; 2]),
-        last => {
-            body.extend(0u32.to_le_bytes());
-            body.extend(SERVER.to_le_bytes());
-            body.extend(last.to_le_bytes());
-        }
+/// The server and the number of an event of a GTID.
+fn gtid_of(event: &[u8]) -> (u32, u64) {
+    let (mut server, mut number) = ([0; 4], [0; 8]);
+    server.copy_from_slice(&event[5..9]);
+    number.copy_from_slice(&event[19..27]);
+    (u32::from_le_bytes(server), u64::from_le_bytes(number))
+}
+
+fn gtids(last: &Gtids) -> Vec<u8> {
+    let mut body = (last.len() as u32).to_le_bytes().to_vec();
+    // An empty list is filled up.
+    if last.is_empty() {
+        body.extend([0; 2]);
+    }
+    for (server, number) in last {
+        body.extend(0u32.to_le_bytes());
+        body.extend(server.to_le_bytes());
+        body.extend(number.to_le_bytes());
     }
     body
 }

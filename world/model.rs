@@ -321,6 +321,16 @@ impl Model {
         self.start();
     }
 
+    /// The server is gone, and a replica has its place: without the last transactions, and with rows that somebody has changed there alone.
+    pub(crate) fn promote(&mut self, lost: usize, drift: &[Edit]) {
+        let left = (self.states.len() - 1).saturating_sub(lost);
+        self.log = self.log.replicated(left);
+        let state = self.state(left).with(drift);
+        self.states.push(Arc::new(state));
+        self.readable = self.states.len() - 1;
+        self.start();
+    }
+
     fn start(&mut self) {
         self.open.clear();
         self.committing.clear();

@@ -55,6 +55,8 @@ pub(crate) enum Restarts {
     Durable,
     /// It may lose its last transactions when it is killed.
     Losing,
+    /// A replica takes its place.
+    Replaced,
 }
 
 impl Plan {
@@ -75,6 +77,7 @@ impl Plan {
             restarts: match random.below(8) {
                 0 => Some(Restarts::Durable),
                 1 => Some(Restarts::Losing),
+                2 => Some(Restarts::Replaced),
                 _ => None,
             },
             index_bytes: random.one_in(6).then(|| 2_000 + random.below(3_000)),

@@ -137,7 +137,7 @@ async fn live(
         return Err(format!("{} statements are unknown: {first}", unknown.len()));
     }
     let counts = shared.summary();
-    let may_contradict = plan.restarts == Some(Restarts::Losing);
+    let may_contradict = matches!(plan.restarts, Some(Restarts::Losing | Restarts::Replaced));
     if !may_contradict && counts.contains("contradictions=") {
         return Err(format!("memory and log contradict each other: {counts}"));
     }
@@ -247,6 +247,14 @@ async fn write(server: Arc<Server>, rest: u64, mut random: Random) {
     }
 }
 
+/// How the rows of a replica differ: mostly not at all.
+fn drift(server: &Server, random: &mut Random) -> Vec<Edit> {
+    let model = server.model();
+    let state = model.state(model.readable());
+    let count = random.below(3) / 2 * random.below(4);
+    (0..count).map(|_| writes::drawn(&state, random)).collect()
+}
+
 /// What those do who look after the server.
 async fn operate(server: Arc<Server>, plan: Plan, mut random: Random) {
     let mut restarts = 0;
@@ -273,14 +281,17 @@ async fn operate(server: Arc<Server>, plan: Plan, mut random: Random) {
                     continue;
                 };
                 restarts += 1;
-                let losing = kind == Restarts::Losing;
-                let ending = match random.below(3) {
-                    0 => Ending::Stop,
-                    _ if losing => Ending::Loss {
+                let ending = match (random.below(3), kind) {
+                    (_, Restarts::Replaced) => Ending::Promotion {
+                        lost: random.below(3) as usize / 2 * random.below(4) as usize,
+                        drift: drift(&server, &mut random),
+                    },
+                    (0, _) => Ending::Stop,
+                    (_, Restarts::Losing) => Ending::Loss {
                         count: random.below(5) as usize,
                         logged: random.one_in(2),
                     },
-                    _ => Ending::Crash,
+                    (_, Restarts::Durable) => Ending::Crash,
                 };
                 let away = random.pause(3000);
                 server.restart(ending, away).await;

@@ -46,7 +46,7 @@ pub(crate) struct Server {
 }
 
 /// How a server ends.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Ending {
     /// It is shut down.
     Stop,
@@ -54,6 +54,8 @@ pub(crate) enum Ending {
     Crash,
     /// It is killed, and so many of its last transactions are lost: from its log as well, or not.
     Loss { count: usize, logged: bool },
+    /// A replica takes its place that has not got so many of its last transactions, and differs by these edits.
+    Promotion { lost: usize, drift: Vec<Edit> },
 }
 
 impl Server {
@@ -111,6 +113,7 @@ impl Server {
                 Ending::Stop => model.restart(),
                 Ending::Crash => model.crash(),
                 Ending::Loss { count, logged } => model.lose(count, logged),
+                Ending::Promotion { lost, drift } => model.promote(lost, &drift),
             }
         }
         sleep(away).await;
@@ -291,9 +294,9 @@ impl Server {
         }
         let changes = self.model().log.changes();
         let send = |peer: &mut Peer, event: &[u8]| peer.packet(&[&[0][..], event].concat());
-        send(peer, &log::rotation(file, at));
+        send(peer, &self.model().log.rotation(file, at));
         if at > 4 {
-            send(peer, &log::description());
+            send(peer, &self.model().log.description());
         }
         let silence = session.heartbeat.unwrap_or(Duration::from_secs(30));
         loop {
@@ -305,7 +308,7 @@ impl Server {
                     send(peer, &event);
                 } else if self.model().log.has(file + 1) {
                     (file, at) = (file + 1, 4);
-                    send(peer, &log::rotation(file, at));
+                    send(peer, &self.model().log.rotation(file, at));
                 } else {
                     break;
                 }
@@ -317,7 +320,7 @@ impl Server {
             peer.flush().await?;
             let changed = tokio::time::timeout(silence, changed).await;
             if changed.is_err() {
-                send(peer, &log::heartbeat(file, at));
+                send(peer, &self.model().log.heartbeat(file, at));
             }
         }
     }
