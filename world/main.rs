@@ -199,10 +199,12 @@ fn run_all(
 
 /// Runs one world, some of them twice. How many pages were told and what Headwater counted, or what was wrong.
 fn judge(seed: u64, reduction: &Reduction, arguments: &[String]) -> Result<(u64, String), String> {
-    let done = run::run(seed, reduction);
+    let is_repeated = seed.is_multiple_of(REPEATED) && !is_planted();
+    let is_shown = ["--trace", "--html"].map(|it| arguments.iter().any(|argument| argument == it));
+    let done = run::run(seed, reduction, is_repeated || is_shown.contains(&true));
     show(arguments, &done);
     let told = done.outcome?;
-    if seed.is_multiple_of(REPEATED) && !is_planted() {
+    if is_repeated {
         same_again(seed, reduction, &done.lines)?;
     }
     Ok(told)
@@ -226,7 +228,7 @@ fn show(arguments: &[String], done: &run::Done) {
 
 /// The same seed is the same run, whatever differs outside of it.
 fn same_again(seed: u64, reduction: &Reduction, lines: &[Line]) -> Result<(), String> {
-    let again = run::run(seed, reduction).lines;
+    let again = run::run(seed, reduction, true).lines;
     let mut both = lines.iter().zip(&again);
     match both.find(|(first, second)| first != second) {
         None if lines.len() == again.len() => Ok(()),

@@ -1,6 +1,6 @@
 //! An app that reads, and writes, through Headwater: each page that it is told has to be one of a moment while it waited.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -326,9 +326,12 @@ impl Reader {
     ) -> Result<Result<Answer, Outcome>, String> {
         let trace = &self.server.trace;
         let bound = sql::bound(text, values);
-        let who = format!("reader {}", self.number);
+        let number = self.number;
         let how = if executed { "executes " } else { "" };
-        trace.note(&who, &format!("{how}{bound}"));
+        trace.note(
+            format_args!("reader {number}"),
+            format_args!("{how}{bound}"),
+        );
         let asked = async {
             match executed {
                 true => client.execute(text, values).await,
@@ -340,13 +343,7 @@ impl Reader {
             Ok(answer) => answer,
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
         };
-        let told = match &answer {
-            Ok(Answer::Ok) => "is told: OK".to_owned(),
-            Ok(Answer::Rows(rows)) => format!("is told: {}", ids(rows)),
-            Ok(Answer::Error(code, message)) => format!("is told: error {code} {message}"),
-            Err(error) => format!("is cut off: {error}"),
-        };
-        trace.note(&who, &told);
+        trace.note(format_args!("reader {number}"), Reply(&answer));
         match answer {
             Ok(Answer::Error(code, _)) if code == REFUSAL.0 && self.plan.refusals.is_some() => {
                 Ok(Err(Outcome::Refused))
@@ -358,6 +355,20 @@ impl Reader {
             Ok(answer) => Ok(Ok(answer)),
             Err(error) if !self.plan.breaks() => Err(format!("{error}: {text}")),
             Err(_) => Ok(Err(Outcome::CutOff)),
+        }
+    }
+}
+
+/// What came of a statement, as the trace says it.
+struct Reply<'a>(&'a io::Result<Answer>);
+
+impl fmt::Display for Reply<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Ok(Answer::Ok) => write!(f, "is told: OK"),
+            Ok(Answer::Rows(rows)) => write!(f, "is told: {}", ids(rows)),
+            Ok(Answer::Error(code, message)) => write!(f, "is told: error {code} {message}"),
+            Err(error) => write!(f, "is cut off: {error}"),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! One run: a world from a seed, and what has to be so in it.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use headwater::link::memory::MemoryListener;
@@ -45,24 +45,33 @@ impl Random {
     }
 }
 
-/// Runs the world of this seed on a thread of its own.
-pub(crate) fn run(seed: u64, reduction: &Reduction) -> Done {
+/// A world that takes so long by the machine's clock stands still: it takes a fraction of a second.
+const STILL: Duration = Duration::from_secs(600);
+
+/// Runs the world of this seed on a thread of its own; with `traced`, what happened is kept.
+pub(crate) fn run(seed: u64, reduction: &Reduction, traced: bool) -> Done {
     let reduction = reduction.clone();
-    let thread = std::thread::spawn(move || {
+    let (done, is_done) = mpsc::channel();
+    std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .start_paused(true)
             .build()
             .expect("a runtime");
-        runtime.block_on(world(seed, &reduction))
+        let _ = done.send(runtime.block_on(world(seed, &reduction, traced)));
     });
-    thread.join().unwrap_or_else(|_| Done {
-        outcome: Err("a panic".to_owned()),
+    let why = match is_done.recv_timeout(STILL) {
+        Ok(done) => return done,
+        Err(mpsc::RecvTimeoutError::Disconnected) => "a panic",
+        Err(mpsc::RecvTimeoutError::Timeout) => "its thread stands still, or spins",
+    };
+    Done {
+        outcome: Err(why.to_owned()),
         lines: Vec::new(),
-    })
+    }
 }
 
-async fn world(seed: u64, reduction: &Reduction) -> Done {
+async fn world(seed: u64, reduction: &Reduction, traced: bool) -> Done {
     let mut random = Random(seed);
     headwater::binlog::random::seed(random.next());
     let mut plan = Plan::drawn(&mut random.fork());
@@ -70,9 +79,10 @@ async fn world(seed: u64, reduction: &Reduction) -> Done {
     let server = Arc::new(Server::new(
         beginning(plan.messages, &mut random.fork()),
         &plan,
+        traced,
     ));
     server.trace.follow_log();
-    server.trace.note("world", &format!("{plan:?}"));
+    server.trace.note("world", format_args!("{plan:?}"));
     let lived = live(Arc::clone(&server), plan, random);
     let outcome = match tokio::time::timeout(PATIENCE, lived).await {
         Ok(outcome) => outcome,

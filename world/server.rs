@@ -59,7 +59,7 @@ pub(crate) enum Ending {
 }
 
 impl Server {
-    pub(crate) fn new(state: State, plan: &Plan) -> Server {
+    pub(crate) fn new(state: State, plan: &Plan, traced: bool) -> Server {
         Server {
             model: Mutex::new(Model::new(state)),
             recorded: crate::answers::recorded(),
@@ -68,7 +68,7 @@ impl Server {
             weather: plan.weather.clone(),
             refusals: plan.refusals,
             ends: Notify::new(),
-            trace: Trace::new(),
+            trace: Trace::new(traced),
         }
     }
 
@@ -104,7 +104,8 @@ impl Server {
 
     /// Ends, stays away for a while, and begins again.
     pub(crate) async fn restart(&self, ending: Ending, away: Duration) {
-        self.trace.note("server", &format!("goes down: {ending:?}"));
+        self.trace
+            .note("server", format_args!("goes down: {ending:?}"));
         self.is_down.store(true, Ordering::Relaxed);
         self.ends.notify_waiters();
         {
@@ -119,7 +120,8 @@ impl Server {
         sleep(away).await;
         self.is_down.store(false, Ordering::Relaxed);
         let readable = self.model().readable();
-        self.trace.note("server", &format!("is up, at {readable}"));
+        self.trace
+            .note("server", format_args!("is up, at {readable}"));
     }
 
     async fn serve(&self, stream: MemoryStream, mut random: Random) -> io::Result<()> {
@@ -153,7 +155,7 @@ impl Server {
                 }
                 Some((22, text)) => {
                     let text = String::from_utf8_lossy(text);
-                    self.trace.note(&who, &format!("prepares {text}"));
+                    self.trace.note(&who, format_args!("prepares {text}"));
                     self.prepare(session, &text)
                 }
                 Some((23, execution)) => {
@@ -252,7 +254,7 @@ impl Server {
         };
         let who = format!("server {thread}");
         self.trace
-            .note(&who, &format!("{number} is in the log: {changes:?}"));
+            .note(&who, format_args!("{number} is in the log: {changes:?}"));
         let (one_in, long) = SLOW;
         let most = if random.one_in(one_in) { long } else { COMMIT };
         sleep(random.pause(most)).await;
@@ -261,7 +263,7 @@ impl Server {
             sleep(Duration::from_millis(1)).await;
         }
         self.model().commit(thread, number);
-        self.trace.note(&who, &format!("{number} is readable"));
+        self.trace.note(&who, format_args!("{number} is readable"));
         sleep(random.pause(ACKNOWLEDGEMENT)).await;
     }
 

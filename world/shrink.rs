@@ -88,7 +88,7 @@ impl Reduction {
 /// The smallest world that still fails as far as leaving out one thing after the other finds it, and how it fails.
 pub(crate) fn shrink(seed: u64, fault: String) -> (Reduction, String) {
     let mut best = (Reduction::default(), fault);
-    let fails = |reduction: &Reduction| run::run(seed, reduction).outcome.err();
+    let fails = |reduction: &Reduction| run::run(seed, reduction, false).outcome.err();
     for (name, _) in PARTS {
         let mut reduction = best.0.clone();
         reduction.without.push((*name).to_owned());

@@ -9,7 +9,7 @@ use crate::equal::{Equal, certain};
 use crate::joins;
 use crate::keep::{self, Keep};
 use crate::plain::{Look, Plain};
-use crate::query::{Column, Condition, Item, Key, List, Literal, Operand, Query, Says};
+use crate::query::{Column, Condition, Item, Key, List, Operand, Query, Says};
 use crate::refused::Refused;
 use crate::schema::{Class, Schema};
 use crate::scope::{Of, Scope, Seen};
@@ -210,8 +210,6 @@ fn sorted_by(key: &Key, query: &Query, scope: &Scope<'_>) -> Result<Of, Refused>
         Item::Operand(operand, Some(alias)) if alias.text.eq_ignore_ascii_case(name) => {
             Some(operand)
         }
-        // It may be called so by what stands in it.
-        Item::Operand(string @ Operand::Literal(Literal::Text(_)), None) => Some(string),
         _ => None,
     });
     // A column of a table that has the name has to be the one that is given it.

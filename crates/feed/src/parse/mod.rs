@@ -12,7 +12,7 @@ mod tests;
 
 use headwater_sql::NameCase;
 
-use crate::query::{Column, Condition, Item, Key, Name, Query, Source};
+use crate::query::{Column, Condition, Item, Key, Literal, Name, Operand, Query, Source};
 use crate::refused::Refused;
 use crate::words::{Is, Words};
 use words::Reader;
@@ -64,6 +64,9 @@ impl Reader<'_> {
         self.keyword("ORDER")?;
         self.keyword("BY")?;
         let order = self.separated(Reader::key)?;
+        if order.iter().any(|key| self.is_string(key, &items)) {
+            return Err(Refused::Order);
+        }
         if self.is_at_end() {
             return Err(Refused::Limit);
         }
@@ -119,6 +122,23 @@ impl Reader<'_> {
         }
         let operand = self.operand()?;
         Ok(Item::Operand(operand, self.named()?))
+    }
+
+    /// Whether this may sort by a string of the answer, which orders nothing: servers call a string that is given no name by what stands in
+    /// it, without white space in front.
+    fn is_string(&self, key: &Key, items: &[Item]) -> bool {
+        let name = key.column.name.text.as_bytes();
+        let may_be_called_so = |item: &Item| {
+            let Item::Operand(Operand::Literal(Literal::Text(at)), None) = item else {
+                return false;
+            };
+            let quoted = self.written(*at);
+            let string = quoted.get(1..quoted.len() - 1).unwrap_or_default();
+            // A letter of another alphabet may be folded to one of the name's.
+            let is_plain = |byte: &u8| (b' '..=b'~').contains(byte);
+            !string.iter().all(is_plain) || string.trim_ascii().eq_ignore_ascii_case(name)
+        };
+        key.column.qualifier.is_empty() && items.iter().any(may_be_called_so)
     }
 
     /// The name that a column or a table is given, with AS or without.

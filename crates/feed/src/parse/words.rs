@@ -157,7 +157,12 @@ impl<'a> Reader<'a> {
 
     /// The bytes of the next word.
     fn bytes(&self) -> &'a [u8] {
-        self.words.text(self.at, self.text)
+        self.written(self.at)
+    }
+
+    /// A word as it is written.
+    pub(super) fn written(&self, word: usize) -> &'a [u8] {
+        self.words.text(word, self.text)
     }
 
     /// Why what stands here is nothing that is understood.

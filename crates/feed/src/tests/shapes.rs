@@ -395,12 +395,19 @@ fn a_string_of_the_answer_may_have_the_orders_name() {
         );
         shaped(&text, false).err()
     };
-    for string in ["'id'", "'x'", "'x', m.id"] {
+    for string in ["'id'", "' ID'", "'\u{130}d', m.id"] {
         assert_eq!(order(string, "id"), Some(Refused::Order), "{string}");
         assert_eq!(order(string, "m.id"), None, "{string}");
     }
     // A number's name is its digits, a function's its text: no column of the tables is called so.
-    for other in ["'id' AS x", "7, id", "NULL", "COALESCE(body, 'id')"] {
+    for other in [
+        "'id' AS x",
+        "'x', id",
+        "'ids'",
+        "7, id",
+        "NULL",
+        "COALESCE(body, 'id')",
+    ] {
         assert_eq!(order(other, "id"), None, "{other}");
     }
     // The servers fold such letters to those of the column. No such alias is read.
