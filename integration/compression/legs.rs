@@ -256,6 +256,8 @@ fn each_side_has_an_algorithm_of_its_own() {
             root.ok("CREATE TABLE legs.t (a mediumtext)");
             let settings = settings("offer", "where-offered");
             let proxy = Proxy::configured(server.addr(), &settings, &["--tls-self-signed"]);
+            let login = Login::default().database("legs");
+            let straight = told(&mut WireClient::login(server.addr(), &login));
             for (algorithm, tls) in [
                 (0, false),
                 (COMPRESS, false),
@@ -270,8 +272,6 @@ fn each_side_has_an_algorithm_of_its_own() {
                 if tls {
                     login = login.tls(&trust_anyone());
                 }
-                let mut direct =
-                    WireClient::login(server.addr(), &Login::default().database("legs"));
                 let mut client = proxy.login(&login);
                 assert_eq!(client.stream.framed().is_some(), algorithm != 0);
                 assert!(is_compressed(&mut client));
@@ -281,11 +281,16 @@ fn each_side_has_an_algorithm_of_its_own() {
                 }
                 // One that is framed sends nothing ahead.
                 let numbers = algorithm == 0;
-                let (through, mut straight) = (told(&mut client), told(&mut direct));
+                let mut straight = straight.clone();
                 if !numbers {
                     straight.retain(|(said, _)| said != "one of several");
                 }
-                assert_same(&through, &straight, numbers, &format!("{algorithm:#x}"));
+                assert_same(
+                    &told(&mut client),
+                    &straight,
+                    numbers,
+                    &format!("{algorithm:#x}"),
+                );
             }
         },
     );
