@@ -205,11 +205,9 @@ impl Talk {
             _ => String::new(),
         };
         let is_named = self.failed && text.contains("FOUND_ROWS");
-        let failed = direct
-            .packets
-            .first()
-            .and_then(|packet| packet.first_byte())
-            == Some(0xff);
+        // An error ends the reply, to several statements too.
+        let last = direct.packets.last();
+        let failed = last.and_then(|packet| packet.first_byte()) == Some(0xff);
         let is_page = matches!(
             step,
             Step::Text("page" | "odd" | "several" | "execution by name", ..) | Step::Execute { .. }
