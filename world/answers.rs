@@ -137,10 +137,9 @@ impl Server {
         Some(match self.recorded.get(whole)? {
             Recorded::Rows { columns, rows } => {
                 let mut rows = rows.clone();
-                let identity = format!("{}{}", self.model().log.server(), &IDENTITY[1..]);
                 for cell in rows.iter_mut().flatten().flatten() {
                     if cell == IDENTITY {
-                        cell.clone_from(&identity);
+                        *cell = format!("{}{}", self.model().log.server(), &IDENTITY[1..]);
                     }
                 }
                 Reply::Rows(columns.iter().map(recorded_column).collect(), rows)
@@ -418,7 +417,7 @@ impl Server {
 impl Connection {
     /// The text of an execution, with its numbers in it.
     pub(crate) fn bound(&self, command: &[u8]) -> Option<String> {
-        let text = self.text(command)?.to_owned();
+        let text = self.prepared.get(statement_place(command)?)?.as_deref()?;
         let count = text.matches('?').count();
         let values = match count {
             0 => &[][..],
@@ -431,22 +430,21 @@ impl Connection {
             u64::from_le_bytes(bytes)
         });
         let numbers: Vec<u64> = numbers.collect();
-        (numbers.len() == count).then(|| sql::bound(&text, &numbers))
-    }
-
-    /// What was prepared under the number in front.
-    fn text(&self, command: &[u8]) -> Option<&str> {
-        let number = u32::from_le_bytes(*command.first_chunk()?) as usize;
-        self.prepared.get(number.checked_sub(1)?)?.as_deref()
+        (numbers.len() == count).then(|| sql::bound(text, &numbers))
     }
 
     pub(crate) fn close(&mut self, command: &[u8]) {
-        let number = command.first_chunk().map(|it| u32::from_le_bytes(*it));
-        let place = number.map_or(0, |it| it as usize).checked_sub(1);
+        let place = statement_place(command);
         if let Some(text) = place.and_then(|place| self.prepared.get_mut(place)) {
             *text = None;
         }
     }
+}
+
+/// Where the statement stands whose number is in front of a command: they are counted from 1.
+fn statement_place(command: &[u8]) -> Option<usize> {
+    let number = u32::from_le_bytes(*command.first_chunk()?);
+    (number as usize).checked_sub(1)
 }
 
 /// What a SELECT says of this state.

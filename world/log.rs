@@ -62,12 +62,17 @@ struct File {
 
 impl Log {
     pub(crate) fn new() -> Log {
+        Log::of(FIRST_SERVER, Arc::default())
+    }
+
+    /// A server's, with nothing in it.
+    fn of(server: u32, changed: Arc<Notify>) -> Log {
         let mut log = Log {
             files: Vec::new(),
             purged: 0,
             last: Vec::new(),
-            server: FIRST_SERVER,
-            changed: Arc::default(),
+            server,
+            changed,
         };
         log.begin();
         log
@@ -75,14 +80,7 @@ impl Log {
 
     /// The log of a replica that has applied all up to this state, in files of its own, and takes the server's place.
     pub(crate) fn replicated(&self, left: usize) -> Log {
-        let mut log = Log {
-            files: Vec::new(),
-            purged: 0,
-            last: Vec::new(),
-            server: self.server + 1,
-            changed: Arc::clone(&self.changed),
-        };
-        log.begin();
+        let mut log = Log::of(self.server + 1, Arc::clone(&self.changed));
         let mut logged = 0;
         for (_, state, event) in self.files.iter().flat_map(|file| &file.events) {
             if *state == 0 || *state > left {

@@ -45,6 +45,15 @@ pub(crate) struct Transaction {
     edits: Vec<Edit>,
 }
 
+impl Transaction {
+    /// What its snapshot may be, by a statement between these states that has one taken where there is none.
+    fn possible(&self, from: usize, upto: usize) -> Vec<usize> {
+        let since = self.since.unwrap_or(from);
+        let known = self.snapshots.clone();
+        known.unwrap_or_else(|| (since..=upto).collect())
+    }
+}
+
 impl Plan {
     pub(crate) fn recovery(&self) -> Duration {
         match self.weather.deaf {
@@ -145,10 +154,7 @@ impl Reader {
         };
         if let Some(transaction) = &mut self.transaction {
             // The model looks at its snapshot for which rows a statement meets.
-            let since = transaction.since.unwrap_or(from);
-            transaction
-                .snapshots
-                .get_or_insert((since..=upto).collect());
+            transaction.snapshots = Some(transaction.possible(from, upto));
             if answer == Answer::Ok {
                 transaction.edits.push(edit);
             }
@@ -231,11 +237,7 @@ impl Reader {
                 false => Err(wrong(server, authors, (from, upto), &told, page)),
             };
         };
-        let since = transaction.since.unwrap_or(from);
-        let mut possible = transaction
-            .snapshots
-            .take()
-            .unwrap_or((since..=upto).collect());
+        let mut possible = transaction.possible(from, upto);
         let (first, last) = (possible.first().copied(), possible.last().copied());
         possible.retain(|number| {
             let state = server.model().state(*number);

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 /// So much of a statement is shown.
 const SHOWN: usize = 160;
 
-/// The lines of one world, in their order. Where nobody wants them none is kept: they take a fifth of a world's time.
+/// The lines of one world, in their order. Where nobody wants them none is made.
 #[derive(Clone, Debug)]
 pub(crate) struct Trace {
     begun: Instant,

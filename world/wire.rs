@@ -134,14 +134,13 @@ impl Peer {
         let parameter = Column::parameter();
         let parameters = vec![parameter; parameters.into()];
         for defined in [&parameters[..], columns] {
-            self.columns(defined);
-            if !defined.is_empty() && self.capabilities & DEPRECATE_EOF == 0 {
-                self.end(status);
+            if !defined.is_empty() {
+                self.columns(defined, status);
             }
         }
     }
 
-    fn columns(&mut self, columns: &[Column]) {
+    fn columns(&mut self, columns: &[Column], status: u16) {
         for column in columns {
             let mut bytes = Vec::new();
             let schema = if column.table.is_empty() { "" } else { "world" };
@@ -163,14 +162,14 @@ impl Peer {
             bytes.extend([column.decimals, 0, 0]);
             self.packet(&bytes);
         }
+        if self.capabilities & DEPRECATE_EOF == 0 {
+            self.end(status);
+        }
     }
 
     fn rows(&mut self, columns: &[Column], rows: &[Cells], encode: Encoding, status: u16) {
         self.packet(&[columns.len() as u8]);
-        self.columns(columns);
-        if self.capabilities & DEPRECATE_EOF == 0 {
-            self.end(status);
-        }
+        self.columns(columns, status);
         for row in rows {
             self.packet(&encode(columns, row));
         }
