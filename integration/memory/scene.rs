@@ -207,7 +207,7 @@ impl<'a> Scene<'a> {
         let is_followed = || {
             let log = self.proxy.log();
             let says = |text: &str| log[self.logged.get()..].rfind(text);
-            says("the server's log is followed again") > says("nothing is answered from memory")
+            says("the server's log is followed again") > says("nothing is answered from memory: ")
         };
         while !is_followed() {
             assert!(Instant::now() < deadline, "{}", self.proxy.log());

@@ -41,13 +41,20 @@ const SESSIONS: usize = 1_000;
 
 /// Works until there is proof; that may also come by another way.
 pub(super) async fn run(binlog: Arc<Binlog>, generation: Generation, start: Position) {
-    let mut said = false;
+    let (mut said, mut waited) = (false, false);
     let open = |following: &Following| following.begin_is_open(generation);
     loop {
         match wait_for_commits(&binlog, open).await {
             Ok(()) => break,
             Err(error @ BinlogError::OtherServer { .. }) => {
                 tracing::debug!("the list of open transactions is not asked for: {error}");
+            }
+            // The connection of the stream before may be about to end.
+            Err(error) if error.is_about_seats() && !waited => {
+                waited = true;
+                tracing::debug!("the list of open transactions is not asked for yet: {error}");
+                tokio::time::sleep(BETWEEN_LOOKS).await;
+                continue;
             }
             Err(error) => {
                 if !said {
