@@ -1,10 +1,12 @@
 //! What the model server answers: what a real one said of tables and accounts, and what follows from its state now.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::log;
 use crate::model::{Edit, State};
 use crate::pages::{self, Rows};
 use crate::server::Server;
@@ -134,9 +136,13 @@ impl Server {
             }
             _ => text,
         };
-        Some(match self.recorded.get(whole)? {
+        let (whole, tables) = of_tables(whole);
+        Some(match self.recorded.get(&*whole)? {
             Recorded::Rows { columns, rows } => {
                 let mut rows = rows.clone();
+                if let Some(tables) = tables {
+                    rows.retain(|row| row[0].as_ref().is_some_and(|it| tables.contains(it)));
+                }
                 for cell in rows.iter_mut().flatten().flatten() {
                     if cell == IDENTITY {
                         *cell = format!("{}{}", self.model().log.server(), &IDENTITY[1..]);
@@ -510,12 +516,31 @@ fn recorded_column(
     }
 }
 
+/// What was recorded was asked of all tables: a question about some of them, as one about all, and which these are.
+fn of_tables(text: &str) -> (Cow<'_, str>, Option<Vec<String>>) {
+    const IN: &str = " AND TABLE_NAME IN (";
+    let parts = text.split_once(IN);
+    let parts = parts.and_then(|(head, rest)| Some((head, rest.split_once(')')?)));
+    let Some((head, (listed, rest))) = parts else {
+        return (Cow::Borrowed(text), None);
+    };
+    let names = listed.split(',').map(|name| {
+        let digits = name.trim().trim_start_matches("0x");
+        String::from_utf8(log::unhex(digits)).expect("a name")
+    });
+    (
+        Cow::Owned(format!("{head}{IN}*){rest}")),
+        Some(names.collect()),
+    )
+}
+
 /// Columns and cells as they are sent. A column of a table is one by its name.
 fn typed(relation: Relation, text: &str) -> Reply {
     let columns = relation.columns.iter();
     let columns = columns.map(|name| match &name[..] {
         "body" => column("message", name, 253),
         "caption" => column("statuses", name, 253),
+        "name" => column("profiles", name, 253),
         "id" if text.contains("statuses") => column("statuses", name, 8),
         "id" | "user_id" => column("message", name, 3),
         "profile_id" => column("statuses", name, 3),

@@ -163,11 +163,15 @@ fn text_cells(mut row: &[u8]) -> Vec<Option<String>> {
     cells
 }
 
-/// The cells of an execution's row, none of which is NULL.
+/// The cells of an execution's row.
 fn binary_cells(types: &[u8], row: &[u8]) -> Vec<Option<String>> {
-    // Which cells are NULL stands behind a first byte.
-    let mut rest = &row[1 + (types.len() + 9) / 8..];
-    let cells = types.iter().map(|kind| {
+    // Which cells are NULL stands behind a first byte, from its third bit on.
+    let (nulls, mut rest) = row[1..].split_at((types.len() + 9) / 8);
+    let cells = types.iter().enumerate().map(|(place, kind)| {
+        let bit = place + 2;
+        if nulls[bit / 8] >> (bit % 8) & 1 == 1 {
+            return None;
+        }
         let bytes = match *kind {
             LONGLONG => 8,
             LONG => 4,

@@ -390,21 +390,23 @@ fn described(table: Table) -> Vec<u8> {
     let (int, bigint, varchar) = (3, 8, 15);
     let types: &[u8] = match table {
         Table::Message => &[int, int, varchar],
-        Table::Follower => &[int, int],
+        Table::Follower | Table::Blocks => &[int, int],
         Table::Statuses => &[bigint, int, varchar],
         Table::Followers => &[bigint, int, int],
+        Table::Profiles => &[int, varchar],
     };
     body.push(types.len() as u8);
     body.extend(types);
     let details: &[u8] = match table {
         // In bytes: utf8mb4 has four to a letter.
         Table::Message => &[2, 0xfc, 0x03],
-        Table::Statuses => &[2, 0x90, 0x01],
+        Table::Statuses | Table::Profiles => &[2, 0x90, 0x01],
         _ => &[0],
     };
     body.extend(details);
     body.push(match table {
         Table::Statuses => 0b100,
+        Table::Profiles => 0b10,
         _ => 0,
     });
     body
@@ -460,7 +462,7 @@ fn written_description() -> Vec<u8> {
     unhex(first.expect("there is one"))
 }
 
-fn unhex(text: &str) -> Vec<u8> {
+pub(crate) fn unhex(text: &str) -> Vec<u8> {
     let pairs = text.as_bytes().chunks(2);
     pairs
         .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())

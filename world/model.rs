@@ -8,13 +8,15 @@ use tokio::time::Instant;
 use crate::log::Log;
 use crate::sql::{Relation, Value};
 
-/// A table. Of messages a row is an id, its author and a version, of follows a reader and an author.
+/// A table. Of messages a row is an id, its author and a version, of follows and blocks a reader and an author, of profiles an author and a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Table {
     Message,
     Follower,
     Statuses,
     Followers,
+    Profiles,
+    Blocks,
 }
 
 pub(crate) type Row = (u64, u64, u64);
@@ -47,11 +49,13 @@ impl Edit {
 }
 
 impl Table {
-    pub(crate) const ALL: [Table; 4] = [
+    pub(crate) const ALL: [Table; 6] = [
         Table::Message,
         Table::Follower,
         Table::Statuses,
         Table::Followers,
+        Table::Profiles,
+        Table::Blocks,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -60,6 +64,8 @@ impl Table {
             Table::Follower => "follower",
             Table::Statuses => "statuses",
             Table::Followers => "followers",
+            Table::Profiles => "profiles",
+            Table::Blocks => "blocks",
         }
     }
 
@@ -67,8 +73,9 @@ impl Table {
         Table::ALL.into_iter().find(|it| it.name() == name)
     }
 
-    pub(crate) fn has_messages(self) -> bool {
-        matches!(self, Table::Message | Table::Statuses)
+    /// Rows have an id; those of the others have two.
+    fn has_ids(self) -> bool {
+        matches!(self, Table::Message | Table::Statuses | Table::Profiles)
     }
 
     pub(crate) fn columns(self) -> &'static [&'static str] {
@@ -77,6 +84,8 @@ impl Table {
             Table::Follower => &["user_id", "follower_id"],
             Table::Statuses => &["id", "profile_id", "caption"],
             Table::Followers => &["id", "profile_id", "following_id"],
+            Table::Profiles => &["id", "name"],
+            Table::Blocks => &["profile_id", "blocked_id"],
         }
     }
 
@@ -86,8 +95,9 @@ impl Table {
         let [one, two] = [first, second].map(|number| Value::Number(number.into()));
         match self {
             Table::Message | Table::Statuses => vec![one, two, Value::Text(text(row))],
-            Table::Follower => vec![one, two],
+            Table::Follower | Table::Blocks => vec![one, two],
             Table::Followers => vec![Value::Number(key(row).into()), one, two],
+            Table::Profiles => vec![one, Value::Text(name(row))],
         }
     }
 }
@@ -95,6 +105,11 @@ impl Table {
 /// What a message says.
 pub(crate) fn text((id, author, version): Row) -> String {
     format!("of {author}: {id}.{version}")
+}
+
+/// What an author is called.
+pub(crate) fn name((author, _, version): Row) -> String {
+    format!("author {author}.{version}")
 }
 
 /// The primary key of a row of `followers`.
@@ -105,7 +120,7 @@ pub(crate) fn key((reader, author, _): Row) -> u64 {
 /// The rows as they are behind one transaction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
-    tables: [Arc<Rows>; 4],
+    tables: [Arc<Rows>; 6],
 }
 
 #[derive(Debug, Default)]
@@ -134,7 +149,7 @@ impl State {
 
     /// The row with the key of this one.
     pub(crate) fn like(&self, table: Table, (first, second, _): Row) -> Option<Row> {
-        let (from, to) = match table.has_messages() {
+        let (from, to) = match table.has_ids() {
             true => ((first, 0, 0), (first, u64::MAX, u64::MAX)),
             false => ((first, second, 0), (first, second, u64::MAX)),
         };

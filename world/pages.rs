@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::model::{Row, State, Table};
+use crate::model::{Row, State, Table, name};
 
 /// Whose messages a feed's page shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,29 @@ pub(crate) enum Authors {
     Followed(u64),
     /// Those of these, whom the app has written into its statement.
     Listed(Vec<u64>),
+}
+
+/// A feed's page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Feed {
+    pub(crate) authors: Authors,
+    /// Of messages with lower ids.
+    pub(crate) bound: Option<u64>,
+    /// Behind so many of them.
+    pub(crate) offset: usize,
+    /// Each message with its author's name.
+    pub(crate) names: Names,
+    /// None of those whom this reader has blocked.
+    pub(crate) unblocked: Option<u64>,
+}
+
+/// Whether a page shows what authors are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Names {
+    Absent,
+    /// Without those who have none.
+    Inner,
+    Outer,
 }
 
 /// Rows as they are told.
@@ -87,18 +110,82 @@ pub(crate) fn tail(state: &State, ids: &[u64]) -> Rows {
     shown.map(|row| told(Table::Message, row)).collect()
 }
 
-/// A feed's page, of messages with lower ids than the bound, behind so many of them.
-pub(crate) fn feed(state: &State, authors: &Authors, bound: Option<u64>, offset: usize) -> Rows {
-    let authors = match authors {
-        Authors::Followed(reader) => followed(state, Table::Followers, *reader).collect(),
-        Authors::Listed(authors) => authors.clone(),
-    };
-    let rows = state.rows(Table::Statuses).rev();
-    let shown = rows.filter(|(id, author, _)| {
-        authors.contains(author) && bound.is_none_or(|bound| *id < bound)
-    });
-    let shown = shown.skip(offset).take(FEED);
-    shown.map(|row| told(Table::Statuses, row)).collect()
+impl Feed {
+    /// What it is by this state.
+    pub(crate) fn page(&self, state: &State) -> Rows {
+        let authors = match &self.authors {
+            Authors::Followed(reader) => followed(state, Table::Followers, *reader).collect(),
+            Authors::Listed(authors) => authors.clone(),
+        };
+        let blocked: Vec<u64> = match self.unblocked {
+            Some(reader) => followed(state, Table::Blocks, reader).collect(),
+            None => Vec::new(),
+        };
+        let rows = state.rows(Table::Statuses).rev();
+        let rows = rows.filter(|(id, author, _)| {
+            authors.contains(author)
+                && !blocked.contains(author)
+                && self.bound.is_none_or(|bound| *id < bound)
+        });
+        let shown = rows.filter_map(|row @ (_, author, _)| {
+            let mut cells = told(Table::Statuses, row);
+            let profile = state.like(Table::Profiles, (author, 0, 0));
+            match (self.names, profile) {
+                (Names::Absent, _) => {}
+                (Names::Inner, None) => return None,
+                (_, profile) => cells.push(profile.map(name)),
+            }
+            Some(cells)
+        });
+        shown.skip(self.offset).take(FEED).collect()
+    }
+
+    /// The app's statement, and the numbers for its question marks.
+    pub(crate) fn statement(&self) -> (String, Vec<u64>) {
+        let (shown, from) = match self.names {
+            Names::Absent => ("s.id, s.caption", ""),
+            Names::Inner => (
+                "s.id, s.caption, p.name",
+                " JOIN profiles p ON p.id = s.profile_id",
+            ),
+            Names::Outer => (
+                "s.id, s.caption, p.name",
+                " LEFT JOIN profiles p ON p.id = s.profile_id",
+            ),
+        };
+        let mut values = Vec::new();
+        let whose = match &self.authors {
+            Authors::Followed(reader) => {
+                values.push(*reader);
+                "SELECT following_id FROM followers WHERE profile_id = ?".to_owned()
+            }
+            Authors::Listed(authors) => {
+                values.extend(authors);
+                vec!["?"; authors.len()].join(", ")
+            }
+        };
+        values.extend(self.unblocked);
+        let unblocked = match self.unblocked {
+            Some(_) => {
+                " AND s.profile_id NOT IN (SELECT blocked_id FROM blocks WHERE profile_id = ?)"
+            }
+            None => "",
+        };
+        values.extend(self.bound);
+        let below = if self.bound.is_some() {
+            " AND s.id < ?"
+        } else {
+            ""
+        };
+        let behind = match self.offset {
+            0 => String::new(),
+            offset => format!(" OFFSET {offset}"),
+        };
+        let text = format!(
+            "SELECT {shown} FROM statuses s{from} WHERE s.profile_id IN ({whose}){unblocked}{below} ORDER BY s.id DESC LIMIT {FEED}{behind}"
+        );
+        (text, values)
+    }
 }
 
 /// The ids and versions of rows, as a person reads them.
@@ -108,7 +195,12 @@ pub(crate) fn ids(rows: &Rows) -> String {
         _ => row[0].as_deref().unwrap_or("NULL"),
     });
     let short = ids.map(|id| id.strip_suffix(".0").unwrap_or(id));
-    short.collect::<Vec<_>>().join(" ")
+    let named = short.zip(rows).map(|(id, row)| match row.get(2) {
+        Some(Some(name)) => format!("{id} by {name}"),
+        Some(None) => format!("{id} by nobody"),
+        None => id.to_owned(),
+    });
+    named.collect::<Vec<_>>().join(", ")
 }
 
 fn followed(state: &State, table: Table, reader: u64) -> impl Iterator<Item = u64> + '_ {

@@ -30,6 +30,10 @@ pub(crate) struct Plan {
     pub(crate) executions: bool,
     /// Apps write authors into some of their statements.
     pub(crate) lists: bool,
+    /// Some of their pages show what authors are called.
+    pub(crate) names: bool,
+    /// Some show nobody whom the reader has blocked.
+    pub(crate) blocks: bool,
     /// Tables are truncated.
     pub(crate) truncations: bool,
     /// The log goes on in another file.
@@ -70,6 +74,8 @@ impl Plan {
             transactions: random.one_in(2),
             executions: random.one_in(3),
             lists: random.one_in(3),
+            names: random.one_in(3),
+            blocks: random.one_in(3),
             truncations: random.one_in(8),
             flushes: random.one_in(4),
             purges: random.one_in(4),

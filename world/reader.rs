@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use crate::answers::TAIL;
 use crate::client::{Answer, Client};
 use crate::model::{Edit, State, Table};
-use crate::pages::{self, Authors, FEED, Rows, ids};
+use crate::pages::{self, Authors, Feed, Names, Rows, ids};
 use crate::plan::{PROXY, Plan};
 use crate::random::Random;
 use crate::server::{REFUSAL, Server};
@@ -90,8 +90,8 @@ impl Reader {
                 }
                 _ => {
                     pages += 1;
-                    let authors = self.authors(reader);
-                    self.feed(&mut client, &authors).await?
+                    let feed = self.page_of(reader);
+                    self.feed(&mut client, &feed).await?
                 }
             };
             if let Outcome::CutOff = outcome {
@@ -211,17 +211,31 @@ impl Reader {
         )
     }
 
+    /// A page of this reader's feed, as the app shows it.
+    pub(crate) fn page_of(&mut self, reader: u64) -> Feed {
+        let names = match self.plan.names && self.random.one_in(3) {
+            true => *self.random.pick(&[Names::Inner, Names::Outer]),
+            false => Names::Absent,
+        };
+        let has_blocks = self.plan.blocks && self.random.one_in(3);
+        Feed {
+            authors: self.authors(reader),
+            bound: self.bound(Table::Statuses, 20),
+            offset: match self.random.below(4) {
+                0 => self.random.below(4) as usize,
+                _ => 0,
+            },
+            names,
+            unblocked: has_blocks.then_some(reader),
+        }
+    }
+
     pub(crate) async fn feed(
         &mut self,
         client: &mut Client,
-        authors: &Authors,
+        feed: &Feed,
     ) -> Result<Outcome, String> {
-        let bound = self.bound(Table::Statuses, 20);
-        let offset = match self.random.below(4) {
-            0 => self.random.below(4) as usize,
-            _ => 0,
-        };
-        let statement = statement(authors, bound, offset);
+        let statement = feed.statement();
         let executed = self.plan.executions && self.random.one_in(2);
         let from = self.readable();
         let told = match self.ask_for(client, &statement, executed).await? {
@@ -229,12 +243,12 @@ impl Reader {
             Err(outcome) => return Ok(self.refused(from, outcome)),
         };
         let upto = self.readable();
-        let page = |state: &State| pages::feed(state, authors, bound, offset);
+        let page = |state: &State| feed.page(state);
         let server = &self.server;
         let Some(transaction) = &mut self.transaction else {
             return match is_told(server, from..=upto, &told, page) {
                 true => Ok(Outcome::Told),
-                false => Err(wrong(server, authors, (from, upto), &told, page)),
+                false => Err(wrong(server, feed, (from, upto), &told, page)),
             };
         };
         let mut possible = transaction.possible(from, upto);
@@ -245,7 +259,7 @@ impl Reader {
         });
         if possible.is_empty() {
             let between = (first.unwrap_or(from), last.unwrap_or(upto));
-            let text = wrong(server, authors, between, &told, |state| {
+            let text = wrong(server, feed, between, &told, |state| {
                 page(&state.with(&transaction.edits))
             });
             return Err(format!("in a transaction, {text}"));
@@ -373,31 +387,6 @@ impl fmt::Display for Reply<'_> {
             Err(error) => write!(f, "is cut off: {error}"),
         }
     }
-}
-
-/// A feed's statement, and the numbers for its question marks.
-fn statement(authors: &Authors, bound: Option<u64>, offset: usize) -> (String, Vec<u64>) {
-    let mut values = Vec::new();
-    let whose = match authors {
-        Authors::Followed(reader) => {
-            values.push(*reader);
-            "SELECT following_id FROM followers WHERE profile_id = ?".to_owned()
-        }
-        Authors::Listed(authors) => {
-            values.extend(authors);
-            vec!["?"; authors.len()].join(", ")
-        }
-    };
-    values.extend(bound);
-    let below = if bound.is_some() { " AND id < ?" } else { "" };
-    let behind = match offset {
-        0 => String::new(),
-        offset => format!(" OFFSET {offset}"),
-    };
-    let text = format!(
-        "SELECT id, caption FROM statuses WHERE profile_id IN ({whose}){below} ORDER BY id DESC LIMIT {FEED}{behind}"
-    );
-    (text, values)
 }
 
 fn is_told(

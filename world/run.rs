@@ -10,7 +10,6 @@ use headwater::session::shared::Shared;
 use tokio::time::{Instant, sleep};
 
 use crate::model::{Change, Edit, State, Table};
-use crate::pages::Authors;
 use crate::plan::{PRIMARY, Plan, Restarts};
 use crate::random::Random;
 use crate::reader::{Outcome, Reader};
@@ -181,7 +180,10 @@ async fn recover(mut reader: Reader) -> Result<(), String> {
         }
         let outcome = match turn % 2 {
             0 => reader.call(&mut client, 1).await?,
-            _ => reader.feed(&mut client, &Authors::Followed(1)).await?,
+            _ => {
+                let feed = reader.page_of(1);
+                reader.feed(&mut client, &feed).await?
+            }
         };
         if let Outcome::CutOff = outcome {
             client = reader.connect().await?;
@@ -227,12 +229,18 @@ fn beginning(messages: u64, random: &mut Random) -> State {
         comes(Table::Message, (id, 1 + random.below(AUTHORS), 0));
         comes(Table::Statuses, (id, 1 + random.below(AUTHORS), 0));
     }
+    for author in (1..=AUTHORS).filter(|author| author % 3 != 0) {
+        comes(Table::Profiles, (author, 0, 0));
+    }
     for reader in 1..=READERS {
         for author in 1..=AUTHORS {
             for table in [Table::Follower, Table::Followers] {
                 if random.one_in(3) {
                     comes(table, (reader, author, 0));
                 }
+            }
+            if random.one_in(6) {
+                comes(Table::Blocks, (reader, author, 0));
             }
         }
     }

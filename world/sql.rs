@@ -1,6 +1,7 @@
 //! The SELECTs that the model answers: those that Headwater sends, and an app's pages. A parser of others reads them; whatever it or this
 //! does not know is refused.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -9,8 +10,8 @@ use std::sync::Arc;
 
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
-    LimitClause, ObjectName, OrderByKind, OrderBySort, Query, Select, SelectItem, SetExpr,
-    Statement, TableFactor, UnaryOperator, Value as Literal,
+    Join, JoinConstraint, JoinOperator, LimitClause, ObjectName, OrderByKind, OrderBySort, Query,
+    Select, SelectItem, SetExpr, Statement, TableFactor, UnaryOperator, Value as Literal,
 };
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
@@ -73,16 +74,32 @@ pub(crate) fn parse(text: &str) -> Outcome<Query> {
     }
 }
 
-/// The rows of the tables, a row's columns, and those of the SELECT around.
+/// A row of what a SELECT reads from, and that of the SELECT around.
 pub(crate) struct Scope<'a> {
-    table: &'a Named,
+    source: &'a Source,
     row: &'a [Value],
     outer: Option<&'a Scope<'a>>,
 }
 
+/// A table.
 struct Named {
     name: String,
     relation: Arc<Relation>,
+}
+
+/// What a SELECT reads from: a table and those joined to it.
+struct Source {
+    /// Their names, and how many columns they have.
+    tables: Vec<(String, usize)>,
+    columns: Vec<String>,
+}
+
+impl Source {
+    fn add(&mut self, table: &Named) {
+        let columns = &table.relation.columns;
+        self.tables.push((table.name.clone(), columns.len()));
+        self.columns.extend_from_slice(columns);
+    }
 }
 
 /// What it says of this state.
@@ -92,6 +109,14 @@ pub(crate) fn evaluate(query: &Query, state: &State) -> Outcome<Relation> {
         alike: RefCell::default(),
     };
     evaluation.query(query, None)
+}
+
+/// A table joined to another.
+struct Joined<'q> {
+    table: Named,
+    on: &'q Expr,
+    /// A row that nothing is joined to stays.
+    is_outer: bool,
 }
 
 struct Evaluation<'a> {
@@ -174,9 +199,20 @@ impl Evaluation<'_> {
                     rows: vec![Vec::new()],
                 }),
             },
-            [one] if one.joins.is_empty() => self.table(&one.relation)?,
+            [one] => self.table(&one.relation)?,
             more => return unknown(more),
         };
+        let joins = select.from.first().map_or(&[][..], |one| &one.joins);
+        let mut source = Source {
+            tables: Vec::new(),
+            columns: Vec::new(),
+        };
+        source.add(&from);
+        let joined: Outcome<Vec<Joined>> = joins.iter().map(|join| self.joined(join)).collect();
+        let joined = joined?;
+        for join in &joined {
+            source.add(&join.table);
+        }
         let sieve = select.selection.as_ref().map_or(Sieve::Open, |condition| {
             Sieve::of(condition, &from.name, &from.relation.columns, outer)
         });
@@ -185,17 +221,19 @@ impl Evaluation<'_> {
             if !sieve.lets_through(row) {
                 continue;
             }
-            let scope = Scope {
-                table: &from,
-                row,
-                outer,
-            };
-            let passes = match &select.selection {
-                None => true,
-                Some(condition) => self.is_true(condition, &scope)?,
-            };
-            if passes {
-                kept.push(row);
+            for row in self.beside(Cow::Borrowed(row), &source, &joined, outer)? {
+                let scope = Scope {
+                    source: &source,
+                    row: &row,
+                    outer,
+                };
+                let passes = match &select.selection {
+                    None => true,
+                    Some(condition) => self.is_true(condition, &scope)?,
+                };
+                if passes {
+                    kept.push(row);
+                }
             }
         }
         let mut items = Vec::new();
@@ -213,12 +251,12 @@ impl Evaluation<'_> {
         };
         let aggregates = items.iter().any(|(expr, _)| is_aggregate(expr));
         if aggregates {
-            return self.groups(&from, &kept, grouped, &items, columns, outer);
+            return self.groups(&source, &kept, grouped, &items, columns, outer);
         }
         let mut made = Vec::new();
-        for row in kept {
+        for row in &kept {
             let scope = Scope {
-                table: &from,
+                source: &source,
                 row,
                 outer,
             };
@@ -255,23 +293,19 @@ impl Evaluation<'_> {
 
     fn groups(
         &self,
-        from: &Named,
-        rows: &[&Vec<Value>],
+        source: &Source,
+        rows: &[Cow<'_, [Value]>],
         by: &[Expr],
         items: &[(&Expr, String)],
         columns: Vec<String>,
         outer: Option<&Scope<'_>>,
     ) -> Outcome<Relation> {
-        let mut groups: Vec<(Vec<Value>, Vec<&Vec<Value>>)> = Vec::new();
+        let mut groups: Vec<(Vec<Value>, Vec<&[Value]>)> = Vec::new();
         if by.is_empty() {
-            groups.push((Vec::new(), rows.to_vec()));
+            groups.push((Vec::new(), rows.iter().map(|row| &**row).collect()));
         } else {
             for row in rows {
-                let scope = Scope {
-                    table: from,
-                    row,
-                    outer,
-                };
+                let scope = Scope { source, row, outer };
                 let key: Outcome<Vec<Value>> =
                     by.iter().map(|expr| self.value(expr, &scope)).collect();
                 let key = key?;
@@ -285,11 +319,7 @@ impl Evaluation<'_> {
         for (_, group) in groups {
             let mut cells = Vec::new();
             for (expr, _) in items {
-                let scopes = group.iter().map(|row| Scope {
-                    table: from,
-                    row,
-                    outer,
-                });
+                let scopes = group.iter().map(|row| Scope { source, row, outer });
                 cells.push(match expr {
                     Expr::Function(function) => self.aggregate(function, scopes)?,
                     other => match scopes.into_iter().next() {
@@ -346,6 +376,55 @@ impl Evaluation<'_> {
             }
             _ => unknown(function),
         }
+    }
+
+    /// This row with those of the tables joined to it.
+    fn beside<'r>(
+        &self,
+        row: Cow<'r, [Value]>,
+        source: &Source,
+        joined: &[Joined<'_>],
+        outer: Option<&Scope<'_>>,
+    ) -> Outcome<Vec<Cow<'r, [Value]>>> {
+        let mut rows = vec![row];
+        for join in joined {
+            let mut more = Vec::new();
+            for row in rows {
+                let before = more.len();
+                for other in &join.table.relation.rows {
+                    let both = [&row[..], other].concat();
+                    let scope = Scope {
+                        source,
+                        row: &both,
+                        outer,
+                    };
+                    if self.is_true(join.on, &scope)? {
+                        more.push(Cow::Owned(both));
+                    }
+                }
+                if join.is_outer && more.len() == before {
+                    let nulls = vec![Value::Null; join.table.relation.columns.len()];
+                    more.push(Cow::Owned([&row[..], &nulls].concat()));
+                }
+            }
+            rows = more;
+        }
+        Ok(rows)
+    }
+
+    fn joined<'q>(&self, join: &'q Join) -> Outcome<Joined<'q>> {
+        let (on, is_outer) = match &join.join_operator {
+            JoinOperator::Join(JoinConstraint::On(on))
+            | JoinOperator::Inner(JoinConstraint::On(on)) => (on, false),
+            JoinOperator::Left(JoinConstraint::On(on))
+            | JoinOperator::LeftOuter(JoinConstraint::On(on)) => (on, true),
+            other => return unknown(other),
+        };
+        Ok(Joined {
+            table: self.table(&join.relation)?,
+            on,
+            is_outer,
+        })
     }
 
     fn table(&self, factor: &TableFactor) -> Outcome<Named> {
@@ -480,10 +559,16 @@ impl Evaluation<'_> {
 
 impl Scope<'_> {
     pub(crate) fn find(&self, table: Option<&str>, column: &str) -> Outcome<Value> {
-        let here = table.is_none_or(|table| table == self.table.name);
-        let columns = &self.table.relation.columns;
-        let place = columns.iter().position(|name| name == column);
-        match (here.then_some(place).flatten(), self.outer) {
+        let mut before = 0;
+        let place = self.source.tables.iter().find_map(|(name, count)| {
+            let own = before..before + count;
+            before = own.end;
+            let columns = self.source.columns.get(own.clone())?;
+            let place = columns.iter().position(|name| name == column)?;
+            let is_here = table.is_none_or(|table| table == name);
+            is_here.then_some(own.start + place)
+        });
+        match (place, self.outer) {
             (Some(place), _) => Ok(self.row[place].clone()),
             (None, Some(outer)) => outer.find(table, column),
             (None, None) => unknown((table, column)),

@@ -1,6 +1,6 @@
 //! What an app writes: drawn, as a statement, and read again by the model server.
 
-use crate::model::{Edit, Row, State, Table, key, text};
+use crate::model::{Edit, Row, State, Table, key, name, text};
 use crate::random::Random;
 use crate::sql::Value;
 
@@ -31,6 +31,7 @@ pub(crate) fn drawn(state: &State, random: &mut Random) -> Edit {
             };
             row(messages, Some(before), Some((id, author, version + 1)))
         }
+        5 => beside(state, random),
         8.. => {
             let follow = (1 + random.below(READERS), 1 + random.below(AUTHORS), 0);
             let other = (follow.0, 1 + random.below(AUTHORS), 0);
@@ -49,14 +50,32 @@ pub(crate) fn drawn(state: &State, random: &mut Random) -> Edit {
     }
 }
 
+/// An edit of what is shown beside messages, or decides which are shown.
+fn beside(state: &State, random: &mut Random) -> Edit {
+    let author = 1 + random.below(AUTHORS);
+    let version = random.below(1000);
+    let (table, row) = match random.below(2) {
+        0 => (Table::Blocks, (1 + random.below(READERS), author, 0)),
+        _ => (Table::Profiles, (author, 0, version)),
+    };
+    let before = state.like(table, row);
+    let goes = before.is_some() && (table == Table::Blocks || random.one_in(4));
+    Edit {
+        table,
+        before,
+        after: (!goes).then_some(row),
+    }
+}
+
 /// The statement that makes an edit.
 pub(crate) fn statement(edit: Edit) -> String {
     let table = edit.table;
-    let (name, columns) = (table.name(), table.columns());
+    let (whose, columns) = (table.name(), table.columns());
     let condition = |row: Row| match table {
-        Table::Message | Table::Statuses => format!("id = {}", row.0),
+        Table::Message | Table::Statuses | Table::Profiles => format!("id = {}", row.0),
         Table::Follower => format!("user_id = {} AND follower_id = {}", row.0, row.1),
         Table::Followers => format!("profile_id = {} AND following_id = {}", row.0, row.1),
+        Table::Blocks => format!("profile_id = {} AND blocked_id = {}", row.0, row.1),
     };
     match (edit.before, edit.after) {
         (None, Some(row)) => {
@@ -66,7 +85,7 @@ pub(crate) fn statement(edit: Edit) -> String {
             });
             let cells = cells.collect::<Vec<_>>().join(", ");
             format!(
-                "INSERT INTO {name} ({}) VALUES ({cells})",
+                "INSERT INTO {whose} ({}) VALUES ({cells})",
                 columns.join(", ")
             )
         }
@@ -81,10 +100,12 @@ pub(crate) fn statement(edit: Edit) -> String {
                 ),
                 Table::Follower => format!("follower_id = {}", after.1),
                 Table::Followers => format!("following_id = {}, id = {}", after.1, key(after)),
+                Table::Blocks => format!("blocked_id = {}", after.1),
+                Table::Profiles => format!("name = '{}'", name(after)),
             };
-            format!("UPDATE {name} SET {set} WHERE {}", condition(row))
+            format!("UPDATE {whose} SET {set} WHERE {}", condition(row))
         }
-        (Some(row), None) => format!("DELETE FROM {name} WHERE {}", condition(row)),
+        (Some(row), None) => format!("DELETE FROM {whose} WHERE {}", condition(row)),
         (None, None) => String::new(),
     }
 }
@@ -103,11 +124,17 @@ pub(crate) fn read(statement: &str) -> Option<Edit> {
         ("INSERT", Table::Message | Table::Statuses, &[id, author, .., version]) => {
             (None, Some((id, author, version)))
         }
+        ("INSERT", Table::Profiles, &[author, .., version]) => (None, Some((author, 0, version))),
         ("INSERT", _, &[.., reader, author]) => (None, Some((reader, author, 0))),
-        ("DELETE", Table::Message | Table::Statuses, &[id]) => (Some((id, 0, 0)), None),
+        ("DELETE", Table::Message | Table::Statuses | Table::Profiles, &[id]) => {
+            (Some((id, 0, 0)), None)
+        }
         ("DELETE", _, &[reader, author]) => (Some((reader, author, 0)), None),
         ("UPDATE", Table::Message | Table::Statuses, &[author, _, _, version, id]) => {
             (Some((id, 0, 0)), Some((id, author, version)))
+        }
+        ("UPDATE", Table::Profiles, &[_, version, author]) => {
+            (Some((author, 0, 0)), Some((author, 0, version)))
         }
         ("UPDATE", _, &[to, .., reader, author]) => {
             (Some((reader, author, 0)), Some((reader, to, 0)))
