@@ -2,13 +2,16 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
+use tokio::sync::Notify;
 
 use crate::log;
-use crate::model::{Edit, State};
+use crate::model::{Edit, State, Table};
 use crate::pages::{self, Rows};
+use crate::rights::Right;
 use crate::server::Server;
 use crate::sql::{self, Relation, Value};
 use crate::wire::Column;
@@ -43,11 +46,14 @@ pub(crate) enum Reply {
     Unknown(String),
 }
 
+/// Name, type, character set, length, flags and decimals.
+type RecordedColumn = (String, u8, u16, u32, u16, u8);
+
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Recorded {
     Rows {
-        columns: Vec<(String, u8, u16, u32, u16, u8)>,
+        columns: Vec<RecordedColumn>,
         rows: Rows,
     },
     Error {
@@ -63,6 +69,10 @@ pub(crate) fn recorded() -> BTreeMap<String, Recorded> {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) thread: u64,
+    /// Ends it.
+    pub(crate) end: Arc<Notify>,
+    /// Headwater's own account has logged in.
+    pub(crate) is_service: bool,
     pub(crate) transaction: Option<Transaction>,
     /// The procedures' result.
     result: Option<Vec<u64>>,
@@ -83,9 +93,11 @@ pub(crate) struct Transaction {
 }
 
 impl Connection {
-    pub(crate) fn new(thread: u64) -> Connection {
+    pub(crate) fn new(thread: u64, is_service: bool) -> Connection {
         Connection {
             thread,
+            end: Arc::default(),
+            is_service,
             transaction: None,
             result: None,
             heads: None,
@@ -106,7 +118,10 @@ impl Server {
     /// Answers whatever changes no rows.
     pub(crate) fn answer(&self, session: &mut Connection, text: &str) -> Reply {
         let words: Vec<&str> = text.split_whitespace().collect();
-        self.recorded(text)
+        let denied = Right::of(&words).filter(|right| self.denies(session, *right));
+        denied
+            .map(Right::denial)
+            .or_else(|| self.recorded(session, text))
             .or_else(|| self.session(session, text, &words))
             .or_else(|| self.status_of(session, &words))
             .or_else(|| self.log_of(&words))
@@ -128,7 +143,7 @@ impl Server {
         }
     }
 
-    fn recorded(&self, text: &str) -> Option<Reply> {
+    fn recorded(&self, session: &Connection, text: &str) -> Option<Reply> {
         // The session's database is the only one.
         let whole = match text.strip_prefix("SHOW CREATE TABLE `") {
             Some(table) if !table.starts_with("world`") => {
@@ -140,6 +155,11 @@ impl Server {
         Some(match self.recorded.get(&*whole)? {
             Recorded::Rows { columns, rows } => {
                 let mut rows = rows.clone();
+                if whole.contains("USER_PRIVILEGES") && session.is_service {
+                    let model = self.model();
+                    let denied = || model.denied.iter().map(|right| right.name());
+                    rows.retain(|row| !denied().any(|name| row[0].as_deref() == Some(name)));
+                }
                 if let Some(tables) = tables {
                     rows.retain(|row| row[0].as_ref().is_some_and(|it| tables.contains(it)));
                 }
@@ -148,6 +168,10 @@ impl Server {
                         *cell = format!("{}{}", self.model().log.server(), &IDENTITY[1..]);
                     }
                 }
+                let model = self.model();
+                let state = model.state(model.readable());
+                let wide = Table::ALL.into_iter().filter(|table| state.is_wide(*table));
+                wide.for_each(|table| widen(&whole, table, columns, &mut rows));
                 Reply::Rows(columns.iter().map(recorded_column).collect(), rows)
             }
             Recorded::Error { error } => {
@@ -416,6 +440,9 @@ impl Server {
     }
 
     fn select(&self, session: &mut Connection, text: &str) -> Reply {
+        if self.denies(session, Right::Rows) {
+            return Right::Rows.denial();
+        }
         relation(text, &self.read(session))
     }
 }
@@ -502,9 +529,7 @@ fn column(table: &str, name: &str, kind: u8) -> Column {
     }
 }
 
-fn recorded_column(
-    (name, kind, charset, length, flags, decimals): &(String, u8, u16, u32, u16, u8),
-) -> Column {
+fn recorded_column((name, kind, charset, length, flags, decimals): &RecordedColumn) -> Column {
     Column {
         table: String::new(),
         name: name.clone(),
@@ -514,6 +539,43 @@ fn recorded_column(
         flags: *flags,
         decimals: *decimals,
     }
+}
+
+/// What was recorded of a table, as it is where the table has one more column.
+fn widen(question: &str, table: Table, columns: &[RecordedColumn], rows: &mut Rows) {
+    let name = table.name();
+    let is_alone = question.contains(&hex(name));
+    if question.contains("information_schema.COLUMNS") {
+        let is_here = |row: &Vec<Option<String>>| row[0].as_deref() == Some(name);
+        let last = match is_alone {
+            true => Some(rows.len()),
+            false => rows.iter().rposition(is_here).map(|place| place + 1),
+        };
+        let cells = columns.iter().map(|(column, ..)| {
+            let cell = match &column[..] {
+                "TABLE_NAME" => name,
+                "COLUMN_NAME" => log::EXTRA,
+                "COLUMN_TYPE" => "int(11)",
+                "IS_NULLABLE" => "YES",
+                _ => "",
+            };
+            Some(cell.to_owned())
+        });
+        if let Some(last) = last {
+            rows.insert(last, cells.collect());
+        }
+    } else if question == format!("SHOW CREATE TABLE `world`.`{name}`") {
+        for cell in rows.iter_mut().flatten().flatten() {
+            let wide = format!("  `{}` int(11) DEFAULT NULL,\n  PRIMARY KEY", log::EXTRA);
+            *cell = cell.replace("  PRIMARY KEY", &wide);
+        }
+    }
+}
+
+/// A name as it stands in questions.
+fn hex(name: &str) -> String {
+    let digits = name.bytes().map(|byte| format!("{byte:02x}"));
+    format!("= 0x{} ", digits.collect::<String>())
 }
 
 /// What was recorded was asked of all tables: a question about some of them, as one about all, and which these are.

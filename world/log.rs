@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flate2::Crc;
 use tokio::sync::Notify;
 
-use crate::model::{Change, Edit, Row, Table};
+use crate::model::{Change, Edit, Row, State, Table};
 use crate::sql::Value;
 
 const BASE: &str = "binlog.";
@@ -18,6 +18,9 @@ const BEGINNING: u32 = 1_795_000_000;
 const FIRST_SERVER: u32 = 1;
 /// A server that takes another's place has so many transactions in a file of its log.
 const IN_A_FILE: u64 = 30;
+
+/// The column that a table gets later.
+pub(crate) const EXTRA: &str = "extra";
 
 const QUERY: u8 = 2;
 const STOP: u8 = 3;
@@ -193,33 +196,35 @@ impl Log {
     }
 
     /// A transaction, with which this state is reached.
-    pub(crate) fn transaction(&mut self, state: usize, changes: &[Change]) {
+    pub(crate) fn transaction(&mut self, number: usize, changes: &[Change], state: &State) {
+        let mut rows = Vec::new();
         for change in changes {
-            if let Change::Empty(table) = change {
-                let number = self.next();
-                let events = [
-                    (GTID, gtid(number, STANDALONE)),
-                    (QUERY, truncation(*table)),
-                ];
-                self.write(state, events);
-            }
+            let text = match change {
+                Change::Row(edit) => {
+                    rows.push(edit);
+                    continue;
+                }
+                Change::Empty(table) => format!("TRUNCATE TABLE {}", table.name()),
+                Change::Widen(table) => {
+                    format!("ALTER TABLE {} ADD COLUMN {EXTRA} INT", table.name())
+                }
+            };
+            let next = self.next();
+            let events = [(GTID, gtid(next, STANDALONE)), (QUERY, definition(&text))];
+            self.write(number, events);
         }
-        let rows = changes.iter().filter_map(|change| match change {
-            Change::Row(edit) => Some(edit),
-            Change::Empty(_) => None,
-        });
-        let rows: Vec<&Edit> = rows.collect();
         if rows.is_empty() {
             return;
         }
-        let number = self.next();
-        let mut events = vec![(GTID, gtid(number, 0b1000))];
+        let next = self.next();
+        let mut events = vec![(GTID, gtid(next, 0b1000))];
         for edit in rows {
-            events.push((TABLE_MAP, described(edit.table)));
-            events.push(rows_event(edit));
+            let is_wide = state.is_wide(edit.table);
+            events.push((TABLE_MAP, described(edit.table, is_wide)));
+            events.push(rows_event(edit, is_wide));
         }
-        events.push((XID, number.to_le_bytes().to_vec()));
-        self.write(state, events);
+        events.push((XID, next.to_le_bytes().to_vec()));
+        self.write(number, events);
     }
 
     fn write(&mut self, state: usize, events: impl IntoIterator<Item = (u8, Vec<u8>)>) {
@@ -364,8 +369,7 @@ fn gtids(last: &Gtids) -> Vec<u8> {
 }
 
 /// By session 7, in no time, without variables.
-fn truncation(table: Table) -> Vec<u8> {
-    let text = format!("TRUNCATE TABLE {}", table.name());
+fn definition(text: &str) -> Vec<u8> {
     let mut body = 7u32.to_le_bytes().to_vec();
     body.extend([0; 4]);
     body.push(5);
@@ -375,12 +379,13 @@ fn truncation(table: Table) -> Vec<u8> {
     body
 }
 
-fn number_of(table: Table) -> u64 {
-    20 + table as u64
+/// A table that was altered has another number.
+fn number_of(table: Table, is_wide: bool) -> u64 {
+    20 + table as u64 + if is_wide { 50 } else { 0 }
 }
 
-fn described(table: Table) -> Vec<u8> {
-    let mut body = number_of(table).to_le_bytes()[..6].to_vec();
+fn described(table: Table, is_wide: bool) -> Vec<u8> {
+    let mut body = number_of(table, is_wide).to_le_bytes()[..6].to_vec();
     body.extend(1u16.to_le_bytes());
     for name in ["world", table.name()] {
         body.push(name.len() as u8);
@@ -395,8 +400,9 @@ fn described(table: Table) -> Vec<u8> {
         Table::Followers => &[bigint, int, int],
         Table::Profiles => &[int, varchar],
     };
-    body.push(types.len() as u8);
-    body.extend(types);
+    let extra = is_wide.then_some(int);
+    body.push((types.len() + usize::from(is_wide)) as u8);
+    body.extend(types.iter().copied().chain(extra));
     let details: &[u8] = match table {
         // In bytes: utf8mb4 has four to a letter.
         Table::Message => &[2, 0xfc, 0x03],
@@ -404,15 +410,16 @@ fn described(table: Table) -> Vec<u8> {
         _ => &[0],
     };
     body.extend(details);
-    body.push(match table {
+    let nullable = match table {
         Table::Statuses => 0b100,
         Table::Profiles => 0b10,
         _ => 0,
-    });
+    };
+    body.push(nullable | u8::from(is_wide) << types.len());
     body
 }
 
-fn rows_event(edit: &Edit) -> (u8, Vec<u8>) {
+fn rows_event(edit: &Edit, is_wide: bool) -> (u8, Vec<u8>) {
     let Edit {
         table,
         before,
@@ -423,8 +430,8 @@ fn rows_event(edit: &Edit) -> (u8, Vec<u8>) {
         (_, None) => DELETE_ROWS,
         _ => UPDATE_ROWS,
     };
-    let width = table.columns().len();
-    let mut body = number_of(table).to_le_bytes()[..6].to_vec();
+    let width = table.columns().len() + usize::from(is_wide);
+    let mut body = number_of(table, is_wide).to_le_bytes()[..6].to_vec();
     body.extend(END_OF_STATEMENT.to_le_bytes());
     body.push(width as u8);
     let images = [before, after].into_iter().flatten();
@@ -439,7 +446,7 @@ fn rows_event(edit: &Edit) -> (u8, Vec<u8>) {
 
 fn image(table: Table, row: Row, body: &mut Vec<u8>) {
     let cells = table.cells(row);
-    // None is NULL.
+    // None is NULL but a column that was added.
     body.push(0xff << cells.len());
     let wide = matches!(table, Table::Statuses | Table::Followers);
     for (place, cell) in cells.iter().enumerate() {

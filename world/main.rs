@@ -4,7 +4,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | `run` | one world: its server, Headwater, writers, operators and apps |
-//! | `plan` | what happens in it |
+//! | `plan`, `operator`, `rights` | what happens in it |
 //! | `reader` | an app, and what it may be told |
 //! | `pages` | what a page is by a state of the tables |
 //! | `writes` | what is written |
@@ -31,6 +31,7 @@ mod lanes;
 mod log;
 mod model;
 mod network;
+mod operator;
 mod packets;
 mod pages;
 mod plan;
@@ -38,6 +39,7 @@ mod plan;
 #[path = "../integration/kit/random.rs"]
 mod random;
 mod reader;
+mod rights;
 mod run;
 mod second_opinion;
 mod server;

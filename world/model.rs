@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::time::Instant;
 
 use crate::log::Log;
+use crate::rights::Right;
 use crate::sql::{Relation, Value};
 
 /// A table. Of messages a row is an id, its author and a version, of follows and blocks a reader and an author, of profiles an author and a version.
@@ -35,6 +36,8 @@ pub(crate) enum Change {
     Row(Edit),
     /// TRUNCATE.
     Empty(Table),
+    /// ALTER: there is one more column, where there was none more.
+    Widen(Table),
 }
 
 impl Edit {
@@ -121,6 +124,8 @@ pub(crate) fn key((reader, author, _): Row) -> u64 {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
     tables: [Arc<Rows>; 6],
+    /// These have one more column than at the beginning.
+    wide: [bool; 6],
 }
 
 #[derive(Debug, Default)]
@@ -145,6 +150,10 @@ impl State {
 
     pub(crate) fn rows(&self, table: Table) -> impl DoubleEndedIterator<Item = Row> + '_ {
         self.tables[table as usize].rows.iter().copied()
+    }
+
+    pub(crate) fn is_wide(&self, table: Table) -> bool {
+        self.wide[table as usize]
     }
 
     /// The row with the key of this one.
@@ -177,6 +186,10 @@ impl State {
             Change::Empty(table) => {
                 self.tables[table as usize] = Arc::default();
                 Some(change)
+            }
+            Change::Widen(table) => {
+                let is_wide = &mut self.wide[table as usize];
+                (!std::mem::replace(is_wide, true)).then_some(change)
             }
         }
     }
@@ -226,6 +239,8 @@ pub(crate) struct Model {
     pub(crate) open: BTreeMap<u64, u64>,
     /// Sessions whose transactions are in the log and cannot be read yet: the others wait for their clients.
     pub(crate) committing: BTreeSet<u64>,
+    /// What the service account may not do now.
+    pub(crate) denied: BTreeSet<Right>,
     connections: u64,
     transactions: u64,
     started: Instant,
@@ -241,6 +256,7 @@ impl Model {
             log: Log::new(),
             open: BTreeMap::new(),
             committing: BTreeSet::new(),
+            denied: BTreeSet::new(),
             connections: 10,
             transactions: 1000,
             started: Instant::now(),
@@ -294,9 +310,9 @@ impl Model {
         if changes.is_empty() {
             return None;
         }
+        let number = self.states.len();
+        self.log.transaction(number, &changes, &state);
         self.states.push(Arc::new(state));
-        let number = self.states.len() - 1;
-        self.log.transaction(number, &changes);
         self.begin(thread);
         self.committing.insert(thread);
         Some((number, changes))

@@ -9,6 +9,11 @@ use crate::random::Random;
 pub(crate) const PRIMARY: &str = "primary:3306";
 pub(crate) const PROXY: &str = "headwater:3306";
 
+const CALLS: &str = "[[definition]]\nname = \"classic\"\ndatabase = \"world\"\n";
+const FEED: &str = "[[feed]]\nname = \"home\"\ndatabase = \"world\"\n\
+    [feed.message]\ntable = \"statuses\"\nid = \"id\"\nauthor = \"profile_id\"\norder = [\"id\"]\n\
+    [feed.follow]\ntable = \"followers\"\nreader = \"profile_id\"\nauthor = \"following_id\"\n";
+
 /// All of apps.
 pub(crate) const STEPS: usize = 200;
 
@@ -36,6 +41,8 @@ pub(crate) struct Plan {
     pub(crate) blocks: bool,
     /// Tables are truncated.
     pub(crate) truncations: bool,
+    /// They get one more column.
+    pub(crate) alterations: bool,
     /// The log goes on in another file.
     pub(crate) flushes: bool,
     /// The log's older files are removed.
@@ -44,6 +51,15 @@ pub(crate) struct Plan {
     pub(crate) refusals: Option<u64>,
     /// The server is shut down, or killed.
     pub(crate) restarts: Option<Restarts>,
+    /// Connections are killed.
+    pub(crate) kills: bool,
+    /// The service account lacks a right for a while.
+    pub(crate) rights: bool,
+    /// Settings are read again.
+    pub(crate) reloads: bool,
+    /// Calls are answered, and a feed's pages: settings that are read again may leave out either for a while.
+    pub(crate) has_calls: bool,
+    pub(crate) has_feed: bool,
     /// Memory has no room for all.
     pub(crate) index_bytes: Option<u64>,
     /// Feeds are narrowed even where the server alone seems as quick.
@@ -77,6 +93,7 @@ impl Plan {
             names: random.one_in(3),
             blocks: random.one_in(3),
             truncations: random.one_in(8),
+            alterations: random.one_in(8),
             flushes: random.one_in(4),
             purges: random.one_in(4),
             refusals: random.one_in(6).then(|| *random.pick(&[20, 200])),
@@ -86,6 +103,11 @@ impl Plan {
                 2 => Some(Restarts::Replaced),
                 _ => None,
             },
+            kills: random.one_in(8),
+            rights: random.one_in(8),
+            reloads: random.one_in(6),
+            has_calls: true,
+            has_feed: true,
             index_bytes: random.one_in(6).then(|| 2_000 + random.below(3_000)),
             always_narrow: random.one_in(2),
             messages: *random.pick(&[1, 40, 200]),
@@ -94,7 +116,10 @@ impl Plan {
 
     /// Connections may be lost.
     pub(crate) fn breaks(&self) -> bool {
-        self.weather.breaks.is_some() || self.weather.deaf.is_some() || self.restarts.is_some()
+        self.weather.breaks.is_some()
+            || self.weather.deaf.is_some()
+            || self.restarts.is_some()
+            || self.kills
     }
 
     /// The settings file's sections, read as a user's.
@@ -108,14 +133,18 @@ impl Plan {
             true => "always",
             false => "cheaper",
         };
+        let calls = match self.has_calls {
+            true => CALLS,
+            false => "",
+        };
+        let feed = match self.has_feed {
+            true => FEED,
+            false => "",
+        };
         let text = format!(
             "listen = \"{PROXY}\"\nupstream = \"{PRIMARY}\"\nthreads = 1\n\
              [service]\nuser = \"headwater\"\npassword = \"pw\"\n\
-             [shadow]\nrate = 0.0\n[limits]\nsessions = 500\n{index}[feeds]\nnarrow = \"{narrow}\"\n\
-             [[definition]]\nname = \"classic\"\ndatabase = \"world\"\n\
-             [[feed]]\nname = \"home\"\ndatabase = \"world\"\n\
-             [feed.message]\ntable = \"statuses\"\nid = \"id\"\nauthor = \"profile_id\"\norder = [\"id\"]\n\
-             [feed.follow]\ntable = \"followers\"\nreader = \"profile_id\"\nauthor = \"following_id\"\n",
+             [shadow]\nrate = 0.0\n[limits]\nsessions = 500\n{index}[feeds]\nnarrow = \"{narrow}\"\n{calls}{feed}",
         );
         std::fs::write(&path, text).expect("a settings file");
         Settings::load(&ServeFlags {

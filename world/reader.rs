@@ -5,8 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use headwater::session::counts::Event;
-use headwater::session::shared::Shared;
+use headwater::session::counts::{Counts, Event};
 use tokio::time::{Instant, sleep};
 
 use crate::answers::TAIL;
@@ -28,7 +27,7 @@ const DEAF_RECOVERY: Duration = Duration::from_secs(300);
 pub(crate) struct Reader {
     pub(crate) number: u64,
     pub(crate) server: Arc<Server>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) counts: Arc<Counts>,
     pub(crate) random: Random,
     pub(crate) plan: Plan,
     /// What is known of the transaction that is open.
@@ -122,7 +121,7 @@ impl Reader {
 
     /// So many calls were answered by lookups, or by the procedure's own run.
     fn lookups(&self) -> u64 {
-        let counts = &self.shared.counts;
+        let counts = &self.counts;
         counts.of(Event::CallOwned) - counts.of(Event::CallFromMemory)
     }
 

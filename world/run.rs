@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use headwater::link::memory::MemoryListener;
 use headwater::server::Server as Headwater;
-use headwater::session::counts::Event;
+use headwater::session::counts::{Counts, Event};
 use headwater::session::shared::Shared;
+use headwater::sockets::Sockets;
 use tokio::time::{Instant, sleep};
 
 use crate::model::{Change, Edit, State, Table};
+use crate::operator::{Operator, Source};
 use crate::plan::{PRIMARY, Plan, Restarts};
 use crate::random::Random;
 use crate::reader::{Outcome, Reader};
-use crate::server::{Ending, Server};
+use crate::server::Server;
 use crate::shrink::Reduction;
 use crate::trace::Line;
 use crate::writes::{self, AUTHORS, READERS};
@@ -100,10 +102,12 @@ async fn live(
 ) -> Result<(u64, String), String> {
     let listener = MemoryListener::bind(PRIMARY).expect("an address");
     tokio::spawn(Arc::clone(&server).run(listener, random.fork()));
-    let headwater = Headwater::bind(&plan.settings())
+    let source = Box::new(Source::new(&plan, random.fork()));
+    let (settings, mut sockets) = (plan.settings(), Sockets::default());
+    let headwater = Headwater::reloadable(&mut sockets, &settings, source)
         .await
         .map_err(|it| it.to_string())?;
-    let shared = headwater.shared();
+    let (current, reloads) = (headwater.current(), headwater.reloads());
     tokio::spawn(headwater.announce());
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let running = tokio::spawn(headwater.run(async {
@@ -112,15 +116,17 @@ async fn live(
     let mut others: Vec<_> = (0..plan.writers)
         .map(|_| tokio::spawn(write(Arc::clone(&server), plan.rest, random.fork())))
         .collect();
-    others.push(tokio::spawn(operate(
-        Arc::clone(&server),
-        plan.clone(),
-        random.fork(),
-    )));
+    let operator = Operator {
+        server: Arc::clone(&server),
+        reloads: Arc::clone(&reloads),
+        plan: plan.clone(),
+        random: random.fork(),
+    };
+    others.push(tokio::spawn(operator.run()));
     let mut reader = |number| Reader {
         number,
         server: Arc::clone(&server),
-        shared: Arc::clone(&shared),
+        counts: Arc::clone(&current.shared().counts),
         random: random.fork(),
         plan: plan.clone(),
         transaction: None,
@@ -134,8 +140,10 @@ async fn live(
         pages += reader.await.map_err(|it| it.to_string())??;
     }
     plan.weather.calm();
+    server.model().denied.clear();
+    reloads.reload().await?;
     recover(last).await?;
-    bounded(&shared)?;
+    bounded(&current.shared())?;
     for other in others {
         other.abort();
     }
@@ -145,7 +153,7 @@ async fn live(
     if let Some(first) = unknown.first() {
         return Err(format!("{} statements are unknown: {first}", unknown.len()));
     }
-    let counts = shared.summary();
+    let counts = current.shared().summary();
     let may_contradict = matches!(plan.restarts, Some(Restarts::Losing | Restarts::Replaced));
     if !may_contradict && counts.contains("contradictions=") {
         return Err(format!("memory and log contradict each other: {counts}"));
@@ -160,12 +168,12 @@ async fn recover(mut reader: Reader) -> Result<(), String> {
         return Ok(());
     }
     let mut begun = Instant::now();
-    let answered = |shared: &Shared| {
-        let of = |event| shared.counts.of(event);
+    let answered = |counts: &Counts| {
+        let of = |event| counts.of(event);
         let feeds = of(Event::FeedNarrowed) + of(Event::FeedKept);
         (of(Event::CallFromMemory), feeds)
     };
-    let (calls, feeds) = answered(&reader.shared);
+    let (calls, feeds) = answered(&reader.counts);
     let mut client = reader.connect().await?;
     let thread = reader.server.model().connect();
     for turn in 0u64.. {
@@ -188,7 +196,7 @@ async fn recover(mut reader: Reader) -> Result<(), String> {
         if let Outcome::CutOff = outcome {
             client = reader.connect().await?;
         }
-        let now = answered(&reader.shared);
+        let now = answered(&reader.counts);
         if now.0 >= calls + 3 && (now.1 >= feeds + 3 || !reader.plan.always_narrow) {
             break;
         }
@@ -199,7 +207,7 @@ async fn recover(mut reader: Reader) -> Result<(), String> {
         }
         let bound = reader.plan.recovery();
         if begun.elapsed() > bound {
-            let counts = reader.shared.counts.summary();
+            let counts = reader.counts.summary();
             return Err(format!("memory does not answer after {bound:?}: {counts}"));
         }
     }
@@ -262,59 +270,5 @@ async fn write(server: Arc<Server>, rest: u64, mut random: Random) {
             changes.extend(edit.map(Change::Row));
         }
         server.commit(thread, &changes, &mut random).await;
-    }
-}
-
-/// How the rows of a replica differ: mostly not at all.
-fn drift(server: &Server, random: &mut Random) -> Vec<Edit> {
-    let model = server.model();
-    let state = model.state(model.readable());
-    let count = random.below(3) / 2 * random.below(4);
-    (0..count).map(|_| writes::drawn(&state, random)).collect()
-}
-
-/// What those do who look after the server.
-async fn operate(server: Arc<Server>, plan: Plan, mut random: Random) {
-    let mut restarts = 0;
-    while !plan.weather.is_calm() {
-        sleep(random.pause(1000)).await;
-        match random.below(4) {
-            3 if plan.purges => {
-                server.trace.note("operator", "PURGE BINARY LOGS");
-                server.model().log.purge();
-            }
-            0 if plan.flushes => {
-                server.trace.note("operator", "FLUSH BINARY LOGS");
-                server.model().log.flush();
-            }
-            1 if plan.truncations => {
-                let table = *random.pick(&Table::ALL);
-                let thread = server.model().connect();
-                server
-                    .commit(thread, &[Change::Empty(table)], &mut random)
-                    .await;
-            }
-            2 if restarts < 3 => {
-                let Some(kind) = plan.restarts else {
-                    continue;
-                };
-                restarts += 1;
-                let ending = match (random.below(3), kind) {
-                    (_, Restarts::Replaced) => Ending::Promotion {
-                        lost: random.below(3) as usize / 2 * random.below(4) as usize,
-                        drift: drift(&server, &mut random),
-                    },
-                    (0, _) => Ending::Stop,
-                    (_, Restarts::Losing) => Ending::Loss {
-                        count: random.below(5) as usize,
-                        logged: random.one_in(2),
-                    },
-                    (_, Restarts::Durable) => Ending::Crash,
-                };
-                let away = random.pause(3000);
-                server.restart(ending, away).await;
-            }
-            _ => {}
-        }
     }
 }

@@ -25,10 +25,10 @@ pub(crate) fn check() -> Result<(), String> {
         let Some(edit) = state.apply(drawn) else {
             continue;
         };
-        log.transaction(number, &[Change::Row(edit)]);
+        log.transaction(number, &[Change::Row(edit)], &state);
         written.push(edit);
     }
-    log.transaction(TRANSACTIONS + 1, &[Change::Empty(Table::Statuses)]);
+    log.transaction(TRANSACTIONS + 1, &[Change::Empty(Table::Statuses)], &state);
     let mut bytes = MAGIC.to_vec();
     while let Some(event) = log.at(1, bytes.len() as u64) {
         bytes.extend(event);

@@ -16,6 +16,7 @@ use crate::model::{Change, Edit, Model, State};
 use crate::network::{Weather, between};
 use crate::plan::Plan;
 use crate::random::Random;
+use crate::rights::Right;
 use crate::trace::Trace;
 use crate::wire::{Peer, binary_row, text_row};
 use crate::writes;
@@ -42,6 +43,8 @@ pub(crate) struct Server {
     refusals: Option<u64>,
     /// All connections end. (In their order: a `watch` would wake them in a random one.)
     ends: Notify,
+    /// Its connections, and what ends each.
+    served: Mutex<BTreeMap<u64, Arc<Notify>>>,
     pub(crate) trace: Trace,
 }
 
@@ -68,6 +71,7 @@ impl Server {
             weather: plan.weather.clone(),
             refusals: plan.refusals,
             ends: Notify::new(),
+            served: Mutex::default(),
             trace: Trace::new(traced),
         }
     }
@@ -78,6 +82,18 @@ impl Server {
 
     pub(crate) fn unknown(&self) -> Vec<String> {
         self.unknown.lock().expect("nobody panics with it").clone()
+    }
+
+    fn served(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Notify>>> {
+        self.served.lock().expect("nobody panics with it")
+    }
+
+    /// Who is connected, and what ends each connection.
+    pub(crate) fn connections(&self) -> Vec<(u64, Arc<Notify>)> {
+        let served = self.served();
+        let each = served.iter();
+        each.map(|(thread, end)| (*thread, Arc::clone(end)))
+            .collect()
     }
 
     pub(crate) fn is_down(&self) -> bool {
@@ -108,6 +124,7 @@ impl Server {
             .note("server", format_args!("goes down: {ending:?}"));
         self.is_down.store(true, Ordering::Relaxed);
         self.ends.notify_waiters();
+        self.served().clear();
         {
             let mut model = self.model();
             match ending {
@@ -127,9 +144,12 @@ impl Server {
     async fn serve(&self, stream: MemoryStream, mut random: Random) -> io::Result<()> {
         let thread = self.model().connect();
         let mut peer = Peer::new(stream);
-        peer.log_in(VERSION, thread).await?;
-        let mut session = Connection::new(thread);
+        let user = peer.log_in(VERSION, thread).await?;
+        let mut session = Connection::new(thread, user == "headwater");
+        let end = Arc::clone(&session.end);
+        self.served().insert(thread, end);
         let served = self.converse(&mut peer, &mut session, &mut random).await;
+        self.served().remove(&thread);
         self.model().end(thread);
         served
     }
@@ -142,7 +162,12 @@ impl Server {
     ) -> io::Result<()> {
         let who = format!("server {}", session.thread);
         loop {
-            let command = peer.command().await?;
+            // What is under way when the connection is killed comes to its end.
+            let command = tokio::select! {
+                biased;
+                () = session.end.notified() => return Ok(()),
+                command = peer.command() => command?,
+            };
             let mut encode: fn(&[_], &[_]) -> _ = text_row;
             let answer = match command.split_first() {
                 // COM_QUIT.
@@ -169,9 +194,14 @@ impl Server {
                     session.close(statement);
                     continue;
                 }
+                Some((18, _)) if self.denies(session, Right::Stream) => Right::Stream.denial(),
                 Some((18, request)) => {
                     self.trace.note(&who, "sends its log");
-                    return self.dump(peer, session, request).await;
+                    return tokio::select! {
+                        biased;
+                        () = session.end.notified() => Ok(()),
+                        sent = self.dump(peer, session, request) => sent,
+                    };
                 }
                 Some((kind, _)) => Reply::Unknown(format!("command {kind}")),
             };
@@ -203,6 +233,11 @@ impl Server {
             None if text == "COMMIT" => self.end(session, random).await,
             None => self.answer(session, text),
         }
+    }
+
+    /// Headwater's account lacks this right now.
+    pub(crate) fn denies(&self, session: &Connection, right: Right) -> bool {
+        session.is_service && self.model().denied.contains(&right)
     }
 
     /// The end of a transaction is what it is told to be.

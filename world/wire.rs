@@ -57,7 +57,8 @@ impl Peer {
     }
 
     /// Greets, and takes whoever logs in.
-    pub(crate) async fn log_in(&mut self, version: &str, thread: u64) -> io::Result<()> {
+    /// Lets everybody in. Returns who that is.
+    pub(crate) async fn log_in(&mut self, version: &str, thread: u64) -> io::Result<String> {
         let mut greeting = vec![10];
         greeting.extend(format!("5.5.5-{version}\0").bytes());
         greeting.extend((thread as u32).to_le_bytes());
@@ -73,7 +74,11 @@ impl Peer {
         let head = response.first_chunk::<4>().ok_or_else(malformed)?;
         self.capabilities = u32::from_le_bytes(*head);
         self.ok(0, 2);
-        self.flush().await
+        self.flush().await?;
+        // Behind what it can do, the longest packet and a character set.
+        let name = response.get(32..).unwrap_or_default();
+        let name = name.split(|byte| *byte == 0).next();
+        Ok(String::from_utf8_lossy(name.unwrap_or_default()).into_owned())
     }
 
     /// The next command.

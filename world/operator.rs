@@ -1,0 +1,160 @@
+//! What those do who look after the server and Headwater.
+
+use std::sync::{Arc, Mutex};
+
+use headwater::config::{LogLevel, Settings};
+use headwater::server::{self, Reloads};
+use tokio::time::sleep;
+
+use crate::model::{Change, Edit, Table};
+use crate::plan::{Plan, Restarts};
+use crate::random::Random;
+use crate::rights::Right;
+use crate::server::{Ending, Server};
+use crate::writes;
+
+/// A server ends so many times at most.
+const RESTARTS: usize = 3;
+
+/// One who looks after both, until the world is calm.
+pub(crate) struct Operator {
+    pub(crate) server: Arc<Server>,
+    pub(crate) reloads: Arc<Reloads>,
+    pub(crate) plan: Plan,
+    pub(crate) random: Random,
+}
+
+impl Operator {
+    pub(crate) async fn run(mut self) {
+        let mut restarts = 0;
+        loop {
+            sleep(self.random.pause(1000)).await;
+            if self.plan.weather.is_calm() {
+                return;
+            }
+            match self.random.below(8) {
+                0 if self.plan.flushes => {
+                    self.note("FLUSH BINARY LOGS");
+                    self.server.model().log.flush();
+                }
+                1 if self.plan.truncations => self.define(Change::Empty).await,
+                2 if restarts < RESTARTS => {
+                    if let Some(kind) = self.plan.restarts {
+                        restarts += 1;
+                        self.restart(kind).await;
+                    }
+                }
+                3 if self.plan.purges => {
+                    self.note("PURGE BINARY LOGS");
+                    self.server.model().log.purge();
+                }
+                4 if self.plan.kills => self.kill(),
+                5 if self.plan.rights => self.deny_or_grant(),
+                6 if self.plan.reloads => {
+                    self.note("settings are read again");
+                    // What is wrong is told once the world is calm.
+                    let _ = self.reloads.reload().await;
+                }
+                7 if self.plan.alterations => self.define(Change::Widen).await,
+                _ => {}
+            }
+        }
+    }
+
+    /// Does this to a table.
+    async fn define(&mut self, change: fn(Table) -> Change) {
+        let changes = [change(*self.random.pick(&Table::ALL))];
+        let thread = self.server.model().connect();
+        let random = &mut self.random;
+        self.server.commit(thread, &changes, random).await;
+    }
+
+    fn note(&self, what: &str) {
+        self.server.trace.note("operator", what);
+    }
+
+    async fn restart(&mut self, kind: Restarts) {
+        let ending = match (self.random.below(3), kind) {
+            (_, Restarts::Replaced) => Ending::Promotion {
+                lost: self.random.below(3) as usize / 2 * self.random.below(4) as usize,
+                drift: self.drift(),
+            },
+            (0, _) => Ending::Stop,
+            (_, Restarts::Losing) => Ending::Loss {
+                count: self.random.below(5) as usize,
+                logged: self.random.one_in(2),
+            },
+            (_, Restarts::Durable) => Ending::Crash,
+        };
+        let away = self.random.pause(3000);
+        self.server.restart(ending, away).await;
+    }
+
+    /// How the rows of a replica differ: mostly not at all.
+    fn drift(&mut self) -> Vec<Edit> {
+        let model = self.server.model();
+        let state = model.state(model.readable());
+        let count = self.random.below(3) / 2 * self.random.below(4);
+        (0..count)
+            .map(|_| writes::drawn(&state, &mut self.random))
+            .collect()
+    }
+
+    /// KILL, of anybody's connection.
+    fn kill(&mut self) {
+        let connections = self.server.connections();
+        if connections.is_empty() {
+            return;
+        }
+        let (thread, end) = self.random.pick(&connections);
+        self.note(&format!("KILL {thread}"));
+        end.notify_one();
+    }
+
+    fn deny_or_grant(&mut self) {
+        let denied = &mut self.server.model().denied;
+        let right = *self.random.pick(&Right::ALL);
+        let what = match denied.is_empty() {
+            true => {
+                denied.insert(right);
+                format!("REVOKE {}", right.name())
+            }
+            false => {
+                denied.clear();
+                "all rights are given back".to_owned()
+            }
+        };
+        self.note(&what);
+    }
+}
+
+/// Settings that are others each time, until the world is calm.
+#[derive(Debug)]
+pub(crate) struct Source {
+    plan: Plan,
+    random: Mutex<Random>,
+}
+
+impl Source {
+    pub(crate) fn new(plan: &Plan, random: Random) -> Source {
+        Source {
+            plan: plan.clone(),
+            random: Mutex::new(random),
+        }
+    }
+}
+
+impl server::Source for Source {
+    fn read(&self) -> Result<Settings, String> {
+        let mut plan = self.plan.clone();
+        if !plan.weather.is_calm() {
+            let mut random = self.random.lock().expect("nobody panics with it");
+            plan.always_narrow = random.one_in(2);
+            plan.has_calls = !random.one_in(4);
+            plan.has_feed = !random.one_in(4);
+        }
+        Ok(plan.settings())
+    }
+
+    fn log_at(&self, _: LogLevel) {}
+}
