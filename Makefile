@@ -2,14 +2,15 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo test test-drivers test-package test-page faults soak fuzz bench-relay bench-clusters bench-strategies check advisories package settings book setup
+.PHONY: help demo test test-drivers test-package test-page faults interleavings soak fuzz bench-relay bench-clusters bench-strategies check advisories package settings book setup
 
 help:
 	@echo "make demo        a private MariaDB with a million messages, and Headwater in front"
 	@echo "make test        every story, against real servers, but for three parts whose set-up is long:"
 	@echo "make test-drivers, make test-package, make test-page: drivers of eight languages, the .deb, the admin port's page in a browser"
 	@echo "make faults      the test of the tests: planted faults, which the simulated worlds have to find"
-	@echo "make soak        200,000 answers from memory, and as many of feeds, checked on each server while others write, simulated worlds, then make fuzz and make faults"
+	@echo "make interleavings what threads share, in 40,000 orders that a checker draws"
+	@echo "make soak        200,000 answers from memory, and as many of feeds, checked on each server while others write, simulated worlds, then make fuzz, make faults and make interleavings"
 	@echo "make fuzz        ten minutes of each fuzz target, or FUZZ_SECONDS=60, as many at a time as processors"
 	@echo "make bench-relay relaying alone, beside HAProxy and MySQL Router on the same servers (about 10 minutes)"
 	@echo "make bench-clusters several servers: what they cost, and how long clients wait when the primary changes (about 6 minutes)"
@@ -36,6 +37,9 @@ ifneq ($(CI),true)
 SKIPPED = $(DRIVERS) $(PACKAGE) $(PAGE)
 endif
 
+# Most of a story is waiting for a server: so many are told at a time.
+THREADS = $$((2 * $$(nproc)))
+
 # Not nextest: the stories share their servers, so they run in one process. Those of clusters take turns and mostly wait, so they are told
 # beside all others, one after the other, in a process of their own. What failed is said once more at the end, where it is looked for.
 test:
@@ -43,7 +47,7 @@ test:
 	$(CARGO) test --locked --no-run
 	@said="$${CARGO_TARGET_DIR:-target}"; \
 	$(CARGO) test --locked --test integration -- --test-threads 1 clusters:: $(SKIPPED:%=--skip %) >"$$said/clusters.log" 2>&1 & beside=$$!; \
-	{ $(CARGO) test --locked -- --skip clusters:: $(SKIPPED:%=--skip %) 2>&1; echo $$? >"$$said/others.rc"; } | tee "$$said/others.log"; \
+	{ $(CARGO) test --locked -- --test-threads $(THREADS) --skip clusters:: $(SKIPPED:%=--skip %) 2>&1; echo $$? >"$$said/others.rc"; } | tee "$$said/others.log"; \
 	wait $$beside; clusters=$$?; \
 	cat "$$said/clusters.log"; \
 	grep -hE -A 4 "^thread '.* panicked at" "$$said/others.log" "$$said/clusters.log" | cut -c 1-400; \
@@ -67,16 +71,20 @@ test-page:
 faults:
 	$(CARGO) test --locked --test world -- --faults
 
+# What threads share: with the locks of a checker, which draws in what order they are taken.
+interleavings:
+	$(CARGO) test --locked --lib --features interleavings interleavings -- --nocapture
+
 # The stories of memory and feeds beside writers, as `make test` tells them but for the number of checks; WORLDS=500000 for a night of worlds.
 WORLDS = 20000
 soak:
 	@setup/all.sh servers haproxy
 	HEADWATER_CHECKS=200000 $(CARGO) test --locked --test integration -- --nocapture memory::linear memory::snapshot memory::kept_linear memory::failover::nothing memory::drift memory::crash many::balanced::what feeds::linear feeds::moved feeds::transactions feeds::kept_joined::no_name feeds::kept_lists::no_edge clusters::group::no clusters::galera::no
-	HEADWATER_FEEDS=20000 HEADWATER_TEXTS=50000 HEADWATER_CALLS=50000 $(CARGO) test --locked --test integration -- --nocapture differential::calls_leave feeds::differential feeds::keys feeds::alike feeds::described
+	HEADWATER_FEEDS=20000 HEADWATER_TEXTS=50000 HEADWATER_CALLS=50000 $(CARGO) test --locked --test integration -- --nocapture differential::calls_leave feeds::differential feeds::keys feeds::alike feeds::described feeds::several feeds::named feeds::prepared::executions_are
 	HEADWATER_DRAWS=1000000 $(CARGO) test --locked --test integration -- --nocapture feeds::drawn
 	HEADWATER_AWAY_SECONDS=30 $(CARGO) test --locked --test integration -- --nocapture clusters::failover::all
 	$(CARGO) test --locked --release --test world -- --seeds $(WORLDS)
-	@$(MAKE) --no-print-directory fuzz faults
+	@$(MAKE) --no-print-directory fuzz faults interleavings
 
 fuzz:
 	@CARGO="$(CARGO)" fuzz/run.sh $(FUZZ_SECONDS)

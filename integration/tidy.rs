@@ -67,6 +67,7 @@ const RINGS: &[(&str, u8)] = &[
     ("logging", 1),
     ("shadow", 1),
     ("size", 0),
+    ("sync", 0),
     ("spread", 1),
     ("cluster", 0),
     ("clock", 1),

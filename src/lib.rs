@@ -58,6 +58,7 @@ pub mod shards;
 pub mod size;
 pub mod sockets;
 pub mod spread;
+mod sync;
 pub mod systemd;
 pub mod tls;
 pub mod upstreams;

@@ -10,7 +10,8 @@ use headwater_session::kept::Fill;
 
 use super::feed::{Named, Wish};
 use super::place::Place;
-use super::{Binlog, Mark};
+use super::{Binlog, Mark, State};
+use crate::index::{Change, PlaceId, Position};
 use crate::log::edits::Edits;
 
 /// So often a page is put together anew where the log tells something meanwhile.
@@ -123,6 +124,18 @@ impl Binlog {
             }
             drop(turn);
         });
+    }
+
+    /// The stream has told of a transaction. Rows that it changed are forgotten before it can be known to be readable.
+    pub(super) fn receive(
+        &self,
+        state: &mut State,
+        end: Position,
+        changes: Vec<(PlaceId, Change)>,
+        edits: &Edits,
+    ) {
+        self.forget(edits);
+        state.following.push(end, changes, edits);
     }
 
     /// The log has told of changes of these rows.

@@ -15,6 +15,9 @@ mod error;
 mod feed;
 mod fence;
 mod history;
+#[cfg(all(test, feature = "interleavings"))]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod interleavings;
 mod kept;
 mod lag;
 mod load;
@@ -38,7 +41,7 @@ mod watch;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use headwater_rows::Rows;
@@ -71,6 +74,7 @@ use crate::log::referred::Referred;
 use crate::log::tables::Tables;
 use crate::source::backlog::Want;
 use crate::sql::NameCase;
+use crate::sync::{Mutex, MutexGuard, RwLock};
 use crate::timeline::definition::Definition;
 
 /// Timelines that are kept in memory; calls of others are answered by lookups.

@@ -47,6 +47,27 @@ const LOG_END: &str = "headwater_log_end";
 /// A server tells by whole seconds for how long it has been up.
 const UPTIME_STEP: Duration = Duration::from_secs(2);
 
+#[cfg(all(test, feature = "interleavings"))]
+impl ServerFacts {
+    /// A server of which nothing but this is known.
+    pub(super) fn named(identity: &str) -> ServerFacts {
+        ServerFacts {
+            mariadb: true,
+            identity: identity.to_owned(),
+            case: NameCase::Kept,
+            caseless: false,
+            status: "",
+            resets: None,
+            cluster: None,
+            version: String::new(),
+            started: None,
+            run: String::new(),
+            gtids: false,
+            group: None,
+        }
+    }
+}
+
 impl ServerFacts {
     /// What a session has to run before it proves anything.
     pub(super) fn before_proofs(&self) -> Vec<String> {

@@ -1,8 +1,8 @@
 //! One timeline in one database: its index, and what is known about filling it.
 
 use std::num::NonZeroUsize;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
@@ -14,6 +14,7 @@ use crate::index::PlaceId;
 use crate::log::tables::Tables;
 use crate::source::backlog::Want;
 use crate::source::spans::Spans;
+use crate::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A timeline's index, and where its rows come from.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! A prover: proofs of freshness, each shared by all calls of its threads that came before it was begun: has [`Proof`] what it needs, over connections of the
 //! service account.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -19,6 +19,7 @@ use crate::log::evidence::{Found, Key};
 use crate::log::following::Generation;
 use crate::log::proof::{Input, Need, Proof, Seen};
 use crate::log::queue::Question;
+use crate::sync::MutexGuard;
 
 /// Proofs of a prover that are under way at a time.
 pub(super) const WORKERS: usize = 2;

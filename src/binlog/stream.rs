@@ -235,12 +235,12 @@ async fn follow(binlog: &Arc<Binlog>, news: &mut News) -> Result<Infallible, Bin
             }
             match heard {
                 Heard::Transaction(end, changes, edits) => {
-                    binlog.forget(&edits);
                     if passing.is_before(end) {
+                        binlog.forget(&edits);
                         state.following.catch_up(end, &edits);
                         binlog.apply_unconfirmed(&changes, end);
                     } else {
-                        state.following.push(end, changes, &edits);
+                        binlog.receive(&mut state, end, changes, &edits);
                         state.note_waiting(now);
                     }
                     if state.following.waiting() > most {

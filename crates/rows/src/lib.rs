@@ -16,17 +16,19 @@ mod link;
 mod page;
 mod segment;
 mod shard;
+mod sync;
 pub mod template;
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::PoisonError;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use headwater_timeline::index::PlaceId;
 
 pub use link::{Link, Links, MOST_LINKS};
 pub use page::{Of, Page};
 use shard::Shard;
+use sync::{Mutex, MutexGuard};
 
 /// A message: of which place, and its id.
 pub type Message = (PlaceId, u64);

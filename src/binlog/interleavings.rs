@@ -1,0 +1,222 @@
+//! What threads share, in orders that a checker draws: the state of the stream, an index and kept rows.
+//!
+//! Each transaction posts a message and changes the text of another one, so both tell how many transactions there were: a page in which
+//! they differ is of no moment.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use headwater_rows::template::{Frame, KeptRows};
+use headwater_rows::{Kept, Message};
+use headwater_session::kept::{Fill, OfMessage, Says};
+use shuttle::sync::atomic::{AtomicU64, Ordering};
+use shuttle::{future, thread};
+
+use super::obstacles::ServerFacts;
+use super::place::Place;
+use super::*;
+use crate::log::edits::Edits;
+use crate::log::routes::Routes;
+use crate::log::trail::Trail;
+use crate::tls::{Connector, UpstreamTlsSection};
+
+const IDENTITY: &str = "the server";
+const PLACE: PlaceId = PlaceId(0);
+/// The message whose text changes.
+const CHANGED: Message = (PLACE, 1);
+const TRANSACTIONS: u64 = 3;
+const FILLS: u64 = 3;
+const PAGES: u64 = 3;
+/// Where the log begins.
+const START: u64 = 100;
+
+/// What all threads have.
+struct Scene {
+    binlog: Arc<Binlog>,
+    place: Arc<Place>,
+    generation: Generation,
+    kept: Arc<KeptRows>,
+    /// So many transactions can be read on the server.
+    committed: AtomicU64,
+}
+
+/// Where the log ends behind so many transactions.
+fn end(transactions: u64) -> Position {
+    Position {
+        file: 1,
+        offset: START + transactions,
+    }
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let connector = Connector::new(&UpstreamTlsSection::default(), "127.0.0.1");
+        let account = Account::new("127.0.0.1:1", "nobody", "", &connector.unwrap());
+        let limits = BinlogLimits {
+            memory_bytes: 1 << 20,
+            index_bytes: 1 << 20,
+            preload: false,
+            wait_ms: 0,
+            rows_bytes: 1 << 20,
+            load_bytes: 1 << 20,
+            transaction_rows: 1_000,
+            event_bytes: 1 << 20,
+            data_nodes: false,
+        };
+        let (binlog, _) = Binlog::new(account, Freshness::default(), limits);
+        let tables = Tables::of(PLACE, &Definition::classic(), "world");
+        let place = Arc::new(Place::new(tables, limits.memory_bytes));
+        binlog.places.write().unwrap().push(Arc::clone(&place));
+        let mut state = binlog.state();
+        state.server = Some(Arc::new(ServerFacts::named(IDENTITY)));
+        let following = &mut state.following;
+        following.add_place(PLACE, []);
+        let told_from = (&[PLACE][..], end(0));
+        let routes = Routes::clone(&following.routes());
+        let generation = following.resume(end(0), routes, told_from, Trail::default());
+        assert!(following.begin_is_readable(generation));
+        binlog.catch_up(&mut state);
+        drop(state);
+        Scene {
+            binlog,
+            place,
+            generation,
+            kept: Arc::default(),
+            committed: AtomicU64::new(0),
+        }
+    }
+
+    /// The stream tells of the transactions, each of which can be read before that or behind it, and is applied once that is known.
+    fn follow(&self) {
+        for number in 1..=TRANSACTIONS {
+            let is_readable_first = number % 2 == 0;
+            if is_readable_first {
+                self.committed.store(number, Ordering::SeqCst);
+            }
+            let mut edits = Edits::default();
+            edits.add(CHANGED);
+            let posted = Change::Posted {
+                author: 1,
+                key: 0,
+                id: 10 + number,
+            };
+            let mut state = self.binlog.state();
+            let changes = vec![(PLACE, posted)];
+            self.binlog
+                .receive(&mut state, end(number), changes, &edits);
+            let waiting = state.following.begin_release(self.generation).unwrap();
+            drop(state);
+            if !is_readable_first {
+                self.committed.store(number, Ordering::SeqCst);
+            }
+            self.binlog.learn(self.generation, Cut::readable(waiting));
+            self.binlog.state().following.end_release(self.generation);
+        }
+    }
+
+    /// A proof: all that could be read when it was begun is applied. Returns how many transactions those are.
+    fn prove(&self) -> u64 {
+        let begun = self.committed.load(Ordering::SeqCst);
+        while self.binlog.state().following.floor() < Some(end(begun)) {
+            thread::yield_now();
+        }
+        begun
+    }
+
+    /// Keeps the text as the server tells it.
+    fn fill(&self) {
+        for _ in 0..FILLS {
+            let mark = self.binlog.mark_of(&self.place, IDENTITY.as_bytes());
+            let text = self.committed.load(Ordering::SeqCst).to_string();
+            self.prove();
+            let row = OfMessage {
+                id: CHANGED.1,
+                says: Says::Row(0..text.len()),
+                made_of: Vec::new(),
+            };
+            let fill = Fill {
+                kept: Arc::clone(&self.kept),
+                key: Vec::new(),
+                kind: 0,
+                frame: frame(),
+                rows: vec![row],
+                lists: Vec::new(),
+            };
+            let identity = IDENTITY.as_bytes();
+            self.binlog
+                .keep(&self.place, identity, mark.unwrap(), &fill, text.as_bytes());
+        }
+    }
+
+    /// Asks for pages, and returns how many were told from memory.
+    fn read(&self) -> usize {
+        let variant = self.kept.answered_so(&[], 0, frame());
+        let rows = self.binlog.rows().unwrap();
+        let make = || {
+            let posted = self.place.index().position().offset - START;
+            let text = rows.look(CHANGED, variant, |kept, _| match kept {
+                Kept::Row(text) => String::from_utf8(text.to_vec()).unwrap(),
+                other => panic!("{other:?}"),
+            })?;
+            Some((posted, text.parse::<u64>().unwrap()))
+        };
+        let mut told = 0;
+        for _ in 0..PAGES {
+            let begun = self.prove();
+            let identity = IDENTITY.as_bytes();
+            let page = self
+                .binlog
+                .of_one_moment(&self.place, identity, false, make);
+            if let Some((posted, text)) = future::block_on(page) {
+                told += 1;
+                assert_eq!(posted, text, "of two moments");
+                assert!(posted >= begun, "stale: {posted} of {begun}");
+                assert!(posted <= self.committed.load(Ordering::SeqCst), "ahead");
+            }
+        }
+        told
+    }
+}
+
+fn frame() -> Frame {
+    Frame {
+        columns: 1,
+        head: Vec::new(),
+        sequence: 0,
+        last: Vec::new(),
+        status: 0,
+    }
+}
+
+/// Pages that were told from memory, in all orders.
+static TOLD: AtomicUsize = AtomicUsize::new(0);
+
+fn order() {
+    let scene = Arc::new(Scene::new());
+    let run = |work: fn(&Scene)| {
+        let scene = Arc::clone(&scene);
+        thread::spawn(move || work(&scene))
+    };
+    let threads = [
+        run(Scene::follow),
+        run(Scene::fill),
+        run(|scene| {
+            TOLD.fetch_add(scene.read(), std::sync::atomic::Ordering::Relaxed);
+        }),
+    ];
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn a_page_of_kept_rows_is_of_one_moment_in_whatever_order_threads_go_on() {
+    shuttle::check_random(order, ORDERS);
+    shuttle::check_pct(order, ORDERS, 3);
+    let told = TOLD.load(std::sync::atomic::Ordering::Relaxed);
+    println!("{} orders, {told} pages from memory", 2 * ORDERS);
+    assert!(told > ORDERS / 10, "{told} pages were told from memory");
+}
+
+/// Of each kind.
+const ORDERS: usize = 20_000;
