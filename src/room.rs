@@ -22,6 +22,14 @@ pub fn raise_open_files() {
     }
 }
 
+/// How many bytes of memory the machine has, by a name of `/proc/meminfo`.
+pub(crate) fn meminfo(name: &str) -> Option<usize> {
+    let told = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let figure = told.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: usize = figure.split_whitespace().next()?.parse().ok()?;
+    kib.checked_mul(1024)
+}
+
 /// How many bytes of memory the process's control group may have, and those that it is in; `None`: as many as there are.
 #[must_use]
 pub fn memory_of_group() -> Option<usize> {

@@ -14,7 +14,7 @@ use crate::kit::database::Database;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::servers::{Server, on_each_server};
 use crate::kit::wire_client::capability::{COMPRESS, ZSTD_COMPRESSION};
-use crate::kit::wire_client::{COM_PING, Login, WireClient};
+use crate::kit::wire_client::{COM_PING, INFILE_PACKET, Login, WireClient};
 
 const TAIL: &str = "SELECT message.id, body FROM message INNER JOIN fetch_timeline_tt USING(id) \
                     ORDER BY message.id DESC LIMIT 20";
@@ -157,7 +157,7 @@ fn a_file_is_sent_in_frames() {
             let mut client = proxy.login(&database.login().with(algorithm));
             for packets in [0_usize, 1, 252, 253, 254, 255, 256, 510] {
                 // A line is a packet, as this client cuts them.
-                let line = [&[b'7'; (1 << 16) - 1][..], b"\n"].concat();
+                let line = [&[b'7'; INFILE_PACKET - 1][..], b"\n"].concat();
                 client.infile = line.repeat(packets);
                 client.ok("LOAD DATA LOCAL INFILE 'any' INTO TABLE t");
                 let rows = client.column("SELECT COUNT(*) FROM t");

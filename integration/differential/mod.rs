@@ -16,7 +16,7 @@ use crate::kit::wire_client::{Login, capability};
 
 /// How many calls are compared on each server, over all data sets: `HEADWATER_CALLS`, or enough for a test.
 fn calls() -> u64 {
-    how_many("HEADWATER_CALLS", 1_500)
+    how_many("HEADWATER_CALLS", 1_000)
 }
 
 /// So many calls and then new sessions.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::served::PATIENT;
 use crate::kit::database::Database;
+use crate::kit::how_many;
 use crate::kit::random::Random;
 use crate::kit::wire_client::WireClient;
 
@@ -27,6 +28,22 @@ pub(super) const SMALL: App = App {
     messages: 3_000,
     follows: 200,
 };
+
+/// One with as many as a site has: with `HEADWATER_FEEDS`, 300 users and 40,000 messages; a fifth of both otherwise, as dense.
+pub(super) fn large(id: &'static str, user: &'static str) -> App {
+    let size = if how_many("HEADWATER_FEEDS", 0) > 0 {
+        5
+    } else {
+        1
+    };
+    App {
+        id,
+        user,
+        users: 60 * size,
+        messages: 8_000 * size,
+        follows: 1_800 * size,
+    }
+}
 
 /// Its feed.
 pub(super) const FEED: &str = "

@@ -1,6 +1,6 @@
 //! Random statements over random rows.
 
-use super::app::{App, FEED, settings};
+use super::app::{FEED, large, settings};
 use super::pair::Pair;
 use super::served::{PATIENT, served};
 use super::statements::Drawn;
@@ -11,7 +11,7 @@ use crate::kit::servers::{Server, on_each_server};
 
 /// How many statements are compared on each server: `HEADWATER_FEEDS`, or enough for a test.
 fn statements() -> u64 {
-    how_many("HEADWATER_FEEDS", 1_500)
+    how_many("HEADWATER_FEEDS", 1_000)
 }
 
 /// So many ways to write one.
@@ -55,13 +55,7 @@ fn compare(
     ask: impl Fn(&mut Pair, u64, &str),
 ) -> (u64, String) {
     let mut random = Random(20_261_123);
-    let app = App {
-        id,
-        user,
-        users: 300,
-        messages: 40_000,
-        follows: 9_000,
-    };
+    let app = large(id, user);
     let database = Database::empty(server, "feeds");
     app.make(&mut database.connect(), &mut random);
     let proxy = served(server, &database, "home", settings);

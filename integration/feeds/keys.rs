@@ -1,6 +1,6 @@
 //! Pages ordered by a key and the id, over keys of every kind: many that are the same, NULL, what is no date.
 
-use super::app::{App, settings};
+use super::app::{App, large, settings};
 use super::narrowed::narrowed;
 use super::pair::Pair;
 use super::served::served;
@@ -140,13 +140,7 @@ fn statements_of_feeds_ordered_by_keys_are_answered_as_directly() {
 
 fn compare(server: &'static Server, key: &Key) {
     let mut random = Random(20_261_124);
-    let app = App {
-        id: "BIGINT UNSIGNED",
-        user: "INT",
-        users: 300,
-        messages: 20_000,
-        follows: 6_000,
-    };
+    let app = large("BIGINT UNSIGNED", "INT");
     let database = Database::empty(server, "feedkeys");
     let mut root = database.connect();
     app.make(&mut root, &mut random);
@@ -162,7 +156,7 @@ fn compare(server: &'static Server, key: &Key) {
     }
     let mut pair = Pair::new(direct, proxied);
     // How many are compared on each server, over all keys.
-    let count = how_many("HEADWATER_FEEDS", 1_500) / KEYS.len() as u64;
+    let count = how_many("HEADWATER_FEEDS", 1_000) / KEYS.len() as u64;
     for _ in 0..count {
         let template = random.below(TEMPLATES);
         let statement = Drawn {

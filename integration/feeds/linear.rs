@@ -19,7 +19,7 @@ const WRITERS: u64 = 8;
 
 /// How many answers are checked on each server: `HEADWATER_CHECKS`, or enough for a test.
 pub(super) fn checks() -> u64 {
-    how_many("HEADWATER_CHECKS", 2_000)
+    how_many("HEADWATER_CHECKS", 1_000)
 }
 
 /// A page of a reader, in the shapes of apps.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use super::app::{App, SMALL, settings};
+use super::app::{App, SMALL, large, settings};
 use super::narrowed::{narrowed_where, until_risen};
 use super::opened::Opened;
 use super::pair::Pair;
@@ -76,13 +76,7 @@ fn compare(
     login: &Login,
     executions: u64,
 ) {
-    let app = App {
-        id,
-        user,
-        users: 300,
-        messages: 40_000,
-        follows: 9_000,
-    };
+    let app = large(id, user);
     let mut random = Random(20_261_124);
     let (database, proxy) = story(server, &app, &mut random);
     let login = login.clone().database(database.name());
@@ -124,20 +118,9 @@ fn compare(
         }
     }
     let counts = proxy.counts();
-    let narrowed = counts.feeds_answered();
     println!("{counts:?}");
-    // Where a proof or the load comes late on a busy machine, those behind it are relayed, and each template is relayed until it is learned:
-    // that many are so however few follow.
-    let unready = [
-        "log_not_followed",
-        "feed_unchecked",
-        "not_in_memory",
-        "new_template",
-        "columns_unsure",
-    ]
-    .map(|why| counts.of(&format!("feeds_relayed[{why}]")));
-    let others = executions.saturating_sub(unready.iter().sum());
-    assert!(narrowed * 4 > others, "{counts:?}\n{}", proxy.log());
+    let (answered, left) = (counts.feeds_answered(), counts.feeds_left());
+    assert!(answered * 3 > left, "{counts:?}\n{}", proxy.log());
 }
 
 fn story(server: &'static Server, app: &App, random: &mut Random) -> (Database, Proxy) {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::{Kind, PrivateServer, PrivateServerError};
+use headwater::lab::private_server::{Kind, PrivateServer, PrivateServerError, home};
 
 use super::wire_client::{Login, ServerError, WireClient};
 use crate::kit::patience;
@@ -130,7 +130,7 @@ fn quiet_mysql() -> Option<&'static Server> {
 /// This process, which has ended, has removed the folders of the servers that it started.
 #[track_caller]
 pub(crate) fn leaves_nothing(pid: u32) {
-    let left: Vec<_> = std::fs::read_dir(std::env::temp_dir())
+    let left: Vec<_> = std::fs::read_dir(home())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| name.starts_with("headwater-") && name.contains(&format!("-{pid}-")))

@@ -24,7 +24,7 @@ const IDS: &str = "SELECT id FROM fetch_timeline_tt";
 
 /// How many answers are checked on each server: `HEADWATER_CHECKS`, or enough for a test.
 fn checks() -> u64 {
-    how_many("HEADWATER_CHECKS", 1_600)
+    how_many("HEADWATER_CHECKS", 1_000)
 }
 
 /// Those who write to the world, there.

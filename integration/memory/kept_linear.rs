@@ -41,7 +41,7 @@ const TAILS: [&str; 2] = [
 
 /// How many pages are checked on each server: `HEADWATER_CHECKS`, or enough for a test.
 fn checks() -> u64 {
-    how_many("HEADWATER_CHECKS", 4_000)
+    how_many("HEADWATER_CHECKS", 1_000)
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub(crate) const SHADOW: &[&str] = &["--shadow", "0.05"];
 
 /// How many answers are checked on each server: `HEADWATER_CHECKS`, or enough for a test.
 fn checks() -> u64 {
-    how_many("HEADWATER_CHECKS", 2_000)
+    how_many("HEADWATER_CHECKS", 1_000)
 }
 
 #[test]

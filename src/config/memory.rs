@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Settings;
 use crate::binlog::BinlogLimits;
+use crate::room;
 
 /// The settings file's section `memory`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,18 +25,9 @@ const LOAD_BYTES: usize = 64 << 20;
 /// What is taken where the settings name no limit: the lesser of 1 GiB and a quarter of what the machine, or the control group, has.
 #[must_use]
 pub fn usual() -> usize {
-    let all = [machine(), crate::room::memory_of_group()];
+    let all = [room::meminfo("MemTotal:"), room::memory_of_group()];
     let all = all.into_iter().flatten().min();
     all.map_or(USUAL, |all| (all / 4).clamp(LEAST, USUAL))
-}
-
-fn machine() -> Option<usize> {
-    let told = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = told
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: usize = line.split_whitespace().next()?.parse().ok()?;
-    kib.checked_mul(1024)
 }
 
 /// Bounds as they were wished for, made to fit: a quarter is for sessions and what is held for a moment, the rest for the index and for kept

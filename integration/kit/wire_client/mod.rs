@@ -15,7 +15,7 @@ use std::time::Duration;
 
 pub(crate) use self::answer::{Answer, OkPacket, ResultSet, ServerError};
 pub(crate) use self::login::{Greeting, Login};
-pub(crate) use self::reply::Reply;
+pub(crate) use self::reply::{INFILE_PACKET, Reply};
 
 use self::packet::{Packet, put_bytes, put_lenenc};
 use self::stream::Stream;

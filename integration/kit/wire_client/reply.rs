@@ -18,6 +18,9 @@ pub(crate) struct Reply {
     pub(crate) packets: Vec<Packet>,
 }
 
+/// A local file is sent in packets of so many bytes.
+pub(crate) const INFILE_PACKET: usize = 1 << 12;
+
 impl WireClient {
     /// Reads the reply to `command` (its first byte) to its end. The data of a LOCAL INFILE is
     /// `self.infile`.
@@ -123,7 +126,7 @@ impl WireClient {
     fn send_infile(&mut self, seq: u8) -> io::Result<()> {
         let data = std::mem::take(&mut self.infile);
         let mut seq = seq;
-        for part in data.chunks(1 << 16).chain([&[][..]]) {
+        for part in data.chunks(INFILE_PACKET).chain([&[][..]]) {
             seq = seq.wrapping_add(1);
             self.send_packet(seq, part)?;
         }

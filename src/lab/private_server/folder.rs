@@ -1,4 +1,4 @@
-//! The private folder of one server, in the system's folder for temporary files.
+//! The private folder of one server.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::PrivateServerError;
+use super::{PrivateServerError, home};
 
 /// Only the user may look inside. Removed with all it holds when dropped.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ impl Folder {
         loop {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let name = format!("headwater-{of}-{}-{number}", process::id());
-            let path = std::env::temp_dir().join(name);
+            let path = home().join(name);
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(Folder(path)),
                 // Left by a process of the same number that was not allowed to clean up.

@@ -5,6 +5,7 @@
 //! it trades durability for speed and must never hold data that anybody needs.
 
 mod folder;
+mod home;
 mod ports;
 mod programs;
 pub mod redis;
@@ -24,6 +25,7 @@ use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
 use self::folder::Folder;
+pub use self::home::home;
 pub use self::ports::free_port;
 use self::programs::Programs;
 use self::watchdog::Watchdog;

@@ -1,0 +1,32 @@
+//! Where servers' folders are: in memory where there is plenty of it, so that a server starts and stops without waiting for a disk.
+
+use std::path::{Path, PathBuf};
+
+use crate::room::{meminfo, memory_of_group};
+
+/// A file system in memory, on Linux.
+const IN_MEMORY: &str = "/dev/shm";
+/// As much has to be free of that file system, and of the machine's memory: some ten servers have a few hundred megabytes each.
+const PLENTY: u64 = 8 << 30;
+
+/// The folder in which those of servers are made: `TMPDIR` where that is set.
+#[must_use]
+pub fn home() -> PathBuf {
+    let in_memory = Path::new(IN_MEMORY);
+    match std::env::var_os("TMPDIR").is_none() && has_plenty(in_memory) {
+        true => in_memory.to_owned(),
+        false => std::env::temp_dir(),
+    }
+}
+
+fn has_plenty(folder: &Path) -> bool {
+    let Ok(system) = rustix::fs::statvfs(folder) else {
+        return false;
+    };
+    let is_writable = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok();
+    let free = system.f_bavail.saturating_mul(system.f_frsize);
+    let memory = [meminfo("MemAvailable:"), memory_of_group()];
+    let least = memory.into_iter().flatten().min();
+    let least = least.and_then(|bytes| u64::try_from(bytes).ok());
+    is_writable && free >= PLENTY && least.is_some_and(|bytes| bytes >= PLENTY)
+}
