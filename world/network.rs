@@ -30,18 +30,18 @@ pub(crate) struct Weather {
 }
 
 impl Weather {
-    /// Each kind of trouble is there or not.
+    /// Each kind of trouble is there or not; most worlds are without those that cost Headwater its memory.
     pub(crate) fn drawn(random: &mut Random) -> Weather {
-        let some = |random: &mut Random, of: &[u64]| {
-            let place = random.below(of.len() as u64 * 2) as usize;
+        let some = |random: &mut Random, one_in: u64, of: &[u64]| {
+            let place = random.below(of.len() as u64 * one_in) as usize;
             of.get(place).copied()
         };
         Weather {
-            late: some(random, &[100, 2_000, 20_000]).unwrap_or(0),
-            pieces: some(random, &[1, 7, 60]),
-            breaks: some(random, &[500, 5_000]),
-            silences: some(random, &[100, 1_000]),
-            deaf: some(random, &[2_000, 10_000]).filter(|_| random.one_in(2)),
+            late: some(random, 2, &[100, 2_000, 20_000]).unwrap_or(0),
+            pieces: some(random, 2, &[1, 7, 60]),
+            breaks: some(random, 4, &[500, 5_000]),
+            silences: some(random, 4, &[100, 1_000]),
+            deaf: some(random, 4, &[2_000, 10_000]),
             calm: Arc::default(),
         }
     }

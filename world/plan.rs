@@ -3,6 +3,7 @@
 use headwater::config::{ServeFlags, Settings};
 
 use crate::network::Weather;
+use crate::pages::Names;
 use crate::random::Random;
 
 /// Where the server, and Headwater, listen.
@@ -27,6 +28,8 @@ pub(crate) struct Plan {
     pub(crate) writers: usize,
     /// Those who write without Headwater rest for up to so many milliseconds.
     pub(crate) rest: u64,
+    /// Apps begin once the log is followed.
+    pub(crate) warm: bool,
     /// Apps write through Headwater.
     pub(crate) app_writes: bool,
     /// Apps open transactions.
@@ -36,7 +39,11 @@ pub(crate) struct Plan {
     /// Apps write authors into some of their statements.
     pub(crate) lists: bool,
     /// Some of their pages show what authors are called.
-    pub(crate) names: bool,
+    pub(crate) names: Names,
+    /// Some of a feed's pages are of messages below an id.
+    pub(crate) bounds: bool,
+    /// Some are behind so many messages.
+    pub(crate) offset: usize,
     /// Some show nobody whom the reader has blocked.
     pub(crate) blocks: bool,
     /// Tables are truncated.
@@ -86,11 +93,20 @@ impl Plan {
             steps: STEPS,
             writers: 2,
             rest: *random.pick(&[20, 100, 400]),
+            warm: !random.one_in(3),
             app_writes: random.one_in(2),
             transactions: random.one_in(2),
             executions: random.one_in(3),
             lists: random.one_in(3),
-            names: random.one_in(3),
+            names: *random.pick(&[
+                Names::Absent,
+                Names::Absent,
+                Names::Absent,
+                Names::Inner,
+                Names::Outer,
+            ]),
+            bounds: random.one_in(2),
+            offset: *random.pick(&[0, 0, 1, 2]),
             blocks: random.one_in(3),
             truncations: random.one_in(8),
             alterations: random.one_in(8),

@@ -210,19 +210,20 @@ impl Reader {
         )
     }
 
-    /// A page of this reader's feed, as the app shows it.
+    /// A page of this reader's feed, as the app shows it: of few kinds, so that most are asked for again and again.
     pub(crate) fn page_of(&mut self, reader: u64) -> Feed {
-        let names = match self.plan.names && self.random.one_in(3) {
-            true => *self.random.pick(&[Names::Inner, Names::Outer]),
+        let names = match self.random.one_in(2) {
+            true => self.plan.names,
             false => Names::Absent,
         };
-        let has_blocks = self.plan.blocks && self.random.one_in(3);
+        let has_blocks = self.plan.blocks && self.random.one_in(2);
+        let bound = self.bound(Table::Statuses, 20);
         Feed {
             authors: self.authors(reader),
-            bound: self.bound(Table::Statuses, 20),
-            offset: match self.random.below(4) {
-                0 => self.random.below(4) as usize,
-                _ => 0,
+            bound: bound.filter(|_| self.plan.bounds),
+            offset: match self.random.one_in(2) {
+                true => self.plan.offset,
+                false => 0,
             },
             names,
             unblocked: has_blocks.then_some(reader),

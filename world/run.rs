@@ -21,6 +21,8 @@ use crate::trace::Line;
 use crate::writes::{self, AUTHORS, READERS};
 
 const APPS: u64 = 3;
+/// Apps that wait until memory answers wait for so long at most.
+const START: Duration = Duration::from_secs(5);
 /// Of each of those who write without Headwater.
 const TRANSACTIONS: usize = 300;
 /// A run ends by itself long before this.
@@ -131,6 +133,9 @@ async fn live(
         plan: plan.clone(),
         transaction: None,
     };
+    if plan.warm {
+        follow(&current.shared()).await;
+    }
     let readers: Vec<_> = (1..=APPS)
         .map(|number| tokio::spawn(reader(number).run(plan.steps.div_ceil(APPS as usize))))
         .collect();
@@ -159,6 +164,20 @@ async fn live(
         return Err(format!("memory and log contradict each other: {counts}"));
     }
     Ok((pages, counts))
+}
+
+/// Waits for a while until the log is followed.
+async fn follow(shared: &Shared) {
+    let begun = Instant::now();
+    let is_aside = || {
+        shared
+            .binlog
+            .as_ref()
+            .is_some_and(|it| it.aside().is_some())
+    };
+    while is_aside() && begun.elapsed() < START {
+        sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// Once nothing is late or lost any more, memory answers again.

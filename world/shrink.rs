@@ -1,6 +1,7 @@
 //! A failing world made small: what can be left out of it, so that it fails still, is left out.
 
 use crate::arguments::{behind, number};
+use crate::pages::Names;
 use crate::plan::{Plan, STEPS};
 use crate::run;
 
@@ -26,7 +27,9 @@ const PARTS: &[Part] = &[
     ("transactions", |plan| plan.transactions = false),
     ("executions", |plan| plan.executions = false),
     ("lists", |plan| plan.lists = false),
-    ("names", |plan| plan.names = false),
+    ("names", |plan| plan.names = Names::Absent),
+    ("bounds", |plan| plan.bounds = false),
+    ("offset", |plan| plan.offset = 0),
     ("blocks", |plan| plan.blocks = false),
     ("truncations", |plan| plan.truncations = false),
     ("alterations", |plan| plan.alterations = false),
