@@ -544,7 +544,7 @@ fn recorded_column((name, kind, charset, length, flags, decimals): &RecordedColu
 /// What was recorded of a table, as it is where the table has one more column.
 fn widen(question: &str, table: Table, columns: &[RecordedColumn], rows: &mut Rows) {
     let name = table.name();
-    let is_alone = question.contains(&hex(name));
+    let is_alone = question.contains(&alone(name));
     if question.contains("information_schema.COLUMNS") {
         let is_here = |row: &Vec<Option<String>>| row[0].as_deref() == Some(name);
         let last = match is_alone {
@@ -572,8 +572,8 @@ fn widen(question: &str, table: Table, columns: &[RecordedColumn], rows: &mut Ro
     }
 }
 
-/// A name as it stands in questions.
-fn hex(name: &str) -> String {
+/// What a question holds that is about the table of this name alone.
+fn alone(name: &str) -> String {
     let digits = name.bytes().map(|byte| format!("{byte:02x}"));
     format!("= 0x{} ", digits.collect::<String>())
 }

@@ -22,15 +22,12 @@ fn executions() -> u64 {
 /// So many ways to write one.
 const TEMPLATES: u64 = 40;
 
-fn own() -> App {
-    large("BIGINT UNSIGNED", "INT")
-}
-
 #[test]
 fn executions_by_name_are_answered_as_directly() {
     on_each_server(|server| {
         let mut random = Random(20_261_125);
-        let (database, proxy) = story(server, &own(), &mut random);
+        let app = large("BIGINT UNSIGNED", "INT");
+        let (database, proxy) = story(server, &app, &mut random);
         let login = Login::default().database(database.name());
         let direct = WireClient::login(server.addr(), &login);
         let mut pair = Pair::new(direct, proxy.login(&login));
@@ -40,7 +37,7 @@ fn executions_by_name_are_answered_as_directly() {
             let statement = Drawn {
                 random: Random(template),
                 values: &mut random,
-                app: &own(),
+                app: &app,
                 key: None,
             }
             .statement();

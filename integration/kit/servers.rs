@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headwater::lab::private_server::{Kind, PrivateServer, PrivateServerError, home};
+use headwater::lab::private_server::{Kind, PrivateServer, PrivateServerError, homes};
 
 use super::wire_client::{Login, ServerError, WireClient};
 use crate::kit::patience;
@@ -130,8 +130,10 @@ fn quiet_mysql() -> Option<&'static Server> {
 /// This process, which has ended, has removed the folders of the servers that it started.
 #[track_caller]
 pub(crate) fn leaves_nothing(pid: u32) {
-    let left: Vec<_> = std::fs::read_dir(home())
-        .unwrap()
+    let left: Vec<_> = homes()
+        .into_iter()
+        .filter_map(|home| std::fs::read_dir(home).ok())
+        .flatten()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| name.starts_with("headwater-") && name.contains(&format!("-{pid}-")))
         .collect();

@@ -141,10 +141,13 @@ pub const REASONS: [(&str, &str); 20] = [
 impl BinlogError {
     /// True where the service account has all connections that there are for this.
     pub(super) fn is_about_seats(&self) -> bool {
-        let Self::Server { source, .. } = self else {
-            return false;
-        };
-        matches!(source, AccountError::Waiting(_))
+        matches!(
+            self,
+            Self::Server {
+                source: AccountError::Waiting(_),
+                ..
+            }
+        )
     }
 
     /// One of [`REASONS`].

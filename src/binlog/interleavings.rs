@@ -27,6 +27,8 @@ const CHANGED: Message = (PLACE, 1);
 const TRANSACTIONS: u64 = 3;
 const FILLS: u64 = 3;
 const PAGES: u64 = 3;
+/// Orders that are drawn, of each kind.
+const ORDERS: usize = 20_000;
 /// Where the log begins.
 const START: u64 = 100;
 
@@ -217,6 +219,3 @@ fn a_page_of_kept_rows_is_of_one_moment_in_whatever_order_threads_go_on() {
     println!("{} orders, {told} pages from memory", 2 * ORDERS);
     assert!(told > ORDERS / 10, "{told} pages were told from memory");
 }
-
-/// Of each kind.
-const ORDERS: usize = 20_000;

@@ -10,13 +10,18 @@ const IN_MEMORY: &str = "/dev/shm";
 const PLENTY: u64 = 8 << 30;
 
 /// The folder in which those of servers are made: `TMPDIR` where that is set.
-#[must_use]
-pub fn home() -> PathBuf {
+pub(super) fn home() -> PathBuf {
     let in_memory = Path::new(IN_MEMORY);
     match std::env::var_os("TMPDIR").is_none() && has_plenty(in_memory) {
         true => in_memory.to_owned(),
         false => std::env::temp_dir(),
     }
+}
+
+/// All folders in which they may have been made: what is free differs from moment to moment.
+#[must_use]
+pub fn homes() -> [PathBuf; 2] {
+    [PathBuf::from(IN_MEMORY), std::env::temp_dir()]
 }
 
 fn has_plenty(folder: &Path) -> bool {

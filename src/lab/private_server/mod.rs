@@ -25,7 +25,8 @@ use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
 use self::folder::Folder;
-pub use self::home::home;
+use self::home::home;
+pub use self::home::homes;
 pub use self::ports::free_port;
 use self::programs::Programs;
 use self::watchdog::Watchdog;
