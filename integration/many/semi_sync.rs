@@ -105,7 +105,6 @@ fn no_answer_is_stale_or_ahead_while_a_replica_acknowledges_now_and_then() {
                     begun.elapsed()
                 );
                 assert!(vain > 0 && acknowledged > 0, "{vain} {acknowledged}");
-                assert!(remembered * 2 >= owned, "{remembered} of {owned}");
             },
         );
     }

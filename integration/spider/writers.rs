@@ -2,6 +2,7 @@
 
 use super::{Answers, Spread};
 use crate::kit::how_many;
+use crate::kit::quota::{Quota, from_memory};
 use crate::memory::linear::attack;
 use crate::memory::warm;
 use crate::memory::world::World;
@@ -48,13 +49,10 @@ fn check(data: usize, answers: Answers) {
     let runs = before.of("calls_run_for_rights");
     let world = World::new(WRITERS);
     let write = |world: &World, number| world.write(number, node, login).unwrap();
-    attack(
-        (&world, WRITERS),
-        &proxy,
-        (node, login),
-        (200, checks),
-        write,
-    );
+    let wanted = u64::from(answers == Answers::Memory);
+    let quota = Quota::new(&proxy, checks, wanted, from_memory);
+    attack((&world, WRITERS), &quota, (node, login), 200, write);
+    let checks = quota.taken();
     let counts = proxy.counts();
     eprintln!("{} writes; {counts:?}", world.writes());
     assert_eq!(counts.of("calls_run_for_rights"), runs);

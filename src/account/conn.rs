@@ -21,6 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A server that says nothing for so long to a question is not asked any more: its answer, or the question, was lost on a network that told
 /// nobody. Short lookups and no locks are waited for, so no server takes as long.
 const SILENCE: Duration = Duration::from_secs(120);
+/// The same of lists that a server has at hand, and that memory waits for.
+const SHORT_SILENCE: Duration = Duration::from_secs(10);
 /// The longest packet of a login; real ones have some hundred bytes.
 pub(super) const LOGIN_PACKET_BYTES: usize = 64 * 1024;
 /// What an answer may hold as a rule: a procedure's body, a list of transactions.
@@ -85,17 +87,26 @@ impl Conn {
         let aim = aim.ok_or(AccountError::NoPrimary)?;
         let seat = aim.server.seats.take(purpose)?;
         let moved = aim.moved.clone();
-        let opened = tokio::time::timeout(PATIENCE, Self::log_in(account, aim, seat));
+        let silence = match purpose {
+            Purpose::Transactions | Purpose::Proofs => SHORT_SILENCE,
+            _ => SILENCE,
+        };
+        let opened = tokio::time::timeout(PATIENCE, Self::log_in(account, aim, seat, silence));
         let timed_out = |_| std::io::Error::from(std::io::ErrorKind::TimedOut);
         let opened = while_followed(&moved, opened).await?.map_err(timed_out)?;
         account.told.note(&opened);
         opened
     }
 
-    async fn log_in(account: &Account, aim: Aim, seat: Seat) -> Result<Conn, AccountError> {
+    async fn log_in(
+        account: &Account,
+        aim: Aim,
+        seat: Seat,
+        silence: Duration,
+    ) -> Result<Conn, AccountError> {
         let Aim { server, moved, .. } = aim;
         let mut backend = Backend::dial(server.address(), PATIENCE).await?;
-        backend.silence = Some(SILENCE);
+        backend.silence = Some(silence);
         let mut conn = Conn {
             backend: Some(backend),
             capabilities: Capabilities::NONE,

@@ -44,7 +44,7 @@ const UNTOLD: Duration = Duration::from_millis(20);
 /// Between two further looks of one proof: a twentieth of the time that it has taken, at least and at most so much. Calls wait for tens of
 /// milliseconds, and what is not settled by then (a commit that waits for a replica, a list that nobody gives) may take minutes.
 const PAUSE: Duration = Duration::from_millis(1);
-const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Answers asks until the log is not followed any more.
 pub(super) async fn run(binlog: Arc<Binlog>, asks: Asks) {
