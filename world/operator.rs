@@ -28,7 +28,7 @@ impl Operator {
     pub(crate) async fn run(mut self) {
         let mut restarts = 0;
         loop {
-            sleep(self.random.pause(1000)).await;
+            sleep(self.random.pause(self.plan.rests)).await;
             if self.plan.weather.is_calm() {
                 return;
             }

@@ -34,6 +34,10 @@ pub(crate) struct Plan {
     pub(crate) app_writes: bool,
     /// Apps open transactions.
     pub(crate) transactions: bool,
+    /// Apps ask for a feed's page again and again.
+    pub(crate) refreshes: bool,
+    /// Apps rest where memory does not answer.
+    pub(crate) patient: bool,
     /// Apps prepare some of their statements.
     pub(crate) executions: bool,
     /// Apps write authors into some of their statements.
@@ -46,6 +50,8 @@ pub(crate) struct Plan {
     pub(crate) offset: usize,
     /// Some show nobody whom the reader has blocked.
     pub(crate) blocks: bool,
+    /// What operators do comes this many milliseconds apart at most.
+    pub(crate) rests: u64,
     /// Tables are truncated.
     pub(crate) truncations: bool,
     /// They get one more column.
@@ -92,10 +98,12 @@ impl Plan {
             weather: Weather::drawn(random),
             steps: STEPS,
             writers: 2,
-            rest: *random.pick(&[20, 100, 400]),
+            rest: *random.pick(&[20, 100, 400, 2_000]),
             warm: !random.one_in(3),
             app_writes: random.one_in(2),
             transactions: random.one_in(2),
+            refreshes: random.one_in(2),
+            patient: random.one_in(2),
             executions: random.one_in(3),
             lists: random.one_in(3),
             names: *random.pick(&[
@@ -108,6 +116,7 @@ impl Plan {
             bounds: random.one_in(2),
             offset: *random.pick(&[0, 0, 1, 2]),
             blocks: random.one_in(3),
+            rests: *random.pick(&[1_000, 10_000]),
             truncations: random.one_in(8),
             alterations: random.one_in(8),
             flushes: random.one_in(4),

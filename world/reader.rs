@@ -23,6 +23,9 @@ const RECOVERY: Duration = Duration::from_secs(60);
 /// The same where connections fall silent: each attempt may end only after its two minutes, and be seen off in as many.
 const DEAF_RECOVERY: Duration = Duration::from_secs(300);
 
+/// So many milliseconds at most a patient app rests.
+const REST: u64 = 500;
+
 /// One connection at a time.
 pub(crate) struct Reader {
     pub(crate) number: u64,
@@ -32,6 +35,8 @@ pub(crate) struct Reader {
     pub(crate) plan: Plan,
     /// What is known of the transaction that is open.
     pub(crate) transaction: Option<Transaction>,
+    /// The feed's page that it asked for before.
+    pub(crate) last: Option<Feed>,
 }
 
 /// An app's transaction.
@@ -62,6 +67,13 @@ impl Plan {
     }
 }
 
+/// Calls that were answered from memory, and pages of feeds.
+pub(crate) fn answered(counts: &Counts) -> (u64, u64) {
+    let of = |event| counts.of(event);
+    let feeds = of(Event::FeedNarrowed) + of(Event::FeedKept);
+    (of(Event::CallFromMemory), feeds)
+}
+
 /// What a statement came to.
 pub(crate) enum Outcome {
     Told,
@@ -79,6 +91,7 @@ impl Reader {
             let reader = 1 + self.random.below(READERS);
             let in_transaction = self.transaction.is_some();
             let step = self.random.below(12);
+            let before = answered(&self.counts);
             let outcome = match step {
                 0 | 1 if self.plan.app_writes => self.write(&mut client).await?,
                 2 if self.plan.transactions => self.begin_or_end(&mut client).await?,
@@ -89,10 +102,13 @@ impl Reader {
                 }
                 _ => {
                     pages += 1;
-                    let feed = self.page_of(reader);
+                    let feed = self.next_page(reader);
                     self.feed(&mut client, &feed).await?
                 }
             };
+            if self.plan.patient && answered(&self.counts) == before {
+                sleep(self.random.pause(REST)).await;
+            }
             if let Outcome::CutOff = outcome {
                 self.transaction = None;
                 client = self.connect().await?;
@@ -211,6 +227,15 @@ impl Reader {
     }
 
     /// A page of this reader's feed, as the app shows it: of few kinds, so that most are asked for again and again.
+    /// The one before once more, or another one.
+    fn next_page(&mut self, reader: u64) -> Feed {
+        let last = self.last.take();
+        let again = last.filter(|_| self.plan.refreshes && !self.random.one_in(4));
+        let next = again.unwrap_or_else(|| self.page_of(reader));
+        self.last = Some(next.clone());
+        next
+    }
+
     pub(crate) fn page_of(&mut self, reader: u64) -> Feed {
         let names = match self.random.one_in(2) {
             true => self.plan.names,

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use headwater::link::memory::MemoryListener;
 use headwater::server::Server as Headwater;
-use headwater::session::counts::{Counts, Event};
 use headwater::session::shared::Shared;
 use headwater::sockets::Sockets;
 use tokio::time::{Instant, sleep};
@@ -14,7 +13,7 @@ use crate::model::{Change, Edit, State, Table};
 use crate::operator::{Operator, Source};
 use crate::plan::{PRIMARY, Plan, Restarts};
 use crate::random::Random;
-use crate::reader::{Outcome, Reader};
+use crate::reader::{Outcome, Reader, answered};
 use crate::server::Server;
 use crate::shrink::Reduction;
 use crate::trace::Line;
@@ -132,6 +131,7 @@ async fn live(
         random: random.fork(),
         plan: plan.clone(),
         transaction: None,
+        last: None,
     };
     if plan.warm {
         follow(&current.shared()).await;
@@ -187,11 +187,6 @@ async fn recover(mut reader: Reader) -> Result<(), String> {
         return Ok(());
     }
     let mut begun = Instant::now();
-    let answered = |counts: &Counts| {
-        let of = |event| counts.of(event);
-        let feeds = of(Event::FeedNarrowed) + of(Event::FeedKept);
-        (of(Event::CallFromMemory), feeds)
-    };
     let (calls, feeds) = answered(&reader.counts);
     let mut client = reader.connect().await?;
     let thread = reader.server.model().connect();
