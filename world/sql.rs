@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
@@ -64,8 +64,27 @@ pub(crate) fn bound(text: &str, values: &[u64]) -> String {
     parts.collect()
 }
 
-/// Reads one SELECT.
-pub(crate) fn parse(text: &str) -> Outcome<Query> {
+/// So many SELECTs are kept as they were read: three of four come again.
+const KEPT: usize = 2_000;
+
+static READ: LazyLock<Mutex<HashMap<String, Arc<Query>>>> = LazyLock::new(Mutex::default);
+
+/// Reads one SELECT, or has it from when any world's was read.
+pub(crate) fn parse(text: &str) -> Outcome<Arc<Query>> {
+    let read = || READ.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(query) = read().get(text) {
+        return Ok(Arc::clone(query));
+    }
+    let query = Arc::new(parse_anew(text)?);
+    let mut read = read();
+    if read.len() >= KEPT {
+        read.clear();
+    }
+    read.insert(text.to_owned(), Arc::clone(&query));
+    Ok(query)
+}
+
+fn parse_anew(text: &str) -> Outcome<Query> {
     let parsed = Parser::parse_sql(&MySqlDialect {}, text);
     let mut statements = parsed.map_err(|error| Unknown(format!("{error}: {text}")))?;
     match (statements.pop(), statements.len()) {
