@@ -4,6 +4,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | `run` | one world: its server, Headwater, writers, operators and apps |
+//! | `fleet` | its Headwaters |
 //! | `plan`, `operator`, `rights` | what happens in it |
 //! | `reader` | an app, and what it may be told |
 //! | `pages` | what a page is by a state of the tables |
@@ -27,6 +28,7 @@ mod answers;
 mod arguments;
 mod client;
 mod faults;
+mod fleet;
 mod lanes;
 mod log;
 mod model;
@@ -51,10 +53,11 @@ mod wire;
 mod workers;
 mod writes;
 
+use std::iter::once;
 use std::ops::Range;
 use std::process::ExitCode;
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use arguments::{behind, number};
 use shrink::Reduction;
@@ -68,8 +71,9 @@ Usage: cargo test --test world -- [--seed SEED | --seeds COUNT [--from SEED]] [-
        cargo test --test world -- --faults [NAME...] [--seeds COUNT]
 
   --seed SEED    one world, and what Headwater counted in it
-  --seeds COUNT  so many worlds (300)
+  --seeds COUNT  so many worlds
   --from SEED    of which this is the first (0)
+                 without either: the first 300, and 200 that nobody has run before
   --trace        what happened in them: milliseconds, who, what
   --html FILE    the same as a page, a lane for each who
   --without, --steps
@@ -80,8 +84,9 @@ Usage: cargo test --test world -- [--seed SEED | --seeds COUNT [--from SEED]] [-
 SEED is hexadecimal, COUNT decimal. A world that fails is made smaller: what can be left out of
 it is left out, and the command that runs what is left is printed.";
 
-/// Without arguments.
+/// Without arguments: these, and so many others that begin at the present moment.
 const SEEDS: u64 = 300;
+const FRESH: u64 = 200;
 /// With each planted fault.
 const FAULT_SEEDS: u64 = 2_000;
 /// Of so many worlds one is told of.
@@ -104,7 +109,7 @@ fn main() -> ExitCode {
         let names = names.take_while(|it| !it.starts_with("--")).cloned();
         return faults::find_all(&names.collect::<Vec<_>>(), seeds.unwrap_or(FAULT_SEEDS));
     }
-    let wishes = wished(&arguments, seeds.unwrap_or(SEEDS)).and_then(|seeds| {
+    let wishes = wished(&arguments, seeds).and_then(|seeds| {
         let reduction = Reduction::wished(&arguments)?;
         Ok((seeds, reduction))
     });
@@ -117,9 +122,14 @@ fn main() -> ExitCode {
         eprintln!("the model's log is none that a server writes: {problem}");
         return ExitCode::FAILURE;
     }
-    let (begun, count) = (Instant::now(), seeds.end - seeds.start);
+    let begun = Instant::now();
+    let count: u64 = seeds.iter().map(|them| them.end - them.start).sum();
     println!("\nrunning {count} worlds");
-    match run_all(seeds, &reduction, &arguments) {
+    let all = seeds.into_iter().map(|seeds| {
+        println!("{} from {:x} on", seeds.end - seeds.start, seeds.start);
+        run_all(seeds, &reduction, &arguments)
+    });
+    match all.sum::<Result<u64, _>>() {
         Ok(pages) => {
             println!("{pages} pages, none wrong");
             let seconds = begun.elapsed().as_secs_f64();
@@ -239,10 +249,16 @@ fn same_again(seed: u64, reduction: &Reduction, lines: &[Line]) -> Result<(), St
 }
 
 /// Which worlds.
-fn wished(arguments: &[String], count: u64) -> Result<Range<u64>, String> {
+fn wished(arguments: &[String], count: Option<u64>) -> Result<Vec<Range<u64>>, String> {
     if let Some(seed) = number(arguments, "--seed", 16)? {
-        return Ok(seed..seed + 1);
+        return Ok(once(seed..seed + 1).collect());
     }
-    let first = number(arguments, "--from", 16)?.unwrap_or(0);
-    Ok(first..first + count)
+    let from = number(arguments, "--from", 16)?;
+    if from.is_some() || count.is_some() || is_planted() {
+        let first = from.unwrap_or(0);
+        return Ok(once(first..first + count.unwrap_or(SEEDS)).collect());
+    }
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let moment = since.map_or(0, |since| since.as_millis() as u64);
+    Ok(vec![0..SEEDS, moment..moment + FRESH])
 }

@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use headwater::config::{LogLevel, Settings};
-use headwater::server::{self, Reloads};
+use headwater::server;
 use tokio::time::sleep;
 
+use crate::fleet::{Farewell, Fleet};
 use crate::model::{Change, Edit, Table};
 use crate::plan::{Plan, Restarts};
 use crate::random::Random;
@@ -15,24 +16,26 @@ use crate::writes;
 
 /// A server ends so many times at most.
 const RESTARTS: usize = 3;
+/// Another Headwater takes the place of one so often at most.
+const SUCCESSIONS: usize = 3;
 
 /// One who looks after both, until the world is calm.
 pub(crate) struct Operator {
     pub(crate) server: Arc<Server>,
-    pub(crate) reloads: Arc<Reloads>,
+    pub(crate) fleet: Arc<Fleet>,
     pub(crate) plan: Plan,
     pub(crate) random: Random,
 }
 
 impl Operator {
     pub(crate) async fn run(mut self) {
-        let mut restarts = 0;
+        let (mut restarts, mut successions) = (0, 0);
         loop {
             sleep(self.random.pause(self.plan.rests)).await;
             if self.plan.weather.is_calm() {
                 return;
             }
-            match self.random.below(8) {
+            match self.random.below(9) {
                 0 if self.plan.flushes => {
                     self.note("FLUSH BINARY LOGS");
                     self.server.model().log.flush();
@@ -53,9 +56,13 @@ impl Operator {
                 6 if self.plan.reloads => {
                     self.note("settings are read again");
                     // What is wrong is told once the world is calm.
-                    let _ = self.reloads.reload().await;
+                    let _ = self.fleet.reload().await;
                 }
                 7 if self.plan.alterations => self.define(Change::Widen).await,
+                8 if self.plan.successions && successions < SUCCESSIONS => {
+                    successions += 1;
+                    self.succeed().await;
+                }
                 _ => {}
             }
         }
@@ -88,6 +95,18 @@ impl Operator {
         };
         let away = self.random.pause(3000);
         self.server.restart(ending, away).await;
+    }
+
+    /// Another Headwater takes the place of one.
+    async fn succeed(&mut self) {
+        let getting_ready = self.random.pause(3000);
+        let farewell = *self.random.pick(&[Farewell::Shutdown, Farewell::Takeover]);
+        self.note(&format!(
+            "another Headwater: {farewell:?} after {getting_ready:?}"
+        ));
+        let fleet = Arc::clone(&self.fleet);
+        // Others go on with what they do meanwhile.
+        tokio::spawn(async move { fleet.succeed(getting_ready, farewell).await });
     }
 
     /// How the rows of a replica differ: mostly not at all.
@@ -132,13 +151,15 @@ impl Operator {
 #[derive(Debug)]
 pub(crate) struct Source {
     plan: Plan,
+    listen: String,
     random: Mutex<Random>,
 }
 
 impl Source {
-    pub(crate) fn new(plan: &Plan, random: Random) -> Source {
+    pub(crate) fn new(plan: &Plan, listen: &str, random: Random) -> Source {
         Source {
             plan: plan.clone(),
+            listen: listen.to_owned(),
             random: Mutex::new(random),
         }
     }
@@ -153,7 +174,7 @@ impl server::Source for Source {
             plan.has_calls = !random.one_in(4);
             plan.has_feed = !random.one_in(4);
         }
-        Ok(plan.settings())
+        Ok(plan.settings(&self.listen))
     }
 
     fn log_at(&self, _: LogLevel) {}

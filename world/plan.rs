@@ -8,7 +8,6 @@ use crate::random::Random;
 
 /// Where the server, and Headwater, listen.
 pub(crate) const PRIMARY: &str = "primary:3306";
-pub(crate) const PROXY: &str = "headwater:3306";
 
 const CALLS: &str = "[[definition]]\nname = \"classic\"\ndatabase = \"world\"\n";
 const FEED: &str = "[[feed]]\nname = \"home\"\ndatabase = \"world\"\n\
@@ -68,6 +67,10 @@ pub(crate) struct Plan {
     pub(crate) kills: bool,
     /// The service account lacks a right for a while.
     pub(crate) rights: bool,
+    /// Two Headwaters are in front of the server.
+    pub(crate) beside: bool,
+    /// Another one takes a Headwater's place.
+    pub(crate) successions: bool,
     /// Settings are read again.
     pub(crate) reloads: bool,
     /// Calls are answered, and a feed's pages: settings that are read again may leave out either for a while.
@@ -130,6 +133,8 @@ impl Plan {
             },
             kills: random.one_in(8),
             rights: random.one_in(8),
+            beside: random.one_in(8),
+            successions: random.one_in(8),
             reloads: random.one_in(6),
             has_calls: true,
             has_feed: true,
@@ -145,10 +150,11 @@ impl Plan {
             || self.weather.deaf.is_some()
             || self.restarts.is_some()
             || self.kills
+            || self.successions
     }
 
-    /// The settings file's sections, read as a user's.
-    pub(crate) fn settings(&self) -> Settings {
+    /// The settings file's sections of a Headwater at this address, read as a user's.
+    pub(crate) fn settings(&self, listen: &str) -> Settings {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("headwater.toml");
         let index = self.index_bytes.map_or(String::new(), |bytes| {
@@ -167,7 +173,7 @@ impl Plan {
             false => "",
         };
         let text = format!(
-            "listen = \"{PROXY}\"\nupstream = \"{PRIMARY}\"\nthreads = 1\n\
+            "listen = \"{listen}\"\nupstream = \"{PRIMARY}\"\nthreads = 1\n\
              [service]\nuser = \"headwater\"\npassword = \"pw\"\n\
              [shadow]\nrate = 0.0\n[limits]\nsessions = 500\n{index}[feeds]\nnarrow = \"{narrow}\"\n{calls}{feed}",
         );

@@ -5,14 +5,15 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use headwater::session::counts::{Counts, Event};
+use headwater::session::counts::Event;
 use tokio::time::{Instant, sleep};
 
 use crate::answers::TAIL;
 use crate::client::{Answer, Client};
+use crate::fleet::Fleet;
 use crate::model::{Edit, State, Table};
 use crate::pages::{self, Authors, Feed, Names, Rows, ids};
-use crate::plan::{PROXY, Plan};
+use crate::plan::Plan;
 use crate::random::Random;
 use crate::server::{REFUSAL, Server};
 use crate::sql;
@@ -23,6 +24,8 @@ const RECOVERY: Duration = Duration::from_secs(60);
 /// The same where connections fall silent: each attempt may end only after its two minutes, and be seen off in as many.
 const DEAF_RECOVERY: Duration = Duration::from_secs(300);
 
+/// ER_SERVER_SHUTDOWN.
+const SHUTDOWN: u16 = 1053;
 /// So many milliseconds at most a patient app rests.
 const REST: u64 = 500;
 
@@ -30,7 +33,7 @@ const REST: u64 = 500;
 pub(crate) struct Reader {
     pub(crate) number: u64,
     pub(crate) server: Arc<Server>,
-    pub(crate) counts: Arc<Counts>,
+    pub(crate) fleet: Arc<Fleet>,
     pub(crate) random: Random,
     pub(crate) plan: Plan,
     /// What is known of the transaction that is open.
@@ -68,8 +71,8 @@ impl Plan {
 }
 
 /// Calls that were answered from memory, and pages of feeds.
-pub(crate) fn answered(counts: &Counts) -> (u64, u64) {
-    let of = |event| counts.of(event);
+pub(crate) fn answered(fleet: &Fleet) -> (u64, u64) {
+    let of = |event| fleet.count(event);
     let feeds = of(Event::FeedNarrowed) + of(Event::FeedKept);
     (of(Event::CallFromMemory), feeds)
 }
@@ -91,7 +94,7 @@ impl Reader {
             let reader = 1 + self.random.below(READERS);
             let in_transaction = self.transaction.is_some();
             let step = self.random.below(12);
-            let before = answered(&self.counts);
+            let before = answered(&self.fleet);
             let outcome = match step {
                 0 | 1 if self.plan.app_writes => self.write(&mut client).await?,
                 2 if self.plan.transactions => self.begin_or_end(&mut client).await?,
@@ -106,7 +109,7 @@ impl Reader {
                     self.feed(&mut client, &feed).await?
                 }
             };
-            if self.plan.patient && answered(&self.counts) == before {
+            if self.plan.patient && answered(&self.fleet) == before {
                 sleep(self.random.pause(REST)).await;
             }
             if let Outcome::CutOff = outcome {
@@ -121,7 +124,8 @@ impl Reader {
     pub(crate) async fn connect(&mut self) -> Result<Client, String> {
         let mut begun = Instant::now();
         loop {
-            let connecting = Client::connect(PROXY, &self.plan.weather, &mut self.random);
+            let address = self.fleet.address(self.number);
+            let connecting = Client::connect(&address, &self.plan.weather, &mut self.random);
             let connected = tokio::time::timeout(RECOVERY, connecting).await;
             match connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
                 Ok(client) => return Ok(client),
@@ -137,8 +141,8 @@ impl Reader {
 
     /// So many calls were answered by lookups, or by the procedure's own run.
     fn lookups(&self) -> u64 {
-        let counts = &self.counts;
-        counts.of(Event::CallOwned) - counts.of(Event::CallFromMemory)
+        let count = |event| self.fleet.count(event);
+        count(Event::CallOwned) - count(Event::CallFromMemory)
     }
 
     fn readable(&self) -> usize {
@@ -389,6 +393,8 @@ impl Reader {
             Ok(Answer::Error(code, _)) if code == REFUSAL.0 && self.plan.refusals.is_some() => {
                 Ok(Err(Outcome::Refused))
             }
+            // A Headwater that ends says so.
+            Ok(Answer::Error(SHUTDOWN, _)) if self.plan.successions => Ok(Err(Outcome::CutOff)),
             // With 1062 another was first with this key.
             Ok(Answer::Error(code, message)) if code != 1062 => {
                 Err(format!("{code} {message}: {text}"))

@@ -4,13 +4,12 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use headwater::link::memory::MemoryListener;
-use headwater::server::Server as Headwater;
 use headwater::session::shared::Shared;
-use headwater::sockets::Sockets;
 use tokio::time::{Instant, sleep};
 
+use crate::fleet::Fleet;
 use crate::model::{Change, Edit, State, Table};
-use crate::operator::{Operator, Source};
+use crate::operator::Operator;
 use crate::plan::{PRIMARY, Plan, Restarts};
 use crate::random::Random;
 use crate::reader::{Outcome, Reader, answered};
@@ -103,23 +102,13 @@ async fn live(
 ) -> Result<(u64, String), String> {
     let listener = MemoryListener::bind(PRIMARY).expect("an address");
     tokio::spawn(Arc::clone(&server).run(listener, random.fork()));
-    let source = Box::new(Source::new(&plan, random.fork()));
-    let (settings, mut sockets) = (plan.settings(), Sockets::default());
-    let headwater = Headwater::reloadable(&mut sockets, &settings, source)
-        .await
-        .map_err(|it| it.to_string())?;
-    let (current, reloads) = (headwater.current(), headwater.reloads());
-    tokio::spawn(headwater.announce());
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let running = tokio::spawn(headwater.run(async {
-        let _ = stopped.await;
-    }));
+    let fleet = Arc::new(Fleet::start(&plan, random.fork()).await?);
     let mut others: Vec<_> = (0..plan.writers)
         .map(|_| tokio::spawn(write(Arc::clone(&server), plan.rest, random.fork())))
         .collect();
     let operator = Operator {
         server: Arc::clone(&server),
-        reloads: Arc::clone(&reloads),
+        fleet: Arc::clone(&fleet),
         plan: plan.clone(),
         random: random.fork(),
     };
@@ -127,57 +116,46 @@ async fn live(
     let mut reader = |number| Reader {
         number,
         server: Arc::clone(&server),
-        counts: Arc::clone(&current.shared().counts),
+        fleet: Arc::clone(&fleet),
         random: random.fork(),
         plan: plan.clone(),
         transaction: None,
         last: None,
     };
     if plan.warm {
-        follow(&current.shared()).await;
+        for member in fleet.in_use() {
+            member.follow(START).await;
+        }
     }
     let readers: Vec<_> = (1..=APPS)
         .map(|number| tokio::spawn(reader(number).run(plan.steps.div_ceil(APPS as usize))))
         .collect();
-    let last = reader(0);
     let mut pages = 0;
     for reader in readers {
         pages += reader.await.map_err(|it| it.to_string())??;
     }
     plan.weather.calm();
     server.model().denied.clear();
-    reloads.reload().await?;
-    recover(last).await?;
-    bounded(&current.shared())?;
+    fleet.settle().await;
+    fleet.reload().await?;
+    for (number, member) in (0..).zip(fleet.in_use()) {
+        recover(reader(number)).await?;
+        bounded(&member.shared())?;
+    }
     for other in others {
         other.abort();
     }
-    let _ = stop.send(());
-    running.await.map_err(|it| it.to_string())?;
+    fleet.end().await?;
     let unknown = server.unknown();
     if let Some(first) = unknown.first() {
         return Err(format!("{} statements are unknown: {first}", unknown.len()));
     }
-    let counts = current.shared().summary();
+    let counts = fleet.summaries();
     let may_contradict = matches!(plan.restarts, Some(Restarts::Losing | Restarts::Replaced));
     if !may_contradict && counts.contains("contradictions=") {
         return Err(format!("memory and log contradict each other: {counts}"));
     }
     Ok((pages, counts))
-}
-
-/// Waits for a while until the log is followed.
-async fn follow(shared: &Shared) {
-    let begun = Instant::now();
-    let is_aside = || {
-        shared
-            .binlog
-            .as_ref()
-            .is_some_and(|it| it.aside().is_some())
-    };
-    while is_aside() && begun.elapsed() < START {
-        sleep(Duration::from_millis(20)).await;
-    }
 }
 
 /// Once nothing is late or lost any more, memory answers again.
@@ -187,7 +165,7 @@ async fn recover(mut reader: Reader) -> Result<(), String> {
         return Ok(());
     }
     let mut begun = Instant::now();
-    let (calls, feeds) = answered(&reader.counts);
+    let (calls, feeds) = answered(&reader.fleet);
     let mut client = reader.connect().await?;
     let thread = reader.server.model().connect();
     for turn in 0u64.. {
@@ -210,7 +188,7 @@ async fn recover(mut reader: Reader) -> Result<(), String> {
         if let Outcome::CutOff = outcome {
             client = reader.connect().await?;
         }
-        let now = answered(&reader.counts);
+        let now = answered(&reader.fleet);
         if now.0 >= calls + 3 && (now.1 >= feeds + 3 || !reader.plan.always_narrow) {
             break;
         }
@@ -221,7 +199,7 @@ async fn recover(mut reader: Reader) -> Result<(), String> {
         }
         let bound = reader.plan.recovery();
         if begun.elapsed() > bound {
-            let counts = reader.counts.summary();
+            let counts = reader.fleet.summaries();
             return Err(format!("memory does not answer after {bound:?}: {counts}"));
         }
     }

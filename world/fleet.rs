@@ -1,0 +1,195 @@
+//! The Headwaters of a world: one, two side by side, or one that takes the place of another.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use headwater::server::{Reloads, Server as Headwater};
+use headwater::session::counts::Event;
+use headwater::session::current::Current;
+use headwater::session::shared::Shared;
+use headwater::sockets::Sockets;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use crate::operator::Source;
+use crate::plan::Plan;
+use crate::random::Random;
+
+/// How a Headwater ends that another one follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Farewell {
+    /// It is shut down: sessions at rest end at once.
+    Shutdown,
+    /// It is taken over from: sessions that have something of their own go on for a while.
+    Takeover,
+}
+
+/// All that there are and were.
+pub(crate) struct Fleet {
+    plan: Plan,
+    random: Mutex<Random>,
+    members: Mutex<Vec<Arc<Member>>>,
+    /// Held while one takes another's place.
+    succession: tokio::sync::Mutex<()>,
+}
+
+/// One Headwater.
+pub(crate) struct Member {
+    address: String,
+    current: Arc<Current>,
+    reloads: Arc<Reloads>,
+    /// What stops it, and its end.
+    running: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
+    /// Clients connect to it.
+    in_use: Mutex<bool>,
+}
+
+impl Member {
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        self.current.shared()
+    }
+
+    /// Waits for a while until the log is followed.
+    pub(crate) async fn follow(&self, most: Duration) {
+        let begun = Instant::now();
+        let shared = self.shared();
+        let is_aside = || {
+            let binlog = shared.binlog.as_ref();
+            binlog.is_some_and(|it| it.aside().is_some())
+        };
+        while is_aside() && begun.elapsed() < most {
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    fn is_in_use(&self) -> bool {
+        *lock(&self.in_use)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nobody panics with it")
+}
+
+impl Fleet {
+    pub(crate) async fn start(plan: &Plan, random: Random) -> Result<Fleet, String> {
+        let fleet = Fleet {
+            plan: plan.clone(),
+            random: Mutex::new(random),
+            members: Mutex::default(),
+            succession: tokio::sync::Mutex::default(),
+        };
+        for _ in 0..=usize::from(plan.beside) {
+            let member = fleet.add().await?;
+            *lock(&member.in_use) = true;
+        }
+        Ok(fleet)
+    }
+
+    /// One more, which nobody connects to yet.
+    async fn add(&self) -> Result<Arc<Member>, String> {
+        let address = format!("headwater{}:3306", self.members().len() + 1);
+        let random = lock(&self.random).fork();
+        let source = Box::new(Source::new(&self.plan, &address, random));
+        let (settings, mut sockets) = (self.plan.settings(&address), Sockets::default());
+        let headwater = Headwater::reloadable(&mut sockets, &settings, source)
+            .await
+            .map_err(|it| it.to_string())?;
+        let (current, reloads) = (headwater.current(), headwater.reloads());
+        tokio::spawn(headwater.announce());
+        let (stop, stopped) = oneshot::channel::<()>();
+        let running = tokio::spawn(headwater.run(async {
+            let _ = stopped.await;
+        }));
+        let member = Arc::new(Member {
+            address,
+            current,
+            reloads,
+            running: Mutex::new(Some((stop, running))),
+            in_use: Mutex::new(false),
+        });
+        lock(&self.members).push(Arc::clone(&member));
+        Ok(member)
+    }
+
+    /// Starts one more, and has it take the place of the one that has been there for longest, once it has got ready for so long.
+    pub(crate) async fn succeed(
+        &self,
+        getting_ready: Duration,
+        farewell: Farewell,
+    ) -> Result<(), String> {
+        let _alone = self.succession.lock().await;
+        let successor = self.add().await?;
+        successor.follow(getting_ready).await;
+        *lock(&successor.in_use) = true;
+        let first = self.in_use().into_iter().next();
+        let Some(predecessor) = first.filter(|it| it.address != successor.address) else {
+            return Ok(());
+        };
+        *lock(&predecessor.in_use) = false;
+        let handed_over = farewell == Farewell::Takeover;
+        let shared = predecessor.shared();
+        shared.handed_over.store(handed_over, Ordering::Relaxed);
+        end(&predecessor).await
+    }
+
+    /// What every client connects to, in the order in which they were started.
+    pub(crate) fn in_use(&self) -> Vec<Arc<Member>> {
+        let members = self.members();
+        members.into_iter().filter(|it| it.is_in_use()).collect()
+    }
+
+    /// Where this client connects to.
+    pub(crate) fn address(&self, client: u64) -> String {
+        let in_use = self.in_use();
+        in_use[client as usize % in_use.len()].address.clone()
+    }
+
+    pub(crate) fn members(&self) -> Vec<Arc<Member>> {
+        lock(&self.members).clone()
+    }
+
+    /// So often this happened, to all of them together.
+    pub(crate) fn count(&self, event: Event) -> u64 {
+        let members = self.members();
+        members.iter().map(|it| it.shared().counts.of(event)).sum()
+    }
+
+    pub(crate) async fn reload(&self) -> Result<(), String> {
+        for member in self.in_use() {
+            member.reloads.reload().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until nobody is taking another's place.
+    pub(crate) async fn settle(&self) {
+        drop(self.succession.lock().await);
+    }
+
+    /// What each has counted.
+    pub(crate) fn summaries(&self) -> String {
+        let members = self.members();
+        let lines: Vec<String> = members.iter().map(|it| it.shared().summary()).collect();
+        lines.join("\n")
+    }
+
+    /// Ends all.
+    pub(crate) async fn end(&self) -> Result<(), String> {
+        for member in self.members() {
+            end(&member).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn end(member: &Member) -> Result<(), String> {
+    let running = lock(&member.running).take();
+    if let Some((stop, running)) = running {
+        let _ = stop.send(());
+        running.await.map_err(|it| it.to_string())?;
+    }
+    Ok(())
+}
