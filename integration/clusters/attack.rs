@@ -65,10 +65,10 @@ pub(super) fn attack(cluster: &Cluster, member: usize, writers: &[usize]) {
         world.write_among(number, cluster.addr(writer), cluster.addr(member), &login);
     };
     // A member that applies what others commit must not fall behind by minutes.
-    let world = World::new(WRITERS).resting(match writers.contains(&member) {
-        true => Duration::ZERO,
-        false => Duration::from_millis(4),
-    });
+    let world = match writers.contains(&member) {
+        true => World::new(WRITERS),
+        false => World::new(WRITERS).resting(Duration::from_millis(4)),
+    };
     let addr = cluster.addr(member);
     let counts = check_beside(&world, addr, &login, &database, checks(), &flags, write);
     eprintln!(

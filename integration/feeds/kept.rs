@@ -12,12 +12,12 @@ use super::rules::{BEHIND, app};
 use super::served::served;
 use super::statements::Drawn;
 use crate::kit::database::Database;
-use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_server, on_servers_of_its_own};
 use crate::kit::twin::Twin;
 use crate::kit::wire_client::{COM_PING, WireClient, capability};
+use crate::kit::{patience, pause_since};
 use crate::memory::prepare;
 
 /// Rows are shown whole, and one of three passes.
@@ -39,7 +39,7 @@ pub(super) const PAGES: [&str; 6] = [
 #[track_caller]
 pub(super) fn kept(proxy: &Proxy, twin: &mut Twin, statement: &str) {
     let before = proxy.counts().of("feeds_kept");
-    let deadline = patience();
+    let (begun, deadline) = (Instant::now(), patience());
     while proxy.counts().of("feeds_kept") == before {
         // Of a page behind others it is known which were passed over once those were read.
         let front = statement.replace("LIMIT 4 OFFSET 3", "LIMIT 7");
@@ -53,6 +53,7 @@ pub(super) fn kept(proxy: &Proxy, twin: &mut Twin, statement: &str) {
             proxy.counts(),
             proxy.log()
         );
+        pause_since(begun);
     }
 }
 

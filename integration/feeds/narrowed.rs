@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use crate::kit::patience;
 use crate::kit::proxy::{Counts, Proxy};
 use crate::kit::twin::Twin;
 use crate::kit::wire_client::WireClient;
+use crate::kit::{patience, pause_since};
 
 /// Asks until it is narrowed: what other stories change on this server may have it looked at again any time.
 #[track_caller]
@@ -31,7 +31,7 @@ pub(super) fn until_risen(
     mut ask: impl FnMut(),
 ) {
     let before = count(&proxy.counts());
-    let deadline = patience();
+    let (begun, deadline) = (Instant::now(), patience());
     loop {
         ask();
         let counts = proxy.counts();
@@ -43,6 +43,7 @@ pub(super) fn until_risen(
             "never {never}: {counts:?}\n{}",
             proxy.log()
         );
+        pause_since(begun);
     }
 }
 

@@ -30,6 +30,12 @@ pub(crate) fn how_many(variable: &str, enough: u64) -> u64 {
     set.ok().and_then(|set| set.parse().ok()).unwrap_or(enough)
 }
 
+/// A pause of a wait that began then: the longer that lasts, the seldomer it is looked, and the more is left to those who are waited for.
+pub(crate) fn pause_since(begun: std::time::Instant) {
+    let most = std::time::Duration::from_millis(30);
+    std::thread::sleep((begun.elapsed() / 10).min(most));
+}
+
 /// Until when a story waits for what has to come: what never comes fails it, and no machine is too busy for it.
 pub(crate) fn patience() -> std::time::Instant {
     std::time::Instant::now() + std::time::Duration::from_secs(180)

@@ -159,7 +159,7 @@ fn come_back(primary: &mut PrivateServer, (name, crash): Crash, rounds: u64) {
 
 /// So many comparisons of all pages, each a page of ids and two of rows for every reader.
 fn rounds() -> u64 {
-    how_many("HEADWATER_CHECKS", 400).min(10_000) / (READERS * 3) + 1
+    how_many("HEADWATER_CHECKS", 120).min(10_000) / (READERS * 3) + 1
 }
 
 #[test]

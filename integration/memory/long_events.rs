@@ -29,6 +29,7 @@ fn meanwhile(stage: &mut Stage, what: &str, statements: Vec<String>) -> u64 {
             let begun = Instant::now();
             client.ok(CALL);
             longest = longest.max(begun.elapsed());
+            thread::sleep(Duration::from_millis(5));
         }
         writer.join().unwrap();
         // No assertion: the server and the writer want the processor as well.

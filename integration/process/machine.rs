@@ -27,7 +27,6 @@ fn neither_do_they_on_a_machine_of_others() {
     for story in [
         "process::machine::servers_and_their_clients_obey_nobody_elses_options",
         "data::the_demo_shows_a_timeline_stays_until_interrupted_and_leaves_nothing",
-        "process::bench::a_simulation_needs_no_server_and_is_the_same_by_its_seed",
     ] {
         let told = machine.tells(story);
         assert!(told.status.success(), "{story}: {}", said(&told));

@@ -45,7 +45,7 @@ fn every_strategy_has_the_procedures_pages_and_says_how_stale_it_is() {
     let mut bench = headwater(&[]);
     bench.args(["bench", "strategies", "--quick", "--users", "60"]);
     bench.args(["--messages", "2000", "--readers", "30"]);
-    bench.args(["--connections", "2", "--seconds", "0.15"]);
+    bench.args(["--connections", "2", "--seconds", "0.05"]);
     if mysql().is_none() {
         bench.args(["--server", "mariadb"]);
     }
@@ -83,7 +83,7 @@ fn what_an_article_told_is_measured_again() {
     let mut bench = headwater(&[]);
     bench.args(["bench", "strategies", "--run", "rails"]);
     bench.args(["--server", "mariadb", "--readers", "20"]);
-    bench.args(["--connections", "1", "--seconds", "0.15"]);
+    bench.args(["--connections", "1", "--seconds", "0.05"]);
     let folder = tempfile::tempdir().unwrap();
     bench.arg("--report").arg(folder.path());
     let (told, _) = succeeds(&mut bench);
@@ -114,7 +114,7 @@ fn growth_is_measured_size_by_size() {
     bench.args(["bench", "strategies", "--growth=follows", "--quick"]);
     bench.args(["--only", "sql-list,headwater-kept,push-mailbox"]);
     bench.args(["--server", "mariadb", "--readers", "20"]);
-    bench.args(["--connections", "2", "--seconds", "0.15"]);
+    bench.args(["--connections", "2", "--seconds", "0.05"]);
     bench.arg("--report").arg(folder.path());
     let (told, _) = succeeds(&mut bench);
     assert_eq!(told.matches(" us an author |").count(), 3, "{told}");
@@ -168,7 +168,7 @@ fn pages_of_headwater_are_read_in_turn_with_those_of_the_smallest_size() {
     bench.args(["bench", "strategies", "--growth=messages", "--quick"]);
     bench.args(["--only", "sql-list,headwater-kept"]);
     bench.args(["--server", "mariadb", "--readers", "20"]);
-    bench.args(["--connections", "2", "--seconds", "0.15"]);
+    bench.args(["--connections", "2", "--seconds", "0.05"]);
     bench.args(["--buffer-pool", "2"]);
     bench.arg("--report").arg(folder.path());
     let (told, _) = succeeds(&mut bench);
@@ -268,7 +268,7 @@ fn ones_own_follows_and_messages_are_measured() {
             "--only",
             "procedure,headwater-kept,push-mailbox,redis-on-read",
         ]);
-        bench.args(["--connections", "2", "--seconds", "0.15"]);
+        bench.args(["--connections", "2", "--seconds", "0.05"]);
         bench.arg("--follows-from").arg(follows);
         bench.arg("--messages-from").arg(messages);
         bench.arg("--json").arg(json).output().unwrap()

@@ -132,6 +132,8 @@ impl Programs {
                     "--gtid-mode=ON",
                     "--enforce-gtid-consistency=ON",
                     "--log-bin-trust-function-creators=1",
+                    // There are no events, and its thread (9.7) may take a processor to itself all the same.
+                    "--event-scheduler=OFF",
                 ]);
             }
         }
