@@ -13,6 +13,7 @@ use super::served::served;
 use super::statements::Drawn;
 use crate::kit::database::Database;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
+use crate::kit::quota::{Quota, kept_pages};
 use crate::kit::random::Random;
 use crate::kit::servers::{Server, on_each_server, on_servers_of_its_own};
 use crate::kit::twin::Twin;
@@ -115,7 +116,8 @@ fn a_change_of_what_is_shown_is_shown() {
         for statement in PAGES {
             kept(&proxy, &mut twin, statement);
         }
-        for turn in 0..300 {
+        let quota = Quota::new(&proxy, 300, 300, kept_pages);
+        while let Some(turn) = quota.take() {
             let id = 2_900 + random.below(120);
             let change = match random.below(9) {
                 0 => format!("UPDATE statuses SET caption = 'turn {turn}' WHERE id = {id}"),
@@ -147,8 +149,6 @@ fn a_change_of_what_is_shown_is_shown() {
                 same_rows(&mut twin, statement);
             }
         }
-        let counts = proxy.counts();
-        assert!(counts.of("feeds_kept") > 300, "{counts:?}");
         // Where a statement's rows are edited in the session itself, and what was rolled back.
         let own = &mut twin.proxied;
         own.ok("UPDATE statuses SET caption = 'own' WHERE id > 2950");
@@ -183,7 +183,8 @@ fn drawn_pages_are_the_servers_whatever_changes_between_them() {
         let proxy = served(server, &database, "home", &settings());
         let mut other = database.connect();
         let mut pair = Pair::new(database.connect(), proxy.login(&database.login()));
-        for turn in 0..STATEMENTS {
+        let quota = Quota::new(&proxy, STATEMENTS, STATEMENTS / 50, kept_pages);
+        while let Some(turn) = quota.take() {
             let template = random.below(60);
             let mut statement = Drawn {
                 random: Random(template),
@@ -211,9 +212,7 @@ fn drawn_pages_are_the_servers_whatever_changes_between_them() {
                 });
             }
         }
-        let counts = proxy.counts();
-        println!("{counts:?}");
-        assert!(counts.of("feeds_kept") * 50 > STATEMENTS, "{counts:?}");
+        println!("{} turns: {:?}", quota.taken(), proxy.counts());
     });
 }
 

@@ -95,3 +95,8 @@ impl<'a> Quota<'a> {
 pub(crate) fn from_memory(counts: &Counts) -> u64 {
     counts.of("calls_from_memory")
 }
+
+/// Pages of feeds that were told from rows that were kept.
+pub(crate) fn kept_pages(counts: &Counts) -> u64 {
+    counts.of("feeds_kept")
+}
