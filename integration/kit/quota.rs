@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::proxy::{Counts, Proxy};
 
-/// Past the turns that were wanted, counters are looked at after so many.
+/// Past the turns that were wanted, counters are looked at after so many: or after each, where few were wanted.
 const LOOK: u64 = 25;
 /// The most turns, as a multiple of those that were wanted.
 const MOST: u64 = 20;
@@ -59,8 +59,9 @@ impl<'a> Quota<'a> {
             return None;
         }
         let turn = self.taken.fetch_add(1, Ordering::Relaxed);
+        let look = LOOK.min(self.turns / 4).max(1);
         let beyond = turn.checked_sub(self.turns);
-        if beyond.is_none_or(|beyond| !beyond.is_multiple_of(LOOK)) {
+        if beyond.is_none_or(|beyond| !beyond.is_multiple_of(look)) {
             return Some(turn);
         }
         for (proxy, before) in &self.proxies {
@@ -99,4 +100,9 @@ pub(crate) fn from_memory(counts: &Counts) -> u64 {
 /// Pages of feeds that were told from rows that were kept.
 pub(crate) fn kept_pages(counts: &Counts) -> u64 {
     counts.of("feeds_kept")
+}
+
+/// SELECTs behind calls that were.
+pub(crate) fn kept_tails(counts: &Counts) -> u64 {
+    counts.of("tails_kept")
 }
