@@ -1,6 +1,6 @@
 //! The Headwaters of a world: one, two side by side, or one that takes the place of another.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ pub(crate) struct Member {
     /// What stops it, and its end.
     running: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
     /// Clients connect to it.
-    in_use: Mutex<bool>,
+    in_use: AtomicBool,
 }
 
 impl Member {
@@ -65,7 +65,7 @@ impl Member {
     }
 
     fn is_in_use(&self) -> bool {
-        *lock(&self.in_use)
+        self.in_use.load(Ordering::Relaxed)
     }
 }
 
@@ -83,7 +83,7 @@ impl Fleet {
         };
         for _ in 0..=usize::from(plan.beside) {
             let member = fleet.add().await?;
-            *lock(&member.in_use) = true;
+            member.in_use.store(true, Ordering::Relaxed);
         }
         Ok(fleet)
     }
@@ -108,7 +108,7 @@ impl Fleet {
             current,
             reloads,
             running: Mutex::new(Some((stop, running))),
-            in_use: Mutex::new(false),
+            in_use: AtomicBool::new(false),
         });
         lock(&self.members).push(Arc::clone(&member));
         Ok(member)
@@ -123,12 +123,12 @@ impl Fleet {
         let _alone = self.succession.lock().await;
         let successor = self.add().await?;
         successor.follow(getting_ready).await;
-        *lock(&successor.in_use) = true;
+        successor.in_use.store(true, Ordering::Relaxed);
         let first = self.in_use().into_iter().next();
         let Some(predecessor) = first.filter(|it| it.address != successor.address) else {
             return Ok(());
         };
-        *lock(&predecessor.in_use) = false;
+        predecessor.in_use.store(false, Ordering::Relaxed);
         let handed_over = farewell == Farewell::Takeover;
         let shared = predecessor.shared();
         shared.handed_over.store(handed_over, Ordering::Relaxed);

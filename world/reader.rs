@@ -230,7 +230,6 @@ impl Reader {
         )
     }
 
-    /// A page of this reader's feed, as the app shows it: of few kinds, so that most are asked for again and again.
     /// The one before once more, or another one.
     fn next_page(&mut self, reader: u64) -> Feed {
         let last = self.last.take();
@@ -240,6 +239,7 @@ impl Reader {
         next
     }
 
+    /// A page of this reader's feed, as the app shows it: of few kinds, so that most are asked for again and again.
     pub(crate) fn page_of(&mut self, reader: u64) -> Feed {
         let names = match self.random.one_in(2) {
             true => self.plan.names,

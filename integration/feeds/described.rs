@@ -8,6 +8,7 @@ use super::pair::Pair;
 use super::served::served;
 use crate::kit::database::Database;
 use crate::kit::how_many;
+use crate::kit::proxy::Counts;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::quota::{Quota, kept_pages};
 use crate::kit::random::Random;
@@ -144,7 +145,11 @@ fn columns_are_described_as_the_plan_at_hand_has_them() {
         let proxy = served(server, &database, "home", &settings_in(&database));
         let mut pair = Pair::new(database.connect(), proxy.login(&database.login()));
         let mut random = Random(20_261_127);
-        let quota = Quota::new(&proxy, statements() / 2, statements() / 10, kept_pages);
+        let quota = Quota::new(&proxy, statements() / 2, statements() / 10, kept_pages).and(
+            &proxy,
+            statements() / 3,
+            Counts::feeds_answered,
+        );
         while quota.take().is_some() {
             let number = random.below(TEMPLATES);
             let template = template(&mut Random(number));

@@ -34,7 +34,7 @@ fn executions_by_name_are_answered_as_directly() {
         let mut pair = Pair::new(direct, proxy.login(&login));
         let mut prepared = vec![String::new(); TEMPLATES as usize];
         // Executions that show COALESCE or IFNULL beside another table are the server's.
-        let wanted = (executions(), executions() / 8);
+        let wanted = (executions(), executions() / 6);
         let quota = Quota::new(&proxy, wanted.0, wanted.1, Counts::feeds_answered);
         while quota.take().is_some() {
             let template = random.below(TEMPLATES);

@@ -84,7 +84,12 @@ fn compare(
     let direct = WireClient::login(server.addr(), &login);
     let mut pair = Pair::new(direct, proxy.login(&login));
     let mut open: HashMap<String, ([u32; 2], Vec<[u8; 2]>)> = HashMap::new();
-    let quota = Quota::new(&proxy, executions, executions / 5, Counts::feeds_answered);
+    let quota = Quota::new(
+        &proxy,
+        executions,
+        executions * 3 / 8,
+        Counts::feeds_answered,
+    );
     while quota.take().is_some() {
         let template = random.below(TEMPLATES);
         let statement = Drawn {

@@ -67,7 +67,7 @@ fn compare(server: &'static Server, login: Login) {
     let mut pair = Pair::new(direct, proxy.login(&login));
     let mut random = Random(20_261_124);
     let turns = commands() / 2;
-    let quota = Quota::new(&proxy, turns, turns / 5, Counts::feeds_answered);
+    let quota = Quota::new(&proxy, turns, turns * 3 / 5, Counts::feeds_answered);
     while let Some(turn) = quota.take() {
         let count = 1 + random.below(5);
         let statements: Vec<(u64, String)> = (0..count).map(|_| drawn(&mut random, &own)).collect();

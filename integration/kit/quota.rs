@@ -17,13 +17,18 @@ type Count = fn(&Counts) -> u64;
 /// The turns of a comparison, which threads may share.
 #[derive(Debug)]
 pub(crate) struct Quota<'a> {
-    /// Each with what it had counted before.
-    proxies: Vec<(&'a Proxy, u64)>,
     turns: u64,
-    answers: u64,
-    count: Count,
+    wanted: Vec<Wanted<'a>>,
     taken: AtomicU64,
     met: AtomicBool,
+}
+
+/// How far a count of a Headwater has to come.
+#[derive(Debug)]
+struct Wanted<'a> {
+    proxy: &'a Proxy,
+    count: Count,
+    end: u64,
 }
 
 impl<'a> Quota<'a> {
@@ -39,17 +44,21 @@ impl<'a> Quota<'a> {
         answers: u64,
         count: Count,
     ) -> Quota<'a> {
-        let proxies = proxies.into_iter();
-        Quota {
-            proxies: proxies
-                .map(|proxy| (proxy, count(&proxy.counts())))
-                .collect(),
+        let quota = Quota {
             turns,
-            answers,
-            count,
+            wanted: Vec::new(),
             taken: AtomicU64::new(0),
             met: AtomicBool::new(false),
-        }
+        };
+        let proxies = proxies.into_iter();
+        proxies.fold(quota, |quota, proxy| quota.and(proxy, answers, count))
+    }
+
+    /// And until this count has risen by so many, too.
+    pub(crate) fn and(mut self, proxy: &'a Proxy, answers: u64, count: Count) -> Quota<'a> {
+        let end = count(&proxy.counts()) + answers;
+        self.wanted.push(Wanted { proxy, count, end });
+        self
     }
 
     /// The number of the next turn, from 0; none where there were enough.
@@ -64,26 +73,27 @@ impl<'a> Quota<'a> {
         if beyond.is_none_or(|beyond| !beyond.is_multiple_of(look)) {
             return Some(turn);
         }
-        for (proxy, before) in &self.proxies {
+        for Wanted { proxy, count, end } in &self.wanted {
             let counts = proxy.counts();
-            let answered = (self.count)(&counts) - before;
-            if answered < self.answers {
+            if count(&counts) < *end {
                 assert!(
                     turn < self.turns * MOST,
-                    "{answered} of {turn} were answered, {} were wanted: {counts:?}\n{}",
-                    self.answers,
+                    "after {turn} turns {} of {end} were answered: {counts:?}\n{}",
+                    count(&counts),
                     proxy.log()
                 );
                 return Some(turn);
             }
         }
+        // That turn is not taken.
+        self.taken.fetch_sub(1, Ordering::Relaxed);
         self.met.store(true, Ordering::Relaxed);
         None
     }
 
     /// The Headwater that answers, or the first of them.
     pub(crate) fn proxy(&self) -> &'a Proxy {
-        self.proxies[0].0
+        self.wanted[0].proxy
     }
 
     /// How many turns were taken.
