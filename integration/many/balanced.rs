@@ -239,6 +239,7 @@ fn one_is_killed_and_comes_back_cold_beside_warm_ones() {
                 writer.join().unwrap();
             }
         });
+        drop(idle);
         fleet.headwaters[0].crash_and_start();
         let fleet = &*fleet;
         // Cold, and HAProxy sends sessions there again as soon as it is ready.

@@ -1,5 +1,6 @@
 //! Three Headwaters of one server behind HAProxy, by the example that operators start from.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,8 @@ const SETTINGS: &str = "[proxy_protocol]\ntrusted = [\"127.0.0.1\"]\n[freshness]
                         [index]\nwait_ms = 10000\n[log]\nslow_ms = 200\n";
 /// Who comes past HAProxy says so: for itself.
 const ITSELF: &[u8] = b"PROXY UNKNOWN\r\n";
+/// How many sessions more than another a Headwater has in these stories, at most.
+const OTHERS: usize = 60;
 
 #[derive(Debug)]
 pub(super) struct Fleet {
@@ -77,18 +80,26 @@ impl Fleet {
     }
 
     /// A session on each of the three, in their order.
+    ///
+    /// HAProxy gives a session to the Headwater that has fewest. So those that are found twice stay open until all three are found: else the one
+    /// with fewest would be found for ever.
     #[track_caller]
     pub(super) fn sessions(&self) -> [WireClient; 3] {
         let deadline = Instant::now() + Duration::from_secs(120);
         let mut found = [const { None }; 3];
+        let mut others = VecDeque::new();
         while found.iter().any(Option::is_none) {
             assert!(
                 Instant::now() < deadline,
-                "one of the three gets no session"
+                "one of the three gets no session: {found:?}"
             );
             let mut session = self.session();
             let at = self.of(&mut session);
-            found[at] = Some(session);
+            others.extend(found[at].replace(session));
+            // One of the three may be away for a while.
+            if others.len() > OTHERS {
+                others.pop_front();
+            }
         }
         found.map(Option::unwrap)
     }
