@@ -181,6 +181,28 @@ fn the_70_000th_link_holds_as_the_first_does() {
     assert!(!has(69_999) && has(65_536) && has(0));
 }
 
+/// Stamps are told apart by all of their bytes.
+#[test]
+fn a_stamp_that_ends_in_the_same_bytes_is_another_one() {
+    let of = Of {
+        referred: &[AWAY],
+        ..OF
+    };
+    for between in [1 << 8, 1 << 16] {
+        let rows = Rows::new(32 << 20);
+        let link = rows.link((AWAY, 7));
+        rows.keep((HOME, 1), FIRST, Kept::Row(b"row"), &[link]);
+        assert!(rows.has_page(of, &[1], true, (0, 1)));
+        rows.forget((AWAY, 7));
+        for other in 1..between {
+            rows.link((AWAY, 1_000_000 + other));
+        }
+        let again = rows.link((AWAY, 7));
+        assert_ne!(link, again);
+        assert!(!rows.has_page(of, &[1], true, (0, 1)), "{between}");
+    }
+}
+
 /// Rows of one message may lie far from each other.
 #[test]
 fn each_variant_is_found_wherever_it_lies() {
