@@ -363,7 +363,9 @@ fn begin(binlog: &Binlog, server: ServerFacts, begins: Start) -> (Generation, Ar
             (false, _) => index.begin_anew(),
         }
         drop(index);
-        if !goes_on.contains(&number) || !place.preloaded.load(Ordering::Relaxed) {
+        let is_known = goes_on.contains(&number) && place.preloaded.load(Ordering::Relaxed);
+        // The loader that would look again whether something is in the way still was the stream's before.
+        if !is_known || place.bar().is_some() {
             binlog.load(Load::Schema(number));
         }
     }

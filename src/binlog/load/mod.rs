@@ -252,12 +252,22 @@ impl Loader {
         let done = self.learn(&place).await;
         if let Err(error) = &done {
             if error.bars_tables() {
-                place.learns(Some(error.aside(self.binlog.user())));
-                self.binlog.tell_asides();
+                self.bar(&place, error);
             }
             self.again(Load::Schema(number), RETRY);
         }
         self.complain(&place, done);
+    }
+
+    /// Keeps a place's rows out of memory, unless the stream is another one by now: its own loader says what is in the way, and nobody would
+    /// take this back.
+    fn bar(&self, place: &Place, error: &BinlogError) {
+        let state = self.binlog.state();
+        if state.following.is_current(self.generation) {
+            place.learns(Some(error.aside(self.binlog.user())));
+            drop(state);
+            self.binlog.tell_asides();
+        }
     }
 
     async fn referred(&mut self, number: PlaceId) {
@@ -287,8 +297,6 @@ impl Loader {
             return Ok(());
         };
         if schema::learn(&self.binlog, self.generation, place, &mut conn).await? {
-            place.learns(None);
-            self.binlog.tell_asides();
             let failed = BinlogError::while_doing("the tables cannot be read");
             if let Some(top) = place.tables.top_query() {
                 // NULL, or below 0: then nothing is known.
@@ -307,6 +315,9 @@ impl Loader {
             } else {
                 place.preloaded.store(true, Ordering::Relaxed);
             }
+            // Their rows can be read, too.
+            place.learns(None);
+            self.binlog.tell_asides();
         }
         self.control.put_back(self.generation, conn);
         Ok(())
