@@ -456,9 +456,10 @@ impl Following {
         new
     }
 
-    /// The number behind what waits now, if it is not being released already: from here on it is.
+    /// The number behind what waits now, if something does and it is not being released already: from here on it is. (The beginning of the
+    /// stream, where that is all that is open, has a look at the list of its own.)
     pub fn begin_release(&mut self, generation: Generation) -> Option<u64> {
-        if self.generation != generation || self.releasing {
+        if self.generation != generation || self.releasing || self.queue.is_empty() {
             return None;
         }
         self.releasing = true;

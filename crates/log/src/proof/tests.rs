@@ -479,6 +479,16 @@ fn what_no_row_tells_is_asked_of_the_list_of_open_transactions() {
     assert_eq!((world.proved, world.running.len()), (1, 0));
 }
 
+/// Else a proof that waits for the beginning has the list asked for again and again, as fast as the server answers.
+#[test]
+fn a_beginning_that_is_open_releases_nothing() {
+    let mut world = World::new(false);
+    world.deliver();
+    let generation = world.generation;
+    assert!(world.following.begin_is_open(generation));
+    assert_eq!(world.following.begin_release(generation), None);
+}
+
 #[test]
 fn a_proof_of_a_stream_that_is_lost_proves_nothing() {
     let told = needs(&[Event::List, POST, Event::Prove, STEP, Event::Anew, STEP]);
