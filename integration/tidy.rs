@@ -71,6 +71,7 @@ const RINGS: &[(&str, u8)] = &[
     ("spread", 1),
     ("cluster", 0),
     ("clock", 1),
+    ("drain", 1),
     ("reach", 1),
     ("upstreams", 1),
 ];

@@ -33,9 +33,10 @@ pub mod backend;
 pub mod binlog;
 pub mod catalogue;
 pub mod check;
-mod clock;
+pub mod clock;
 pub mod config;
 pub mod discover;
+mod drain;
 pub mod feeds;
 #[cfg(feature = "lab")]
 pub mod lab;

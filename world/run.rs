@@ -75,6 +75,7 @@ pub(crate) fn run(seed: u64, reduction: &Reduction, traced: bool) -> Done {
 async fn world(seed: u64, reduction: &Reduction, traced: bool) -> Done {
     let mut random = Random(seed);
     headwater::binlog::random::seed(random.next());
+    headwater::clock::simulate();
     let mut plan = Plan::drawn(&mut random.fork());
     reduction.apply(&mut plan);
     let server = Arc::new(Server::new(
@@ -146,9 +147,9 @@ async fn live(
         other.abort();
     }
     fleet.end().await?;
-    let unknown = server.unknown();
-    if let Some(first) = unknown.first() {
-        return Err(format!("{} statements are unknown: {first}", unknown.len()));
+    let faults = server.faults();
+    if let Some(first) = faults.first() {
+        return Err(format!("{first} ({} faults of this kind)", faults.len()));
     }
     let counts = fleet.summaries();
     let may_contradict = matches!(plan.restarts, Some(Restarts::Losing | Restarts::Replaced));

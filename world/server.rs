@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use headwater::link::memory::{MemoryListener, MemoryStream};
 use tokio::sync::Notify;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::answers::{Connection, Recorded, Reply};
 use crate::log;
@@ -27,6 +27,8 @@ const COMMIT: u64 = 10;
 /// One in so many commits takes up to so many milliseconds.
 const SLOW: (u64, u64) = (30, 3_000);
 const ACKNOWLEDGEMENT: u64 = 3;
+/// So many statements at one moment have no end.
+const MOST_AT_ONCE: u64 = 10_000;
 /// What a statement comes to that somebody interrupts.
 pub(crate) const REFUSAL: (u16, &str, &str) = (1317, "70100", "Query execution was interrupted");
 
@@ -35,8 +37,8 @@ pub(crate) const REFUSAL: (u16, &str, &str) = (1317, "70100", "Query execution w
 pub(crate) struct Server {
     model: Mutex<Model>,
     pub(crate) recorded: BTreeMap<String, Recorded>,
-    /// Statements that it refused because it does not know them.
-    unknown: Mutex<Vec<String>>,
+    /// What must not come: statements that it does not know, and too many of them.
+    faults: Mutex<Vec<String>>,
     is_down: AtomicBool,
     weather: Weather,
     /// One of so many statements is refused.
@@ -45,6 +47,8 @@ pub(crate) struct Server {
     ends: Notify,
     /// Its connections, and what ends each.
     served: Mutex<BTreeMap<u64, Arc<Notify>>>,
+    /// How many statements came at one moment, the last one.
+    moment: Mutex<(Instant, u64)>,
     pub(crate) trace: Trace,
 }
 
@@ -66,12 +70,13 @@ impl Server {
         Server {
             model: Mutex::new(Model::new(state)),
             recorded: crate::answers::recorded(),
-            unknown: Mutex::default(),
+            faults: Mutex::default(),
             is_down: AtomicBool::new(false),
             weather: plan.weather.clone(),
             refusals: plan.refusals,
             ends: Notify::new(),
             served: Mutex::default(),
+            moment: Mutex::new((Instant::now(), 0)),
             trace: Trace::new(traced),
         }
     }
@@ -80,8 +85,8 @@ impl Server {
         self.model.lock().expect("nobody panics with it")
     }
 
-    pub(crate) fn unknown(&self) -> Vec<String> {
-        self.unknown.lock().expect("nobody panics with it").clone()
+    pub(crate) fn faults(&self) -> Vec<String> {
+        self.faults.lock().expect("nobody panics with it").clone()
     }
 
     fn served(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Notify>>> {
@@ -206,8 +211,7 @@ impl Server {
                 Some((kind, _)) => Reply::Unknown(format!("command {kind}")),
             };
             if let Reply::Unknown(what) = &answer {
-                let mut unknown = self.unknown.lock().expect("nobody panics with it");
-                unknown.push(what.clone());
+                self.fails(format!("a statement is unknown: {what}"));
             }
             peer.tell(answer, encode, session.status());
             peer.flush().await?;
@@ -223,6 +227,7 @@ impl Server {
         random: &mut Random,
     ) -> Reply {
         self.trace.note(who, text);
+        self.hold_up().await;
         match writes::read(text) {
             _ if self.refuses(text, random) => {
                 self.trace.note(who, "refuses it");
@@ -233,6 +238,30 @@ impl Server {
             None if text == "COMMIT" => self.end(session, random).await,
             None => self.answer(session, text),
         }
+    }
+
+    /// Whoever asks without end and without rest would have time stand still: the world has failed, and goes on slowly.
+    async fn hold_up(&self) {
+        let now = Instant::now();
+        let count = {
+            let mut moment = self.moment.lock().expect("nobody panics with it");
+            if moment.0 != now {
+                *moment = (now, 0);
+            }
+            moment.1 += 1;
+            moment.1
+        };
+        if count == MOST_AT_ONCE {
+            self.fails(format!("{count} statements came at one moment"));
+        }
+        if count >= MOST_AT_ONCE {
+            sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    fn fails(&self, why: String) {
+        let mut faults = self.faults.lock().expect("nobody panics with it");
+        faults.push(why);
     }
 
     /// Headwater's account lacks this right now.

@@ -93,7 +93,7 @@ async fn tls_fault(seen: &Seen, aim: &Aim, server_has: bool, limit: Duration) ->
 /// Whether a client that comes now can log in.
 pub(super) async fn ready(state: &State) -> Health {
     let seen = &state.seen;
-    if *seen.draining.borrow() {
+    if seen.draining.is_given() {
         return Health::not(
             "draining",
             "Headwater takes no more clients: it is being stopped",

@@ -33,12 +33,13 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 
 pub use self::ask::{AskError, reload};
 use self::health::Reachable;
 use self::history::History;
 pub use self::section::{AdminSection, DEFAULT};
+use crate::drain::DrainSignal;
 use crate::server::Reloads;
 use crate::session::current::Current;
 use crate::session::shared::Shared;
@@ -60,7 +61,7 @@ pub(crate) struct Seen {
     /// Where the servers are.
     pub(crate) upstreams: Arc<Upstreams>,
     /// True once no more clients are taken.
-    pub(crate) draining: watch::Receiver<bool>,
+    pub(crate) draining: DrainSignal,
     /// Where proofs are made.
     pub(crate) runtime: Handle,
 }

@@ -67,9 +67,8 @@ pub(super) async fn serve(listener: TcpListener, state: Arc<State>) {
 
 /// Waits until another process has the port.
 async fn handed_over(state: &State) {
-    let mut draining = state.seen.draining.clone();
-    let drains = draining.wait_for(|draining| *draining).await.is_ok();
-    if !drains || !state.seen.shared().handed_over.load(Ordering::Relaxed) {
+    state.seen.draining.given().await;
+    if !state.seen.shared().handed_over.load(Ordering::Relaxed) {
         std::future::pending().await
     }
 }

@@ -39,6 +39,7 @@ use crate::admin::{Admin, AdminSection, Seen};
 use crate::catalogue::MOST_DEFINITIONS;
 use crate::clock;
 use crate::config::{ProxyProtocolSection, Settings};
+use crate::drain::{Drain, DrainSignal};
 use crate::feed::tally::Tally;
 use crate::feeds;
 use crate::link::{Link, is_path, proxy_header};
@@ -436,8 +437,8 @@ impl Server {
     /// Accepts clients until `stop` resolves; then lets commands and transactions in flight end,
     /// for at most `limits.drain_ms`.
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
-        let (drain, draining) = watch::channel(false);
-        self.start_admin(&draining);
+        let drain = Drain::default();
+        self.start_admin(drain.signal());
         self.begin().await;
         tokio::pin!(stop);
         let connecting = Arc::new(Semaphore::new(
@@ -449,7 +450,7 @@ impl Server {
                 biased;
                 () = &mut stop => break,
                 (accepted, door, turn) = self.next(&connecting) => match accepted {
-                    Ok(client) => self.admit(client, door, turn, draining.clone()),
+                    Ok(client) => self.admit(client, door, turn, drain.signal()),
                     Err(error) => {
                         // Out of descriptors, most likely: sessions that end will free some.
                         if complained.is_none_or(|at| clock::since(at) > COMPLAINT) {
@@ -462,7 +463,7 @@ impl Server {
             }
         }
         // Who finds the port closed shall not find a session at rest that goes on.
-        let _ = drain.send(true);
+        drain.begin();
         drop(self.listener);
         self.doors.clear();
         for background in &self.background {
@@ -524,12 +525,12 @@ impl Server {
         self.reloads.look(templates).await;
     }
 
-    fn start_admin(&mut self, draining: &watch::Receiver<bool>) {
+    fn start_admin(&mut self, draining: DrainSignal) {
         let seen = Seen {
             current: self.current(),
             reloads: self.reloads(),
             upstreams: Arc::clone(&self.entry.upstreams),
-            draining: draining.clone(),
+            draining,
             runtime: tokio::runtime::Handle::current(),
         };
         let started = self.admin.take().map(|admin| admin.start(seen));
@@ -562,7 +563,7 @@ impl Server {
         accepted: Accepted,
         door: Option<usize>,
         mut turn: Turn,
-        draining: watch::Receiver<bool>,
+        draining: DrainSignal,
     ) {
         let door = door.and_then(|door| self.doors.get(door));
         let (entry, current) = match door {

@@ -5,12 +5,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::account::Aim;
 use crate::backend::Backend;
 use crate::clock;
 use crate::config::ProxyProtocolSection;
+use crate::drain::DrainSignal;
 use crate::link::{Link, Socket, proxy_header};
 use crate::room::{full_of_files, is_out_of_files};
 use crate::session::admission::Admission;
@@ -98,7 +99,7 @@ pub(super) async fn serve(
     (mut client, source, begun): (Link, Option<SocketAddr>, Vec<u8>),
     (entry, header, turn): (&Entry, &[u8], Turn),
     (current, mut admission): (&Arc<Current>, Admission),
-    draining: watch::Receiver<bool>,
+    draining: DrainSignal,
 ) {
     match place_of(source, current) {
         Ok(place) => admission.take_of_address(place),

@@ -12,12 +12,11 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::sync::watch;
-
 use super::machine::{ClientStep, Doing, ServerStep};
 use super::state::{Ended, Inbound, Session};
 use super::who::log_in;
 use crate::clock;
+use crate::drain::DrainSignal;
 use crate::link::release;
 use crate::wire::command::Command;
 use crate::wire::frame::{self, HEADER_BYTES};
@@ -45,7 +44,7 @@ enum Ready {
 
 /// Tells that the process drains: once, and then no more.
 struct Alarm<'f, F> {
-    drain: watch::Receiver<bool>,
+    drain: DrainSignal,
     drains: Pin<&'f mut F>,
     heard: Heard,
 }
@@ -58,9 +57,9 @@ enum Heard {
     Yes,
 }
 
-impl<F: Future<Output = bool>> Alarm<'_, F> {
+impl<F: Future<Output = ()>> Alarm<'_, F> {
     fn rings(&self) -> bool {
-        self.drain.has_changed().unwrap_or(true)
+        self.drain.is_given()
     }
 
     /// Listens once, so as to be woken, and from then on only looks whether there is something.
@@ -82,8 +81,8 @@ impl<F: Future<Output = bool>> Alarm<'_, F> {
 }
 
 impl Session {
-    /// Runs until either side ends, until the session is at rest after `drain` became true, or until its server is followed no more.
-    pub async fn run(mut self, drain: watch::Receiver<bool>) -> Ended {
+    /// Runs until either side ends, until the session is at rest after the signal to `drain`, or until its server is followed no more.
+    pub async fn run(mut self, drain: DrainSignal) -> Ended {
         let moved = self.aim.moved.clone();
         let ended = moved.or(pin!(self.go_on(drain))).await;
         let ended = ended.unwrap_or(Ended::Moved);
@@ -97,10 +96,10 @@ impl Session {
         ended
     }
 
-    async fn go_on(&mut self, drain: watch::Receiver<bool>) -> Ended {
-        let mut alarm = drain.clone();
+    async fn go_on(&mut self, drain: DrainSignal) -> Ended {
+        let signal = drain.clone();
         let mut alarm = Alarm {
-            drains: pin!(async move { alarm.wait_for(|drains| *drains).await.is_ok() }),
+            drains: pin!(async move { signal.given().await }),
             drain,
             heard: Heard::No,
         };
@@ -218,7 +217,7 @@ impl Session {
     /// Waits until one of the sockets can be read or written, and does so once.
     async fn wait<F>(&mut self, alarm: &mut Alarm<'_, F>) -> Result<(), Ended>
     where
-        F: Future<Output = bool>,
+        F: Future<Output = ()>,
     {
         if self.client.is_clear() {
             self.stall.taken();
@@ -247,7 +246,7 @@ impl Session {
         context: &mut Context<'_>,
     ) -> Poll<Result<Ready, Ended>>
     where
-        F: Future<Output = bool>,
+        F: Future<Output = ()>,
     {
         // First, so that no command is begun behind it.
         if alarm.poll(context).is_ready() {

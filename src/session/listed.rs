@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
-
 use super::machine::Doing;
+use crate::clock::coarse_ms;
 
 /// Sessions come and go in so many lists.
 const LISTS: usize = 16;
@@ -191,13 +190,6 @@ impl Listed {
 fn add(counter: &AtomicU64, bytes: usize) {
     let before = counter.load(Ordering::Relaxed);
     counter.store(before.wrapping_add(bytes as u64), Ordering::Relaxed);
-}
-
-/// Milliseconds since the machine began, a few too late: this clock costs a tenth of what others do, and is read twice a command.
-fn coarse_ms() -> u64 {
-    let now = clock_gettime(ClockId::MonotonicCoarse);
-    let part = |number: i64| u64::try_from(number).unwrap_or_default();
-    part(now.tv_sec) * 1_000 + part(now.tv_nsec) / 1_000_000
 }
 
 #[cfg(test)]

@@ -1,0 +1,84 @@
+//! The moment from which on a process takes no more clients and lets its sessions end.
+//!
+//! Waiters wake in the order in which they came; those of a `tokio::sync::watch` wake in a random one, which no simulation could repeat.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::Notify;
+
+#[derive(Debug, Default)]
+struct Signal {
+    is_given: AtomicBool,
+    waiters: Notify,
+}
+
+/// Gives the signal, at the latest when it is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Drain(Arc<Signal>);
+
+/// Receives it.
+#[derive(Clone, Debug)]
+pub struct DrainSignal(Arc<Signal>);
+
+impl Drain {
+    pub(crate) fn signal(&self) -> DrainSignal {
+        DrainSignal(Arc::clone(&self.0))
+    }
+
+    pub(crate) fn begin(&self) {
+        self.0.is_given.store(true, Ordering::Release);
+        self.0.waiters.notify_waiters();
+    }
+}
+
+impl Drop for Drain {
+    fn drop(&mut self) {
+        self.begin();
+    }
+}
+
+impl DrainSignal {
+    /// True once the process drains.
+    pub(crate) fn is_given(&self) -> bool {
+        self.0.is_given.load(Ordering::Acquire)
+    }
+
+    /// Waits until the process drains.
+    pub(crate) async fn given(&self) {
+        let mut waiter = std::pin::pin!(self.0.waiters.notified());
+        // From here on no signal is missed.
+        waiter.as_mut().enable();
+        if !self.is_given() {
+            waiter.await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn all_wake_in_their_order_and_who_comes_late_does_not_wait() {
+        let drain = Drain::default();
+        let (woken, mut order) = tokio::sync::mpsc::unbounded_channel();
+        for number in 0..20 {
+            let (signal, woken) = (drain.signal(), woken.clone());
+            tokio::spawn(async move {
+                signal.given().await;
+                let _ = woken.send(number);
+            });
+        }
+        tokio::task::yield_now().await;
+        let late = drain.signal();
+        assert!(!late.is_given());
+        drop((drain, woken));
+        late.given().await;
+        let mut numbers = Vec::new();
+        while let Some(number) = order.recv().await {
+            numbers.push(number);
+        }
+        assert!(numbers.iter().copied().eq(0..20), "{numbers:?}");
+    }
+}
