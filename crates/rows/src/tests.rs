@@ -11,6 +11,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::segment::{Header, Segment, bytes_of};
 
 const HOME: PlaceId = PlaceId(0);
 const AWAY: PlaceId = PlaceId(1);
@@ -201,6 +202,37 @@ fn a_stamp_that_ends_in_the_same_bytes_is_another_one() {
         assert_ne!(link, again);
         assert!(!rows.has_page(of, &[1], true, (0, 1)), "{between}");
     }
+}
+
+/// What a record takes is what it is said to take: a segment never grows.
+#[test]
+fn a_segment_has_as_many_bytes_as_its_records_are_said_to_take() {
+    let mut segment = Segment::new(1_000);
+    let link = Rows::new(1 << 20).link((AWAY, 7));
+    let links = [link; MOST_LINKS];
+    let kinds = [
+        Kept::Row(b"a row"),
+        Kept::Row(b""),
+        Kept::Passes,
+        Kept::FilteredOut,
+    ];
+    let mut taken = 0;
+    for (number, kept) in kinds.into_iter().cycle().enumerate() {
+        let links = &links[..number % (MOST_LINKS + 1)];
+        let record = Record { kept, links };
+        if !segment.has_room_for(record) {
+            assert!(taken + bytes_of(record) > 1_000);
+            break;
+        }
+        let header = Header::new((HOME, 5), FIRST, record).unwrap();
+        assert_eq!(segment.push(&header, record), taken as u32);
+        taken += bytes_of(record);
+        let read = segment
+            .kept(taken as u32 - bytes_of(record) as u32)
+            .unwrap();
+        assert_eq!((read.0, read.1.iter().count()), (kept, links.len()));
+    }
+    assert!(taken > 900, "{taken}");
 }
 
 /// Rows of one message may lie far from each other.
