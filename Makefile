@@ -81,7 +81,7 @@ interleavings:
 MUTANTS = $$(($$(date +%s) / 86400 % 40))/40
 mutants:
 	@setup/mutants.sh
-	CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO) mutants --workspace --output "$${CARGO_TARGET_DIR:-target}" --shard "$(MUTANTS)" --sharding round-robin || test $$? -eq 2
+	PROPTEST_CASES=64 CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO) mutants --workspace --output "$${CARGO_TARGET_DIR:-target}" --shard "$(MUTANTS)" --sharding round-robin || test $$? -eq 2
 
 # The stories of memory and feeds beside writers, as `make test` tells them but for the number of checks; WORLDS=500000 for a night of worlds.
 WORLDS = 20000
