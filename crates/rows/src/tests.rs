@@ -1,6 +1,7 @@
 #![allow(
     clippy::cast_possible_truncation,
     clippy::indexing_slicing,
+    clippy::unwrap_used,
     reason = "small numbers, and packets of five bytes"
 )]
 
