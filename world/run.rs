@@ -149,7 +149,7 @@ async fn live(
     fleet.end().await?;
     let faults = server.faults();
     if let Some(first) = faults.first() {
-        return Err(format!("{first} ({} faults of this kind)", faults.len()));
+        return Err(format!("{first} (the first of {} faults)", faults.len()));
     }
     let counts = fleet.summaries();
     let may_contradict = matches!(plan.restarts, Some(Restarts::Losing | Restarts::Replaced));

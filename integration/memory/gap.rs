@@ -52,7 +52,7 @@ fn a_commit_that_waits_for_a_replica_is_not_in_an_answer_and_holds_none_up() {
             } = Stage::new(server.addr(), &[both], "");
             let held = hold_a_commit(server, root, Duration::from_secs(120));
             let begun = Instant::now();
-            let quota = Quota::new(&proxy, 10, 5, from_memory);
+            let quota = Quota::new(&proxy, 100, 25, from_memory);
             while quota.take().is_some() || begun.elapsed() < WATCHED {
                 let answer = page(&mut client);
                 let read = numbers(&client.column("SELECT id FROM message"));
