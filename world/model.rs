@@ -40,7 +40,35 @@ pub(crate) enum Change {
     Widen(Table),
 }
 
+impl Change {
+    fn table(&self) -> Table {
+        match *self {
+            Change::Row(edit) => edit.table,
+            Change::Empty(table) | Change::Widen(table) => table,
+        }
+    }
+
+    /// One cannot be done before the other's locks are gone: those of its rows, or of its table.
+    fn is_in_the_way_of(&self, other: &Change) -> bool {
+        self.table() == other.table()
+            && match (self, other) {
+                (Change::Row(one), Change::Row(other)) => {
+                    let mut keys = one.keys();
+                    keys.any(|key| other.keys().any(|other| other == key))
+                }
+                _ => true,
+            }
+    }
+}
+
 impl Edit {
+    /// The keys of the rows that it changes.
+    fn keys(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let has_ids = self.table.has_ids();
+        let rows = [self.before, self.after].into_iter().flatten();
+        rows.map(move |(first, second, _)| (first, if has_ids { 0 } else { second }))
+    }
+
     /// A row comes.
     pub(crate) fn insert(table: Table, row: Row) -> Edit {
         Edit {
@@ -234,6 +262,8 @@ pub(crate) struct Model {
     states: Vec<Arc<State>>,
     /// The last that can be read.
     readable: usize,
+    /// What the others behind it do, by their numbers.
+    hidden: BTreeMap<usize, Vec<Change>>,
     pub(crate) log: Log,
     /// Transactions that are open: their numbers, and whose they are.
     pub(crate) open: BTreeMap<u64, u64>,
@@ -253,6 +283,7 @@ impl Model {
         Model {
             states: vec![Arc::new(state)],
             readable: 0,
+            hidden: BTreeMap::new(),
             log: Log::new(),
             open: BTreeMap::new(),
             committing: BTreeSet::new(),
@@ -299,6 +330,12 @@ impl Model {
         self.open.retain(|_, whose| *whose != thread);
     }
 
+    /// True when these changes have to wait: a transaction that cannot be read yet has not given back its locks.
+    pub(crate) fn is_locked(&self, changes: &[Change]) -> bool {
+        let mut held = self.hidden.values().flatten();
+        held.any(|held| changes.iter().any(|change| held.is_in_the_way_of(change)))
+    }
+
     /// A transaction begins to commit: it is in the log. Returns its number, and what it did.
     pub(crate) fn write(
         &mut self,
@@ -315,6 +352,7 @@ impl Model {
         self.states.push(Arc::new(state));
         self.begin(thread);
         self.committing.insert(thread);
+        self.hidden.insert(number, changes.clone());
         Some((number, changes))
     }
 
@@ -323,6 +361,7 @@ impl Model {
         self.end(thread);
         self.committing.remove(&thread);
         self.readable = self.readable.max(number);
+        self.hidden.retain(|number, _| *number > self.readable);
     }
 
     /// The server was shut down in order, and started again: what is in the log can be read.
@@ -365,6 +404,7 @@ impl Model {
     fn start(&mut self) {
         self.open.clear();
         self.committing.clear();
+        self.hidden.clear();
         self.connections = 10;
         self.started = Instant::now();
         self.run += 1;

@@ -310,8 +310,12 @@ impl Server {
         Reply::Ok(0)
     }
 
-    /// Commits: the log has it first, then others can read it, then it is acknowledged.
+    /// Commits: the log has it first, then others can read it, then it is acknowledged. Nobody changes its rows before others can
+    /// read it: its locks are held until then.
     pub(crate) async fn commit(&self, thread: u64, changes: &[Change], random: &mut Random) {
+        while self.model().is_locked(changes) {
+            sleep(Duration::from_millis(1)).await;
+        }
         let written = self.model().write(thread, changes);
         let Some((number, changes)) = written else {
             return;

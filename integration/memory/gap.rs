@@ -12,6 +12,7 @@ use crate::kit::database::{classic_on, one_message};
 use crate::kit::patience;
 use crate::kit::proxy::{Proxy, ROOT_SERVICE};
 use crate::kit::quota::{Quota, from_memory};
+use crate::kit::replica::from_now_on;
 use crate::kit::semi_sync::{let_go, wait_for_nobody};
 use crate::kit::servers::on_servers_of_its_own;
 use crate::kit::wire_client::WireClient;
@@ -116,6 +117,48 @@ fn a_transaction_that_is_left_open_holds_no_memory_up() {
             assert_eq!(page(&mut client), [10].into(), "{}", proxy.log());
             open.ok("COMMIT");
             assert_eq!(page(&mut client), [10, 20].into(), "{}", proxy.log());
+        },
+    );
+}
+
+/// A row that looks as a transaction left it tells that this one can be read: no older one that cannot has left it so, for nobody can
+/// have changed the row before that could be read. Where a stream begins, rows tell by this alone.
+#[test]
+fn nobody_changes_what_a_commit_that_waits_for_a_replica_has_changed() {
+    on_servers_of_its_own(
+        |_| &[],
+        |server| {
+            let login = prepare(server.addr());
+            let mut root = WireClient::login(server.addr(), &login);
+            one_message(&mut root);
+            let mut other = WireClient::login(server.addr(), &login);
+            other.ok("SET SESSION innodb_lock_wait_timeout = 1, lock_wait_timeout = 1");
+            wait_for_nobody(server, "AFTER_SYNC", Duration::from_secs(120));
+            let end = from_now_on(server);
+            let held = thread::spawn(move || {
+                root.ok("BEGIN");
+                root.ok("DELETE FROM message");
+                root.ok("DELETE FROM follower");
+                root.ok("COMMIT");
+            });
+            let deadline = patience();
+            while from_now_on(server) == end {
+                assert!(Instant::now() < deadline, "it is never in the log");
+                thread::sleep(Duration::from_millis(5));
+            }
+            for statement in [
+                "INSERT INTO message VALUES (10, 2, 'again')",
+                "INSERT INTO follower VALUES (1, 2)",
+                "TRUNCATE TABLE message",
+                "TRUNCATE TABLE follower",
+            ] {
+                assert_eq!(other.error(statement).code, 1205, "{statement}");
+            }
+            assert_eq!(other.column("SELECT id FROM message"), ["10"]);
+            let_go(server);
+            held.join().unwrap();
+            other.ok("INSERT INTO message VALUES (10, 2, 'again')");
+            other.ok("INSERT INTO follower VALUES (1, 2)");
         },
     );
 }
